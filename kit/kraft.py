@@ -26,6 +26,7 @@ from kit.analyze.metadata.phase import (
     KRAFT,
     MIGRATION,
     UNKNOWN,
+    ZOOKEEPER,
     Facts,
     fact_rows,
     state,
@@ -42,10 +43,11 @@ from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import DELETIONS, fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
-from kit.read.nodes import fetch_node_facts
+from kit.read.nodes import fetch_node_facts, is_closed
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
+from kit.text.naming import named
 from kit.text.visible import visible
 
 SETTLE_S = 30.0
@@ -95,13 +97,24 @@ class KraftStatus:
         if state.phase in (DUAL_WRITE, KRAFT, UNKNOWN):
             counts["records behind in ZooKeeper"] = state.lag
         told = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
-        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}."]
+        none_runs = named(self.not_started, "Controller {} does not run", "Controllers {} do not run")
+        not_started = [f"{none_runs}: nobody listens there. Nothing has begun."] if self.not_started else []
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}.", *not_started]
+
+    @cached_property
+    def not_started(self) -> tuple[str, ...]:
+        """Addresses of the controllers, where none of them runs yet: ZooKeeper alone tells the phase then."""
+        controllers = self.read.controllers
+        if self.state.phase != ZOOKEEPER or not all(map(is_closed, controllers)):
+            return ()
+        return tuple(each.address for each in controllers)
 
     @property
     def unread(self) -> list[str]:
-        """Why facts could not be read, each reason once."""
+        """Why facts could not be read, each reason once. Controllers that are not started yet hold no facts."""
         errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
-        return errors
+        expected = {each.error for each in self.read.controllers} if self.not_started else set()
+        return [each for each in errors if each not in expected and not (expected and each == self.read.log_error)]
 
     @property
     def is_anything_read(self) -> bool:

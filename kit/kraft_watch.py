@@ -102,7 +102,8 @@ class KraftLook:
         unread = [*self.status.unread, *([self.error] if self.error else []), *values]
         if unread:
             raise PartialRead("\n".join(f"not read: {visible(each)}" for each in unread))
-        return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read."
+        but = ", but for the controllers, which do not run yet" if self.status.not_started else ""
+        return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read{but}."
 
 
 def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:

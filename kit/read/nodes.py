@@ -28,6 +28,7 @@ from kit.tables.preflight import BrokerLogDir
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
 NO_CONTROLLER = "is no controller: it takes no votes; name the controllers' own listener"
+NOBODY_LISTENS = "nobody listens there"
 NODE_TIMEOUT_S = 5.0
 _SIDE_BY_SIDE = 16
 _VOTE, _DESCRIBE_QUORUM = 52, 55
@@ -47,6 +48,11 @@ class NodeClient(BrokerClient):
     @property
     def node(self) -> Any:
         return self._manager.cluster.bootstrap_brokers()[0].node_id
+
+
+def is_closed(node: NodeFact) -> bool:
+    """Whether its host refused the connection: no node runs there. One that hangs, or can't be reached, may run."""
+    return node.error is not None and node.error.endswith(NOBODY_LISTENS)
 
 
 def fetch_node_facts(
@@ -149,6 +155,8 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
         is_listening = _refuse_closed(address)
         answers: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {answers.pop('error')}" if "error" in answers else None
+    except ConnectionRefusedError:
+        answers, error = {}, f"{address} does not answer as a {role}: {NOBODY_LISTENS}"
     except (OfframpError, OSError, ValueError) as problem:
         answers, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(

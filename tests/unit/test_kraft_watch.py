@@ -21,10 +21,11 @@ from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image
+from kit.read.nodes import NOBODY_LISTENS
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataDifference
+from kit.tables.metadata import MetadataDifference, NodeFact
 from tests.property.conftest import spark  # noqa: F401
-from tests.unit.analyze.metadata.test_phase import SILENT, SOUND, node
+from tests.unit.analyze.metadata.test_phase import SILENT, SOUND, control, node, plain
 
 LOG = MetadataLog((), Image(), pl.DataFrame())
 
@@ -51,6 +52,57 @@ DIFFERING = diff(
     difference("quota", "expected"),
     difference("scram", "unknown", error="/config/users/a: no JSON"),
 )
+
+
+def closed(number: int) -> NodeFact:
+    address = f"c{number}:9093"
+    return replace(SILENT, address=address, error=f"{address} does not answer as a controller: {NOBODY_LISTENS}")
+
+
+def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
+    """A cluster in ZooKeeper mode, whose profile names controllers."""
+    nodes = (node("broker", mode="zookeeper", has_flag=False), *controllers)
+    log = {"log_read_at": None, "log_error": f"no controller answers: {controllers[0].error}"}
+    return seen(**{"control": plain(), "zk_state": None, "registrations": (), "nodes": nodes, **log, **changed})
+
+
+def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
+    look = not_begun(closed(1), closed(2))
+    assert look.status.told()[2:] == [
+        "Controllers c1:9093 and c2:9093 do not run: nobody listens there. Nothing has begun."
+    ]
+    assert (
+        look.verify()
+        == "Cluster one: phase zookeeper; everything was read, but for the controllers, which do not run yet."
+    )
+    look.status.verify()
+    assert (look.state.error, look.status.unread) == (None, [])
+    errors = dict(look.status.facts.select("fact", "error").rows())
+    assert errors["controller c1:9093"] == "c1:9093 does not answer as a controller: nobody listens there"
+    assert errors["migration state"].startswith("no controller answers")
+    assert look.status.places.filter(pl.col("role") == "controller")["error"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        not_begun(closed(1), SILENT),
+        not_begun(closed(1), control=plain(has_migration=True)),
+        not_begun(closed(1), control=control()),
+        not_begun(closed(1), node("controller"), log_read_at=SOUND.at, log_error=None),
+    ],
+)
+def test_a_controller_that_may_run_or_has_run_is_not_taken_for_one_that_is_to_come(look):
+    """One that hangs, one of whose kin answers, or that has left something in ZooKeeper."""
+    assert look.status.not_started == ()
+    with pytest.raises(PartialRead, match="not read"):
+        look.verify()
+
+
+def test_of_what_else_is_not_read_the_status_says_so_all_the_same():
+    silent = node("broker", mode=None, error="no answer")
+    look = not_begun(closed(1), nodes=(silent, closed(1)))
+    assert look.status.unread == ["no answer"]
 
 
 def test_a_look_counts_what_its_diff_found():

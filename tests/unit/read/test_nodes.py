@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 
 import pytest
 
-from kit.read.nodes import finalized_level
+from kit.read.nodes import fetch_node_facts, finalized_level, is_closed
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,13 @@ def test_a_level_is_known_once_the_log_was_read(levels, epoch, expected):
     features = [SimpleNamespace(name=name, max_version_level=level) for name, level in (levels or {}).items()]
     told = SimpleNamespace(finalized_features=levels and features, finalized_features_epoch=epoch)
     assert finalized_level(told) == expected
+
+
+def test_where_nobody_listens_no_node_runs_and_one_that_does_not_answer_may():
+    """A node is a row with its error, whatever its host does; only a refused connection says that none runs."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    (closed, unknown) = fetch_node_facts({}, [], [f"127.0.0.1:{port}", "no-such-host.invalid:9093"])
+    assert closed.error == f"127.0.0.1:{port} does not answer as a controller: nobody listens there"
+    assert (is_closed(closed), is_closed(unknown)) == (True, False)
+    assert "no-such-host.invalid:9093 does not answer as a controller" in unknown.error
