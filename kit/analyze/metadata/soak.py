@@ -25,6 +25,8 @@ GAPS = 3.0
 """Nobody looked where two looks are farther apart than so many times the usual."""
 LONGEST_GAP_S = 3600.0
 """A soak in which nobody looked for longer is over."""
+CLOCK_SKEW = timedelta(minutes=2)
+"""How far the clocks of who watched and of who plans may be apart."""
 
 
 def with_verdicts(states: pl.DataFrame) -> pl.DataFrame:
@@ -129,6 +131,12 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
     ``LONGEST_GAP_S``. A look that could not read all is no look, unless it shows another phase: while no controller
     leads nobody tells the log, and in KRaft mode ZooKeeper alone does not tell the phase.
     """
+    newest = None if states.is_empty() else states["at"].max()
+    if isinstance(newest, datetime) and newest > now + CLOCK_SKEW:
+        return (
+            f"clock trouble: a look is of {newest:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M} UTC: for how"
+            " long the cluster was watched is not known. Set the clocks, and watch into a new folder"
+        )
     begin, end, why = None, now, "the history begins there"
     for at, phase, verdict in reversed(with_verdicts(states).select("at", "phase", "verdict").rows()):
         if verdict == NOT_READ and phase in (KRAFT, UNKNOWN):

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from kit.errors import EvidenceError
 from kit.identity.login import system_user
 from kit.metadata_file import SavedMetadata
+from kit.migrate.engine.approval import CLOCK_SKEW
 from kit.migrate.engine.files import keep_whole, private_folder
 from kit.migrate.engine.values import digest_of, parse_json, readable
 
@@ -48,6 +49,11 @@ class RehearsalResult:
         if self.found:
             counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
             return f"the rehearsal of {save} did not go well: {counts}. Mend that, save, rehearse again"
+        if max(self.saved_at, self.rehearsed_at) > now + CLOCK_SKEW:
+            return (
+                f"clock trouble: {save} or its rehearsal is of a time that is still to come, by this machine's clock"
+                f" ({now:%Y-%m-%d %H:%M} UTC): set the clocks of both machines, save, rehearse again"
+            )
         if now - self.saved_at > OLDEST:
             return f"{save} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
         return None

@@ -172,6 +172,18 @@ def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
     assert told in problem(tmp_path, *looks, minutes_later=minutes_later)
 
 
+@pytest.mark.parametrize("looks", [[*SOAKED, look(165, **FAILED_OVER)], [look(2 * 24 * 60, **FAILED_OVER)]])
+def test_looks_by_a_clock_that_was_ahead_vouch_for_nothing(tmp_path, looks):
+    """However long such a history seems: how long was really watched nobody knows."""
+    told = problem(tmp_path, *looks, hours=0.0)
+    assert told.startswith("clock trouble: a look is of 20")
+    assert "and here it is" in told
+
+
+def test_a_soak_allows_for_two_clocks_a_minute_apart(tmp_path):
+    assert problem(tmp_path, *SOAKED, minutes_later=149) is None
+
+
 def without_leader(minutes: int, brokers: tuple[int, ...] = ()):
     """A look while nobody leads, in KRaft mode unless ``brokers`` are in ZooKeeper: no log, so no state of it."""
     return seen(

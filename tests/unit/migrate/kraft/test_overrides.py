@@ -161,6 +161,9 @@ def test_a_move_begins_only_after_a_rehearsal_of_this_cluster_that_went_well(tmp
     assert "no rehearsal of this cluster is kept in" in told()
     keep(tmp_path, replace(fresh, saved_at=now - OLDEST - timedelta(hours=1), save_sha256="01" * 32))
     assert "is older than 30 days" in told()
+    for ahead in ({"saved_at": now + timedelta(days=2)}, {"rehearsed_at": now + timedelta(days=2)}):
+        assert replace(fresh, **ahead).problem(now).startswith("clock trouble: the save of 20")
+        assert replace(fresh, **ahead).problem(now + timedelta(days=2)) is None
     keep(tmp_path, replace(fresh, saved_at=now - timedelta(hours=2), found={"aborts": 2, "unknown": 1}))
     assert "did not go well: 2 aborts, 1 unknown. Mend that, save, rehearse again" in told()
     keep(tmp_path, replace(fresh, save_sha256="77" * 32))
