@@ -82,6 +82,11 @@ class CommandTemplate:
                 f" it did is not known; what left that group, or runs elsewhere, goes on."
                 f" It said last: {_last_first(said)}"
             )
+        if code < 0:
+            raise RunError(
+                f"{command[0]} was killed by {_signal_name(-code)}; what it did is not known. It said last:"
+                f" {_last_first(said)}"
+            )
         if code != 0:
             raise RunError(f"{command[0]} ended with exit code {code}: {_last_first(said)}")
         return said
@@ -115,6 +120,13 @@ class CommandTemplate:
         except KeyboardInterrupt:
             tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
             raise
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # A real-time signal between the first and the last has none.
+        return f"signal {number}"
 
 
 def _last_first(said: str) -> str:

@@ -35,15 +35,26 @@ class _ControllerActor(NodeActor):
     def _order_each(
         self, words: KraftParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
-        """All at once, so that no controller is long without the others; what the deployer said of each."""
+        """All at once, so that no controller is long without the others; what the deployer said of each.
+
+        Raises:
+            RunError: orders failed, after all were given; each that did is named.
+        """
         if not numbers:
             return {}
         report.attempt([controller_item(number) for number in numbers])
         with ThreadPoolExecutor(len(numbers)) as together:
-            answers = together.map(
-                lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers
-            )
-        return dict(zip(numbers, answers))
+            given = {
+                number: together.submit(self.hands.order, words, CONTROLLER, number, action, modes)
+                for number in numbers
+            }
+        errors = {number: error for number, order in given.items() if (error := order.exception()) is not None}
+        odd = [error for error in errors.values() if not isinstance(error, RunError)]
+        if odd:
+            raise odd[0]
+        if errors:
+            raise RunError("; ".join(f"{controller_item(number)}: {error}" for number, error in errors.items()))
+        return {number: order.result()[1] for number, order in given.items()}
 
     def _n_running(self, words: KraftParameters) -> int:
         return len(self.hands.look(words).live_controllers)

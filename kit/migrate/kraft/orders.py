@@ -37,6 +37,8 @@ class Hands:
         self.cluster, self.say, self.clock, self.folder = cluster, say, clock, folder
         self._deployer, self._poll_s = deployer, poll_s
         self._values: dict[str, tuple[object, float]] = {}
+        self._said: dict[str, str] = {}
+        """Node → what the deployer said of orders of which nothing was seen yet."""
 
     def look(self, words: KraftParameters) -> Standing:
         """Raises ConnectError: ZooKeeper does not answer."""
@@ -66,7 +68,10 @@ class Hands:
     ) -> tuple[NodeOrder, str]:
         """What was ordered, and what the deployer said. Raises RunError: it failed."""
         ordered = self._order(words, role, number, action, modes)
-        return ordered, self._deployer.order(ordered, self.say)
+        answer = self._deployer.order(ordered, self.say)
+        if not self._deployer.needs_person:
+            self._said[f"{role} {number}"] = answer
+        return ordered, answer
 
     def _order(self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]) -> NodeOrder:
         folder = self.cluster.profile.kraft.settings_dir
@@ -77,25 +82,30 @@ class Hands:
         """Until a look shows no problem.
 
         Raises:
-            RunError: that did not come in time; what was missing last.
+            RunError: that did not come in time; what was missing last, and what the deployer said.
             Stopped, LockLost: before that.
         """
         deadline, announced = self.clock.monotonic() + words.node_timeout_s, ""
         while True:
             standing, lacks = self._seen(words, problem)
             if lacks is None and standing is not None:
+                self._said.clear()
                 return standing
             left = deadline - self.clock.monotonic()
             if left <= 0:
                 raise RunError(
                     f"in {words.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the run is"
-                    " resumed or undone"
+                    f" resumed or undone{self._told_said()}"
                 )
             if lacks != announced:
                 announced = lacks or ""
                 self.say(Waiting(f"waiting for up to {left:.0f} s: {announced}"))
             report([])
             self.clock.sleep(self._poll_s)
+
+    def _told_said(self) -> str:
+        said = (f"The deployer said of {node}: {answer or 'nothing'}" for node, answer in self._said.items())
+        return "".join(f". {each}" for each in said)
 
     def _seen(
         self, words: KraftParameters, problem: Callable[[Standing], str | None]

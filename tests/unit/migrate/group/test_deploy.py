@@ -162,6 +162,32 @@ def test_a_failure_tells_what_was_said_without_secrets():
         said(Command(["/nowhere/swap"], 1))
 
 
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGKILL, "SIGKILL"), (40, "signal 40")])
+def test_a_command_that_is_killed_is_told_by_its_signal(number, name):
+    code = f"import os; print('half-way', flush=True); os.kill(os.getpid(), {int(number)})"
+    with pytest.raises(RunError, match=f"was killed by {name}; what it did is not known. It said last: half-way"):
+        said(python(code))
+
+
+def test_of_fifty_megabytes_of_output_the_last_lines_are_kept():
+    code = (
+        "import sys\n"
+        "for number in range(50): sys.stdout.write(f'{number} ' + 'x' * (1 << 20) + chr(10))\n"
+        "print('restarted')\n"
+        "sys.exit(int(sys.argv[1]))"
+    )
+    kept = said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "0"], 30))
+    assert kept.splitlines() == [CUT_OFF, "restarted"]
+    with pytest.raises(RunError, match="ended with exit code 3: restarted"):
+        said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "3"], 30))
+
+
+def test_a_command_that_closes_its_output_and_hangs_is_ended_all_the_same(monkeypatch):
+    monkeypatch.setattr(commands, "GRACE_S", 0.2)
+    with pytest.raises(RunError, match=r"did not end within 0\.5 s and was ended, .* It said last: nothing"):
+        said(python("import os, signal; os.close(1); os.close(2); signal.pause()", timeout_s=0.5))
+
+
 def test_nothing_is_read_from_the_terminal():
     operations = (
         "import sys; from kit.migrate.group.deploy import Command, MemberReplacement\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -9,10 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from kit.errors import RunError
+from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.performer import ActedRecord, Outcome, WriteAttempt
 from kit.migrate.kraft import controllers as acting
 from kit.migrate.kraft.controllers import StartActor, StopActor
 from kit.migrate.kraft.hand_back import HandBackActor
+from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
@@ -106,9 +109,28 @@ def test_before_the_copy_some_brokers_may_have_moved_when_controllers_stop(has_c
 
 def test_one_order_that_fails_is_named_after_all_were_given():
     nodes = Nodes(failing=3001)
-    with pytest.raises(RunError, match="exit code 7: no route to 3001"):
+    with pytest.raises(RunError, match=r"^controller 3001: /opt/node ended with exit code 7: no route to 3001$"):
         StartActor(hands_of(nodes, is_running=False)).act(start_step("01", WORDS), Report())
     assert sorted(number for _, number in nodes.ordered) == [3000, 3001, 3002]
+
+
+def test_every_order_that_fails_is_named():
+    """A real command, which ends badly for two of three controllers, each in its own way."""
+    code = (
+        "import os, signal, sys\n"
+        "if sys.argv[1] == '3000': print('no disk'); sys.exit(7)\n"
+        "if sys.argv[1] == '3002': print('half-way', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    command = CommandTemplate(
+        [sys.executable, "-c", code, "{node_id}"], NodeOrder.__dataclass_fields__, "OFFRAMP_NODE", 30
+    )
+    report = Report()
+    with pytest.raises(RunError) as raised:
+        StartActor(hands_of(CommandNodes(command), is_running=False)).act(start_step("01", WORDS), report)
+    first, second = str(raised.value).split("; controller ")
+    assert first == f"controller 3000: {sys.executable} ended with exit code 7: no disk"
+    assert second == f"3002: {sys.executable} was killed by SIGKILL; what it did is not known. It said last: half-way"
+    assert report.attempted == ["controller 3000", "controller 3001", "controller 3002"]
 
 
 def test_outcomes_of_controllers_that_run_already_are_unchanged():

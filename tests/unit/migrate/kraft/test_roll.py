@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
 
 from kit.errors import RunError, Stopped
+from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
 from kit.migrate.kraft import roll as rolling
+from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing
@@ -156,6 +159,48 @@ def test_a_broker_that_does_not_come_back_stops_the_roll(world):
         actor(world).act(step(), report)
     assert world.orders == [(1, KRAFT), (2, KRAFT)]
     assert [it.outcome for it in report.outcomes] == [Outcome.CONFIRMED, Outcome.UNKNOWN]
+
+
+LYING = {
+    "does nothing": "print('restarted')",
+    "starts it in the wrong mode": "print('restarted'); print(sys.argv[1], file=open(sys.argv[3], 'w'))",
+    "starts it well": "print('restarted'); print(sys.argv[2], file=open(sys.argv[3], 'w'))",
+}
+"""Real commands: of the mode before, of the mode that was ordered, and where the node would tell its mode."""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("does nothing", "in 60 s: broker 1 runs in migration mode, not kraft."),
+        ("starts it in the wrong mode", "in 60 s: broker 1 runs in zookeeper mode, not kraft."),
+        ("starts it well", None),
+    ],
+)
+def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told):
+    """It ends with exit code 0; what counts is what the node says, and what the command said is evidence."""
+    told_mode = tmp_path / "mode"
+    argv = [sys.executable, "-c", f"import sys; {LYING[command]}", ZOOKEEPER, "{to_mode}", str(told_mode)]
+    nodes = CommandNodes(CommandTemplate(argv, NodeOrder.__dataclass_fields__, "OFFRAMP_NODE", 30))
+
+    def order(given, tell) -> str:
+        world.orders.append((given.node_id, given.to_mode))
+        answer = nodes.order(given, tell)
+        if told_mode.exists():
+            world.modes[given.node_id] = told_mode.read_text().strip()
+        return answer
+
+    rolling_with, report = actor(world), Report()
+    rolling_with.hands._deployer.order = order
+    if told is None:
+        assert len(rolling_with.act(step(), report)) == 3
+        return
+    with pytest.raises(RunError, match=told) as raised:
+        rolling_with.act(step(), report)
+    assert str(raised.value).endswith("undone. The deployer said of broker 1: restarted")
+    assert world.orders == [(1, KRAFT)], "nothing more is ordered"
+    (outcome,) = report.outcomes
+    assert (outcome.outcome, outcome.error) == (Outcome.UNKNOWN, str(raised.value))
 
 
 @pytest.mark.parametrize(
