@@ -180,6 +180,14 @@ def test_the_phase_is_the_one_the_lab_is_in(walk, phase):
         assert (state.n_migrating, state.n_kraft) == (0, 1)
 
 
+def test_controllers_that_are_to_come_are_no_failure_of_a_status(walk):
+    """Nobody listens at their address yet."""
+    status = walk.statuses["zookeeper"]
+    status.verify()
+    assert [each.is_listening for each in status.read.controllers] == [False]
+    assert status.told()[-1].endswith("does not run: nobody listens there. Nothing has begun.")
+
+
 def test_no_phase_of_a_sound_migration_has_an_alarm(walk):
     for phase in PHASES:
         found = walk.statuses[phase].findings

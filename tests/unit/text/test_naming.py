@@ -12,6 +12,8 @@ from kit.text.naming import named
 
 ROOT = Path(__file__).parents[3]
 _MADE = {"sorted", "list", "tuple", "set", "frozenset", "dict", "Counter"}
+_FIELDS = {"brokers", "columns", "fieldnames", "isr", "members", "modes", "nodes", "observers", "replicas"}
+"""Attributes that are collections wherever the product has them."""
 _LITERALS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -21,6 +23,8 @@ def _is_collection(value: ast.expr, known: set[str]) -> bool:
         return _is_collection(value.value, known)
     if isinstance(value, ast.Name):
         return value.id in known
+    if isinstance(value, ast.Attribute):
+        return value.attr in _FIELDS
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in _MADE
     if isinstance(value, ast.BinOp):
@@ -67,6 +71,7 @@ def printed_collections(source: str) -> list[str]:
     [
         'f"brokers {sorted(them)} do not answer"',
         'f"{list(words.nodes)!r}"',
+        'f"in /brokers/ids: {control.brokers}"',
         'f"{[it.address for it in running]}"',
         'def told():\n    wrong = {it: 1 for it in them}\n    return f"in another mode: {wrong}"',
         'def told():\n    if missing := set(them) - {1}:\n        return f"{missing}"',
