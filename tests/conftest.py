@@ -46,7 +46,6 @@ LONGEST = (
     "notebooks/test_runbook.py",
     "browser/test_wizard.py",
     "interop/test_migration.py",
-    "servers/test_incident.py",
     "interop/test_migrate_faults.py",
     "property/history/test_hours.py",
     "browser/test_hostile.py",
@@ -70,6 +69,10 @@ LONGEST = (
     "servers/test_delete_groups.py",
     "interop/test_zookeeper_members.py",
     "property/read/test_hostile_znodes.py",
+    "servers/test_time_lag_truth.py",
+    "servers/test_outlook.py",
+    "unit/test_hostile_faces.py",
+    "unit/show/test_chart_sizes.py",
 )
 """Begun first, so that none of them is left alone at the end."""
 

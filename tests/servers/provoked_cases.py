@@ -98,7 +98,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "one controller named",
         "a profile that names one controller of two",
-        ("L01", "controllers", WARN, "The quorum has the voters 3000, 3001", "Name all of them in the profile"),
+        ("L01", "controllers", WARN, "The quorum has the voters 3000 and 3001", "Name all of them in the profile"),
         look=STATUS,
     ),
     *_seen(

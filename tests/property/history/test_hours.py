@@ -76,6 +76,7 @@ def test_what_an_hour_says(expected):
     assert expected["dead", 0].lag_max == 0
 
 
+@soak_only
 def test_what_is_made_is_made_once_and_a_late_snapshot_makes_it_anew(spark, folder, expected):
     late = sorted(Path(folder, "snapshots").rglob("part.parquet"))[3].parent
     away = Path(folder).parent / "late"
