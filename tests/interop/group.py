@@ -176,10 +176,10 @@ class Group:
         return prove(consumption, produced, history)
 
     def summary(self) -> dict[str, Any]:
-        """The proof's one row; what it says in sentences is shown when a test fails."""
+        """The proof's one row; a test that fails shows its sentences, and who handed records out again."""
         proof = self.proof()
         row = proof.summary.row(0, named=True)
-        print(json.dumps(row, default=str), proof.told(), sep="\n")
+        print(json.dumps(row, default=str), proof.told(), *proof.duplicates.to_dicts(), sep="\n")
         return row
 
     def release_seconds(self) -> list[float]:
