@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from kit.errors import SetupError
 from kit.lab import Lab, state
 from kit.lab.java import jars
 from kit.logs.local import SMALL
@@ -91,7 +92,10 @@ def _peers() -> Iterator[tuple[str, list[str], float | None]]:
     java = [java_command(), "-Xmx256m", "-XX:+UseG1GC", "-Djava.awt.headless=true", "-cp"]
     release = os.environ.get(RELEASE)
     if release:
-        yield "kafka-consumer-groups.sh", [str(Path(release) / "bin" / "kafka-consumer-groups.sh")], 3
+        script = Path(release) / "bin" / "kafka-consumer-groups.sh"
+        if not script.is_file():
+            raise SetupError(f"{RELEASE} is {release}, and {script} is not there: name an unpacked release of Kafka")
+        yield script.name, [str(script)], 3
     else:
         say(_HOW_TO_GIVE)
     yield "kafka-consumer-groups", [*java, jars.class_path(jars.SERVERS), _COMMAND], None if release else 3
