@@ -147,6 +147,7 @@ class Wizard:
         expect(verdict.or_(refused).first).to_be_visible(timeout=RUN_MS)
         assert refused.count() == 0, refused.inner_text()
         expect(verdict).to_contain_text(wanted, timeout=STEP_MS)
+        expect(self.all.get_by_text("can't draw this part")).to_have_count(0)
 
     def goes_on(self) -> bool:
         """Pressed as often as it takes; whether it goes on."""

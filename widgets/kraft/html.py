@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import PHASES, UNKNOWN
 from kit.kraft import KraftStatus
 from kit.migrate.engine.checks import SECOND_PERSON, Rule
@@ -59,15 +60,15 @@ def nodes(status: KraftStatus) -> str:
     """Each node: its mode and flag by its own word, whether it is in ZooKeeper, as what the log knows it."""
     rows = [
         (
-            html_text(f"{row['role']} {'?' if row['node_id'] is None else row['node_id']}"),
-            html_text(row["address"]),
-            html_text(row["error"] or row["mode"] or "–"),
-            html_text(row["stands_at"]),
-            _word(row["has_flag"]),
-            _word(row["in_zookeeper"]),
-            html_text(row["registered_as"] or "–"),
+            html_text(f"{each.role} {'?' if each.node_id is None else each.node_id}"),
+            html_text(each.address or "–"),
+            html_text(each.error or each.mode or "–"),
+            html_text(each.stands_at),
+            _word(each.has_flag),
+            _word(each.in_zookeeper),
+            html_text(each.registered_as or "–"),
         )
-        for row in status.places.sort("role", "node_id", nulls_last=True).iter_rows(named=True)
+        for each in node_places(status.read)
     ]
     heads = ("node", "address", "runs as", "as in phase", "flag", "in /brokers/ids", "in the metadata log")
     return html.table(heads, rows)

@@ -257,6 +257,10 @@ def alert(text: str) -> str:
     return f'<div class="alert"><strong class="bad">✗ </strong>{html_text(text)}</div>' if text else ""
 
 
+def not_drawn(error: Exception) -> str:
+    return alert(f"offramp can't draw this part, which is a mistake of its own: {type(error).__name__}: {error}")
+
+
 def todo(text: str) -> str:
     """What a person has to do now, a line each."""
     lines = "<br>".join(html_text(line) for line in text.splitlines())

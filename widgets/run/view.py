@@ -136,11 +136,17 @@ class Wizard(ipw.VBox):
         return self.html(lambda model: render(model.record), "record")
 
     def html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
-        """Rendered again when one of the traits ``names`` changes; sent to the browser only when the text changes."""
+        """Rendered again when one of the traits ``names`` changes; sent to the browser only when the text changes.
+
+        A part that can't be drawn says so in its place: a trait changes in the midst of a run, which must go on.
+        """
         widget = ipw.HTML()
 
         def show(change: Any = None) -> None:
-            widget.value = render(self.model)
+            try:
+                widget.value = render(self.model)
+            except Exception as error:  # noqa: BLE001 - it would end the run that changed the trait
+                widget.value = html.not_drawn(error)
 
         show()
         self.model.observe(show, list(names))

@@ -243,6 +243,21 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     assert "Do this now" not in text(view)
 
 
+def test_a_part_that_cannot_be_drawn_says_so_and_ends_no_run(view, model, monkeypatch):
+    plan = planned(view, model)
+    model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
+    model.approve()
+
+    def broken(record):
+        raise KeyError("partition")
+
+    monkeypatch.setattr(html, "progress", broken)
+    model.act()
+    model.wait(20)
+    assert (model.record.state, model.error) == (RunState.VERIFIED, "")
+    assert "✗ offramp can't draw this part, which is a mistake of its own: KeyError: 'partition'" in text(view)
+
+
 def test_that_a_second_person_has_to_approve_is_said_before_anybody_types(toy, tmp_path):
     model = open_toy(toy, tmp_path / "runs", needs_second=True)
     view = wizard(model)

@@ -143,6 +143,12 @@ def test_the_view_says_where_the_cluster_is_and_which_node_is_silent(move):
     assert "no route &lt;to&gt; host" in nodes(silent)
 
 
+def test_a_node_that_only_the_metadata_log_names_has_a_line_without_an_address():
+    only_broker_restarts = _judged(replace(SOUND, nodes=(node("controller"),)))
+    lines = BeautifulSoup(nodes(only_broker_restarts), "html.parser").find_all("tr")
+    assert [cell.get_text() for cell in lines[1].find_all("td")[:3]] == ["broker 1", "–", "no broker names its address"]
+
+
 def test_the_way_back_is_offered_where_there_is_one_and_forgets_overrides(move, phases):
     move.set_request("kraft", overrides="preflight_known")
     for phase, is_offered in (("zookeeper", False), ("controllers", True), ("kraft", True), ("finalised", False)):
