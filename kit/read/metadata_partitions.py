@@ -22,8 +22,6 @@ from kit.tables import schema as tables
 from kit.tables.metadata import MetadataItem
 
 TOPICS = "/brokers/topics"
-_MZXID = 1
-"""Its place in a stat."""
 
 Ids: TypeAlias = tuple[int, ...]
 Placement: TypeAlias = tuple[Ids, Ids, Ids]
@@ -94,7 +92,7 @@ class _States:
             start = len(mzxids)
             self._understand(set(batch.data) - self._known.keys())
             self.codes.extend(map(self._known.__getitem__, batch.data))
-            mzxids.extend(0 if stat is None else stat[_MZXID] for stat in batch.stats)
+            mzxids.extend(mzxid or 0 for mzxid in batch.stat("mzxid"))
             self.errors.update({start + at: f"it {refusal(each)}" for at, each in batch.refusals.items()})
         self.mzxids = np.array(mzxids, np.int64)
         self._note_wrong()

@@ -27,21 +27,31 @@ OCTETS_PER_REQUEST = 500_000
 """Bytes of paths in one request: a server closes the connection after more than 1 MB (``jute.maxbuffer``)."""
 READ_TIMEOUT_S = 30.0
 
-STAT = struct.Struct(">qqqqiiiqiiq")
+_STAT_TYPES = "qqqqiiiqiiq"
+STAT = struct.Struct(f">{_STAT_TYPES}")
 STAT_FIELDS = (
     "czxid", "mzxid", "created_ms", "modified_ms", "version", "cversion", "aversion", "ephemeral_owner", "data_length",
     "n_children", "pzxid",
 )  # fmt: skip
 """ZooKeeper's Stat, field by field; times are milliseconds since the epoch."""
-_AT = {name: at for at, name in enumerate(STAT_FIELDS)}
+_NO_STAT = bytes(STAT.size)
+
+
+def _alone(at: int) -> struct.Struct:
+    """One field of a stat; the others are skipped."""
+    before, after = (struct.calcsize(f">{types}") for types in (_STAT_TYPES[:at], _STAT_TYPES[at + 1 :]))
+    return struct.Struct(f">{before}x{_STAT_TYPES[at]}{after}x")
+
+
+_STAT_FIELD = {name: _alone(at) for at, name in enumerate(STAT_FIELDS)}
 
 _GET_DATA, _GET_CHILDREN, _MULTI_READ, _ERROR = 4, 8, 22, -1
 _HEADER = struct.Struct(">i?i")
-_HEADER_AND_INT = struct.Struct(">i?ii")
+_TYPE_AND_INT = struct.Struct(">i5xi")
+"""A header's type, and the number behind it: a length, a count, or an error's code."""
 _INT = struct.Struct(">i")
 _END = _HEADER.pack(-1, True, -1)
 
-Stat: TypeAlias = tuple[int, ...]
 Names: TypeAlias = list[str] | KazooException | None
 """The children's names. None: there is no such znode. An exception: ZooKeeper refused this item alone."""
 
@@ -61,18 +71,18 @@ class Znode(NamedTuple):
 class Znodes:
     """Answers of getData as columns, in the order of the paths.
 
-    ``data[i]`` and ``stats[i]`` are None if there is no znode or ZooKeeper refused it (``refusals[i]``).
+    ``data[i]`` and ``stats[i]``, as it came, are None if there is no znode or ZooKeeper refused it (``refusals[i]``).
     """
 
     data: list[bytes | None]
-    stats: list[Stat | None]
+    stats: list[bytes | None]
     refusals: dict[int, KazooException]
 
     def __getitem__(self, index: int) -> Znode | KazooException | None:
         data, stat = self.data[index], self.stats[index]
         if data is None or stat is None:
             return self.refusals.get(index)
-        czxid, mzxid, created_ms, _, version, _, _, ephemeral_owner, *_ = stat
+        czxid, mzxid, created_ms, _, version, _, _, ephemeral_owner, *_ = STAT.unpack(stat)
         return Znode(data, czxid, mzxid, created_ms, version, ephemeral_owner)
 
     def __iter__(self) -> Iterator[Znode | KazooException | None]:
@@ -80,8 +90,11 @@ class Znodes:
 
     def stat(self, name: str) -> list[int | None]:
         """One field of every stat."""
-        at = _AT[name]
-        return [None if stat is None else stat[at] for stat in self.stats]
+        octets = b"".join([stat or _NO_STAT for stat in self.stats])
+        values: list[int | None] = [value for (value,) in _STAT_FIELD[name].iter_unpack(octets)]
+        if None in self.stats:
+            return [None if stat is None else value for stat, value in zip(self.stats, values)]
+        return values
 
 
 def refusal(error: KazooException, action: str = "read") -> str:
@@ -248,24 +261,23 @@ def _send(client: KazooClient, kind: int, paths: Sequence[str]) -> Any:
 def _parse_data(result: Any) -> Znodes:
     body = result.get(timeout=READ_TIMEOUT_S)
     data: list[bytes | None] = []
-    stats: list[Stat | None] = []
+    stats: list[bytes | None] = []
     refusals: dict[int, KazooException] = {}
-    at, read, step, stat_in, stat_size = (
+    at, end, read, step, stat_size = (
         0,
-        _HEADER_AND_INT.unpack_from,
-        _HEADER_AND_INT.size,
-        STAT.unpack_from,
+        len(body) - _HEADER.size,
+        _TYPE_AND_INT.unpack_from,
+        _TYPE_AND_INT.size,
         STAT.size,
     )
-    end = len(body) - _HEADER.size
     while at < end:
-        kind, _, _, length = read(body, at)
+        kind, length = read(body, at)
         at += step
         if kind == _GET_DATA:
             stop = at + length if length > 0 else at
             data.append(body[at:stop])
-            stats.append(stat_in(body, stop))
             at = stop + stat_size
+            stats.append(body[stop:at])
         else:
             if (refusal := _refusal(length)) is not None:
                 refusals[len(data)] = refusal
@@ -275,22 +287,34 @@ def _parse_data(result: Any) -> Znodes:
 
 
 def _parse_children(result: Any) -> list[Names]:
+    """A list that comes like the one before, as those of topics with as many partitions, is that one again."""
     body = result.get(timeout=READ_TIMEOUT_S)
     answers: list[Names] = []
-    at, read_int, end = 0, _INT.unpack_from, len(body) - _HEADER.size
+    names: list[str] = []
+    at, end, told = 0, len(body) - _HEADER.size, _INT.pack(0)
     while at < end:
-        kind, _, _, count = _HEADER_AND_INT.unpack_from(body, at)
-        at += _HEADER_AND_INT.size
+        kind, count = _TYPE_AND_INT.unpack_from(body, at)
+        at += _TYPE_AND_INT.size
         if kind == _ERROR:
             answers.append(_refusal(count))
             continue
-        names = []
-        for _ in range(count):
-            (size,) = read_int(body, at)
-            names.append(body[at + 4 : at + 4 + size].decode(errors="replace"))
-            at += 4 + size
+        start = at - _INT.size
+        if not body.startswith(told, start):
+            names, at = _names(body, at, count)
+            told = body[start:at]
+        at = start + len(told)
         answers.append(names)
     return answers
+
+
+def _names(body: bytes, at: int, count: int) -> tuple[list[str], int]:
+    """So many names from there on, and where they end."""
+    names, read_int = [], _INT.unpack_from
+    for _ in range(count):
+        (size,) = read_int(body, at)
+        names.append(body[at + 4 : at + 4 + size].decode(errors="replace"))
+        at += 4 + size
+    return names, at
 
 
 def _refusal(code: int) -> KazooException | None:
@@ -306,7 +330,7 @@ def _wrap_data(result: Any) -> Znodes:
         return Znodes([None], [None], {})
     except NoAuthError as error:
         return Znodes([None], [None], {0: error})
-    return Znodes([data or b""], [tuple(stat)], {})
+    return Znodes([data or b""], [STAT.pack(*stat)], {})
 
 
 def _wrap_names(result: Any) -> list[Names]:

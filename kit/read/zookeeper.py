@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from kazoo.client import KazooClient
@@ -161,7 +162,7 @@ class _Leaves:
         return {"group_id": self.group_ids, "topic": self.topics, "partition": self.partitions}
 
     def texts(self) -> list[str | None]:
-        return [None if data is None else data.decode(errors="replace") for data in self.znodes.data]
+        return [None if data is None else data.decode("utf-8", "replace") for data in self.znodes.data]
 
     def errors(self, known: Sequence[Any], texts: Sequence[str | None], expected: str) -> list[str | None]:
         """Why a value is not known: ZooKeeper refused the read, or the text is not as expected."""
@@ -187,9 +188,7 @@ def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str)
         path = f"{CONSUMERS}/{group_id}/{branch}/{topic}"
         if isinstance(names, KazooException):
             leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path.lstrip("/"), _refused(names)))
-        known = {name: partition_in(name) for name in _names(names)}
-        numbers = sorted(number for number in known.values() if number is not None)
-        strays = sorted(name for name, number in known.items() if number is None)
+        numbers, strays = _partitions(tuple(_names(names)))
         leaves.strays.extend(
             _stray(f"{path}/{name}", "a partition's number", group_id, f"{topic}/{name}") for name in strays
         )
@@ -198,6 +197,14 @@ def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str)
         leaves.partitions.extend(numbers)
         paths += [f"{path}/{number}" for number in numbers]
     return _without_vanished(replace(leaves, znodes=fetch_data(client, paths)))
+
+
+@lru_cache(maxsize=1_000)
+def _partitions(names: tuple[str, ...]) -> tuple[list[int], list[str]]:
+    """The partitions in order, and the names that are none. Most topics have the same ones."""
+    known = {name: partition_in(name) for name in names}
+    numbers = sorted(number for number in known.values() if number is not None)
+    return numbers, sorted(name for name, number in known.items() if number is None)
 
 
 def _without_vanished(leaves: _Leaves) -> _Leaves:

@@ -21,7 +21,7 @@ def partition_in(name: str) -> int | None:
 
 
 def _number(text: str, largest: int) -> int | None:
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isdecimal() and text.isascii()):
         return None
     digits = text.lstrip("0") or "0"
     return int(digits) if len(digits) <= _LONGEST and int(digits) <= largest else None

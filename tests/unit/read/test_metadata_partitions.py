@@ -10,7 +10,7 @@ from kazoo.exceptions import NoAuthError
 
 from kit.read import metadata_partitions, metadata_reader, metadata_values
 from kit.read.metadata_reader import Reader
-from kit.read.multiread import STAT_FIELDS, Znodes
+from kit.read.multiread import STAT, STAT_FIELDS, Znodes
 
 STATE = {"controller_epoch": 3, "leader": 2, "version": 1, "leader_epoch": 7, "isr": [2, 1]}
 ID = "AAAAAAAAAAAAAAAAAAAACg"
@@ -33,7 +33,7 @@ def answers(monkeypatch) -> dict[str, tuple[object, int]]:
         some = [held.get(path, (None, 0)) for path in paths]
         data = [each if isinstance(each, bytes) else None for each, _ in some]
         stats = [
-            None if each is None else tuple(mzxid if name == "mzxid" else 0 for name in STAT_FIELDS)
+            None if each is None else STAT.pack(*(mzxid if name == "mzxid" else 0 for name in STAT_FIELDS))
             for each, (_, mzxid) in zip(data, some)
         ]
         return Znodes(data, stats, {at: each for at, (each, _) in enumerate(some) if isinstance(each, Exception)})

@@ -53,15 +53,24 @@ def test_an_answer_without_items_and_one_without_anything_found():
     assert znodes.stats == [None, None]
 
 
-def test_children_are_names_or_nothing_or_a_refusal():
-    def names(*words: str) -> bytes:
-        encoded = [word.encode() for word in words]
-        vector = b"".join(struct.pack(">i", len(word)) + word for word in encoded)
-        return header(8) + struct.pack(">i", len(words)) + vector
+def names(*words: str) -> bytes:
+    encoded = [word.encode() for word in words]
+    vector = b"".join(struct.pack(">i", len(word)) + word for word in encoded)
+    return header(8) + struct.pack(">i", len(words)) + vector
 
+
+def test_children_are_names_or_nothing_or_a_refusal():
     parsed = multiread._parse_children(answer(names("a", "bücher"), refused(-101), names(), refused(-102)))
     assert parsed[:3] == [["a", "bücher"], None, []]
     assert isinstance(parsed[3], NoAuthError)
+
+
+def test_children_that_begin_like_those_before_them_are_their_own():
+    lists = [[], ["0", "1"], ["0", "1"], ["0"], ["0", "1", "2"], ["0", "2"], ["0", "1"], ["0", "10"], []]
+    octets = [names(*each) for each in lists]
+    assert multiread._parse_children(answer(*octets)) == lists
+    between = [each for some in octets for each in (some, refused(-101))]
+    assert multiread._parse_children(answer(*between))[::2] == lists
 
 
 def test_requests_are_bounded_and_in_order():
