@@ -14,17 +14,23 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import ipywidgets as ipw
 import polars as pl
 import pyarrow as pa
 
+from kit import kraft
 from kit.errors import RunError
 from kit.migrate import evidence, frames
-from kit.migrate.engine.record import list_runs, load_run
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.record import RunRecord, list_runs, load_run
+from kit.migrate.kraft.steps import start_step
+from kit.migrate.operations import Operations
 from kit.migrate.rendering import pages
+from kit.profile import Profile
 from kit.show import charts, display, health_charts, idle_charts, kraft_charts, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
@@ -33,9 +39,14 @@ from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.looks import ToyLooks
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
+from tests.unit.analyze.metadata import test_phase as phases
+from tests.unit.migrate.kraft.test_plan import WORDS, plan_to
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
+from widgets.kraft import html as kraft_html
+from widgets.kraft.model import KraftMove
+from widgets.kraft.view import KraftWizard
 from widgets.live import html as live_html
 from widgets.live.model import Monitor
 from widgets.live.view import MonitorView
@@ -53,7 +64,7 @@ CHARTS = {
     and "Chart" in str(draw.__annotations__.get("return"))
     if not name.startswith("_")
 }
-FRAGMENTS = (html, fleet_html, offsets_html, live_html)
+FRAGMENTS = (html, fleet_html, offsets_html, live_html, kraft_html)
 SHORT = tuple(name for name in hostile.GROUPS if 0 < len(name) <= 250 and name.strip())
 ALL_IN_ONE = (
     "".join(hostile.SCRIPTS),
@@ -172,6 +183,7 @@ class Wizards:
             self._fleet()
             self._offsets(monkeypatch)
             self._monitor()
+            self._kraft()
         finally:
             sys.setprofile(before)
             threading.setprofile(None)  # type: ignore[arg-type]
@@ -227,6 +239,31 @@ class Wizards:
         self._keep("monitor failed", view)
         model.close()
 
+    def _kraft(self) -> None:
+        """What nodes say of themselves and what became of their orders."""
+        runs = self.home / "kraft"
+        cluster = SimpleNamespace(
+            name=self.name, cluster_id="abc", profile=Profile(name=self.name, file=Path("x"), bootstrap_servers="h:1")
+        )
+        silent = phases.node("controller", address=self.name, node_id=None, error=self.name)
+        nodes = (phases.node("broker"), phases.node("controller"), silent)
+        facts = replace(phases.SOUND, nodes=nodes, registrations=(phases.broker(node_id=2),), log_error=self.name)
+        model = KraftMove(
+            lambda say, tell: Operations(cluster, runs, say, tell),  # type: ignore[arg-type]
+            lambda: replace(kraft._judged(facts), cluster_name=self.name),
+            self.name,
+        )
+        view = KraftWizard(model)
+        model.stop_watching()
+        self._keep("kraft", view)
+        model.overrides = self.name
+        model.record = _run_to_kraft(self.name, runs)
+        self._keep("kraft told", view)
+        with patch.object(html, "verdict", side_effect=ValueError(self.name)):
+            model.record = None
+        self._keep("kraft not drawn", view)
+        model.close()
+
     def _through(self, model: Any, views: Sequence[Any], what: str) -> None:
         """Plan, approve, act, take back; each is kept as it is shown."""
         for view in views:
@@ -256,6 +293,15 @@ class Wizards:
                 for name in ("plan", "steps", "outcomes", "failed_groups", "verifications", "events", "verdict"):
                     shown = getattr(frames, name)(record.plan if name == "plan" else record)
                     self.html[f"frame {name}, {runs.name}"] = display.table(shown).to_html()
+
+
+def _run_to_kraft(name: str, runs: Path) -> RunRecord:
+    """Whose node did not come."""
+    step = start_step("01-start", replace(WORDS, nodes=(3000,), to_mode="migration"))
+    asked = Event("r", 1, "2026-11-23T12:00:01Z", 0, "attempted", "ACTING", "01-start", *[None] * 9, previous="")
+    asked = replace(asked, details='{"items":["controller 3000"]}')
+    failed = replace(asked, event="acted", item="controller 3000", outcome="UNKNOWN", error=name)
+    return RunRecord("r", runs / "r", plan_to("kraft", steps=(step,)), (), (asked, failed), "")
 
 
 class _HostileGroup(ToyGroup):

@@ -1,11 +1,13 @@
 """Three brokers, three controllers, a producer and members: to KRaft and back by commands that are killed, nodes too.
 
+The cluster has one of every kind of metadata: topics, settings, quotas, SCRAM users, ACLs, a token.
 Every verb is a process of its own (``kraft_scene``). Runs are killed at their items and between them, and resumed; a
 broker and the active controller are killed in a roll. In the end the cluster is finalised. ``make soak``.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,13 +16,16 @@ import pytest
 from kit.errors import UnsafePlan
 from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
+from kit.lab.entities import make_one_of_everything
 from kit.lab.process import wait_until
 from tests.interop.kraft_scene import TRANSACTION, LeaderWatch, Scene
 from tests.soak import soak_only
 
 pytestmark = soak_only
 PARTITIONS = 6
-RATE = 900.0
+RATE = 1500.0
+FEWEST_RECORDS = 500_000
+TOPIC = "load"
 
 
 @dataclass
@@ -136,10 +141,11 @@ def story() -> Iterator[Story]:
     with Lab(brokers=3, controllers=3) as lab:
         profile = lab.folder / "offramp.toml"
         profile.write_text(lab.profile_toml())
-        lab.create_topic("orders", PARTITIONS, 3)
-        producer = lab.start_producer("orders", RATE)
-        readers = [lab.start_new_consumer("readers", "orders") for _ in range(2)]
-        lab.start_old_consumer("shop", "orders")
+        make_one_of_everything(lab.migration, secrets.token_hex(12))
+        lab.create_topic(TOPIC, PARTITIONS, 3)
+        producer = lab.start_producer(TOPIC, RATE)
+        readers = [lab.start_new_consumer("readers", TOPIC) for _ in range(2)]
+        lab.start_old_consumer("shop", TOPIC)
         seen = Story(Scene(lab, profile))
         watch = LeaderWatch(seen.scene)
         watch.start()
@@ -149,7 +155,7 @@ def story() -> Iterator[Story]:
         finalise(seen)
         watch.end()
         producer.stop()
-        seen.n_acknowledged, seen.lost = seen.scene.lost("orders", PARTITIONS)
+        seen.n_acknowledged, seen.lost = seen.scene.lost(TOPIC, PARTITIONS)
         # What was sent again is acknowledged without its offset: it is among the lost, if it is.
         rows = [row for row in producer.acknowledged() if row["offset"] is not None]
         acknowledged = {(row["partition"], row["offset"]) for row in rows}
@@ -166,7 +172,7 @@ def _read(members) -> set[tuple[int, int]]:
 
 
 def test_no_acknowledged_record_is_lost(story):
-    assert story.n_acknowledged > 250_000
+    assert story.n_acknowledged > FEWEST_RECORDS
     assert story.lost == set()
     assert story.unread == set()
 
@@ -191,6 +197,16 @@ def test_each_run_ends_in_its_phase_however_often_it_was_killed(story):
         "back from kraft": "zookeeper",
         "finalised": "finalised",
     }
+
+
+KINDS = ("topics", "brokers", "users", "clients", "ips")
+
+
+def test_zookeeper_had_every_kind_of_metadata(story):
+    before = story.dumps["before"]
+    folders = [f"/config/{kind}/" for kind in KINDS] + ["/brokers/topics/", "/kafka-acl/", "/kafka-acl-extended/"]
+    for folder in [*folders, "/delegation_token/tokens/"]:
+        assert any(path.startswith(folder) for path in before), folder
 
 
 @pytest.mark.parametrize("back", ["back from dual write", "back from kraft"])

@@ -96,7 +96,7 @@ KEYS: Mapping[str, _Key] = {
     "queued.max.message.chunks": _count_key(2, 1),
     "refresh.leader.backoff.ms": _count_key(200),
     "socket.timeout.ms": _count_key(30_000, 1),
-    "socket.receive.buffer.bytes": _count_key(64 * 1024),
+    "socket.receive.buffer.bytes": _count_key(0),
     "consumer.timeout.ms": _Key(_number(-1), -1, "milliseconds, or -1 for none"),
     ROUNDROBIN_HASH: _Key(
         _one_of(HASH_0_8_2, HASH_1_0),
@@ -107,7 +107,8 @@ KEYS: Mapping[str, _Key] = {
     MIGRATION_PREFIX + "poll.interval.ms": _count_key(1000, 1),
 }
 """The old consumer's keys (spec: its ``ConsumerConfig``), KIP-125's two, and ``roundrobin.hash``, which is ours: the
-partitions' order of ``roundrobin`` changed in 1.0 (KAFKA-5822) and peers don't say their version."""
+partitions' order of ``roundrobin`` changed in 1.0 (KAFKA-5822) and peers don't say their version. One default is not
+the old consumer's: ``socket.receive.buffer.bytes`` is 0, the system's own; its 64 KiB would hold a stream back."""
 
 
 _FORCED = {

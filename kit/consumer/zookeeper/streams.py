@@ -25,7 +25,7 @@ from kit.errors import OfframpError
 
 log = logging.getLogger("offramp.consumer")
 
-CHUNK = 1000
+CHUNK = 500
 FETCH_SECONDS = 0.05
 FINISH_LOOK_SECONDS = 0.002
 LOOK_SECONDS = 1.0
@@ -290,12 +290,18 @@ class Stream:
 
     def _take_in(self, messages: list[Message]) -> None:
         """Queue what was fetched; the places' offsets follow."""
-        pairs = zip(map(Message.topic, messages), map(Message.partition, messages))
-        last = {pair: message for pair, message in zip(pairs, messages) if pair in self._fetching}
-        for pair, message in last.items():
-            self._places[pair].offset = _offset(message) + 1
+        for message in self._last_ones(messages):
+            if (pair := _pair(message)) in self._fetching:
+                self._places[pair].offset = _offset(message) + 1
         self._n_fetched += len(messages)
         self._pending.extend(messages)
+
+    def _last_ones(self, messages: list[Message]) -> Iterable[Message]:
+        """The last record of each partition. Of one topic, as nearly all streams are, the partition's number tells."""
+        partitions: Iterable[object] = map(Message.partition, messages)
+        if len({topic for topic, _ in self._fetching}) != 1:
+            partitions = zip(map(Message.topic, messages), partitions)
+        return dict(zip(partitions, messages)).values()
 
     def _apply(self) -> bool:
         """False when there is nothing to fetch for now; waits a moment then."""
