@@ -128,7 +128,7 @@ def finalise(story: Story) -> None:
     scene = story.scene
     for phase in ("controllers", "dual write", "kraft"):
         scene.go(phase)
-    scene.go_killed("finalised", ("attempted/01-finalise/*", 1.0), ("acted/01-finalise/*/CONFIRMED", 0.0))
+    scene.go_killed("finalised", ("attempted/03-finalise/*", 1.0), ("acted/03-finalise/*/CONFIRMED", 0.0))
     story.note("finalised")
 
 
