@@ -30,6 +30,16 @@ for _client_name in ("kafka", "kazoo"):
 warnings.filterwarnings("ignore", "No chroot path exists")  # kazoo's; the error says it
 
 
+class ZookeeperClient(KazooClient):  # type: ignore[misc]
+    """``n_sent``: requests so far."""
+
+    n_sent = 0
+
+    def _call(self, request: Any, async_object: Any) -> Any:
+        self.n_sent += 1
+        return super()._call(request, async_object)
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Connections to one cluster, whose id was checked; a context manager."""
@@ -37,11 +47,16 @@ class Cluster:
     profile: Profile
     cluster_id: str
     broker_client: BrokerClient
-    zookeeper: KazooClient | None
+    zookeeper: ZookeeperClient | None
 
     @property
     def name(self) -> str:
         return self.profile.name
+
+    @property
+    def n_sent(self) -> tuple[int, int]:
+        """Requests so far to brokers and to ZooKeeper."""
+        return self.broker_client.n_sent, self.zookeeper.n_sent if self.zookeeper is not None else 0
 
     def close(self) -> None:
         self.broker_client.close()
@@ -141,9 +156,9 @@ def kafka_settings(profile: Profile) -> dict[str, Any]:
     return settings
 
 
-def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
+def _connect_zookeeper(profile: Profile, timeout_s: float) -> ZookeeperClient:
     where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
-    client = KazooClient(profile.zookeeper_connect, **zookeeper_settings(profile))
+    client = ZookeeperClient(profile.zookeeper_connect, **zookeeper_settings(profile))
     try:
         client.start(timeout=timeout_s)
         is_there = client.exists("/")  # The first that a server answers after the login, if it is asked for one.

@@ -17,7 +17,9 @@ from kit.cluster import Cluster
 from kit.errors import InputError
 from kit.show.sparkline import sparkline
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.text.quantity import quantity
 
+ONE_LOOK = "one look tells no rates"
 KEPT = 12
 """Looks: rates go back so far."""
 RISKS = ("standing", "growing", "steady", "unknown", "closing", "caught up")
@@ -29,7 +31,7 @@ _RATES = ["lag_per_s", "read_per_s", "written_per_s"]
 
 @dataclass(frozen=True)
 class Look:
-    """``partitions``: rows of ``kit.views.lag`` of stores in use, with at_ms; ``took_s``, ``n_requests``: its cost."""
+    """``partitions``: rows of ``kit.views.lag`` of stores in use, with at_ms; ``took_s`` and below: its cost."""
 
     number: int
     at: datetime
@@ -37,6 +39,13 @@ class Look:
     partitions: pl.DataFrame
     took_s: float
     n_requests: int
+    n_zookeeper_requests: int
+
+    @property
+    def cost(self) -> str:
+        """Its cost in words."""
+        zookeeper = f" and {self.n_zookeeper_requests:,} to ZooKeeper" if self.n_zookeeper_requests else ""
+        return f"{self.took_s:.1f} s, {quantity(self.n_requests, 'request')} to brokers{zookeeper}"
 
 
 class Looks:
@@ -54,13 +63,14 @@ class Looks:
 
     def take(self) -> Look:
         """Look once more. Raises as ``kit.snapshot.observe``; such a look does not count."""
-        begun, sent = time.monotonic(), self._cluster.broker_client.n_sent
+        begun, before = time.monotonic(), self._cluster.n_sent
         snapshot = observe(self._cluster, self._pattern)
-        took_s, at = time.monotonic() - begun, datetime.now(UTC)
+        took_s, at, after = time.monotonic() - begun, datetime.now(UTC), self._cluster.n_sent
         partitions = self.partitions_of(snapshot, at)
         self._partitions.append(partitions)
         self._number += 1
-        return Look(self._number, at, snapshot, partitions, took_s, self._cluster.broker_client.n_sent - sent)
+        to_brokers, to_zookeeper = (now - then for now, then in zip(after, before))
+        return Look(self._number, at, snapshot, partitions, took_s, to_brokers, to_zookeeper)
 
     def take_evenly(self, n_looks: int, over_s: float, sleep: Callable[[float], None] = time.sleep) -> Look:
         """Look so many times, spread over that time, and give the last look; ``partitions`` has them all.

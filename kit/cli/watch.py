@@ -58,7 +58,7 @@ def watch(
     Rates and the line of late go back twelve looks. Exit code 12: at the last look something was not read.
     """
     from kit.cluster import connect
-    from kit.live import GroupsOfLate, Looks
+    from kit.live import ONE_LOOK, GroupsOfLate, Looks
     from kit.snapshot import verify_read
 
     with refusals():
@@ -73,9 +73,8 @@ def watch(
                 with waiting(f"looking at {chosen.name}"):
                     look = looks.take()
                     rows = of_late.add(look.partitions)
-                cost = f"{look.took_s:.1f} s and {quantity(look.n_requests, 'request')} to brokers for a look"
                 where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, look {look.number:,}"
-                _print(rows, f"{where}: {_counted(rows)}; {cost}")
+                _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *[ONE_LOOK] * (look.number == 1)]))
                 if keep is not None:
                     keep(look.snapshot)
                 if look.number == count:

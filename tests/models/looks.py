@@ -28,7 +28,7 @@ class ToyLooks:
             raise ConnectError(self.failure)
         self.number += 1
         snapshot: Any = SimpleNamespace(read_errors=self.read_errors, snapshot_id="s")
-        return Look(self.number, START, snapshot, self._partitions(), 0.25, 14)
+        return Look(self.number, START, snapshot, self._partitions(), 0.25, 14, 1_200)
 
     def _partitions(self) -> pl.DataFrame:
         rows = [

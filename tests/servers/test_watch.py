@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from kazoo.client import KazooClient
 from typer.testing import CliRunner
 
 from kit.cli.main import app
+from kit.cluster import connect
+from kit.lab import Lab
 from kit.lab.process import wait_until
+from kit.live import Looks
+from kit.profile import load_profile
 
-COST = re.compile(r"; \d+\.\d s and (\d+) requests to brokers for a look")
+COST = re.compile(r"; \d+\.\d s, (\d+) requests to brokers and (\d+) to ZooKeeper")
 
 
 def test_who_stands_still_comes_before_who_reads(lab):
@@ -30,8 +36,40 @@ def test_who_stands_still_comes_before_who_reads(lab):
     looks = ended.stdout.split("lab at ")[1:]
     assert len(looks) == 3
     costs = [COST.search(each) for each in looks]
-    assert all(cost and 0 < int(cost[1]) < 50 for cost in costs)
+    assert all(cost and 0 < int(cost[1]) < 50 and 0 < int(cost[2]) < 50 for cost in costs)
     assert "2 unknown" in looks[0] or "caught up" in looks[0]
     rows = [line.split() for line in looks[-1].splitlines() if line.startswith("watched-")]
     assert [row[0] for row in rows] == ["watched-left", "watched-reader"]
     assert "standing" in rows[0]
+
+
+def test_a_look_asks_no_more_often_for_sixty_groups_than_for_one(lab):
+    """``docs/health.md`` says what is asked. ZooKeeper counts as many requests."""
+    lab.create_topic("budget", 2)
+    path = lab.folder / "budget.toml"
+    path.write_text(lab.profile_toml())
+    with connect(load_profile(file=path)) as cluster:
+        looks = Looks(cluster, "budget-.*")
+        for n_groups in (1, 60):
+            for number in range(n_groups):
+                commit_in_both_stores(lab, cluster.zookeeper, f"budget-{number:02}")
+            before = n_received(lab, cluster.zookeeper)
+            look = looks.take()
+            assert Counter(look.partitions["store"]) == {"kafka": n_groups, "zookeeper": n_groups}
+            assert (look.n_requests, look.n_zookeeper_requests) == (6, 9)
+            assert n_received(lab, cluster.zookeeper) - before >= 9  # Pings are among them.
+
+
+def commit_in_both_stores(lab: Lab, zookeeper: KazooClient, group_id: str) -> None:
+    committed = ConsumerGroupTopicPartitions(group_id, [TopicPartition("budget", 0, 0)])
+    lab.admin.alter_consumer_group_offsets([committed])[group_id].result(30)
+    offset = f"/consumers/{group_id}/offsets/budget/0"
+    zookeeper.ensure_path(offset)
+    zookeeper.set(offset, b"0")
+
+
+def n_received(lab: Lab, zookeeper: KazooClient) -> int:
+    """What the server counts for this connection."""
+    session_id, _ = zookeeper.client_id
+    (told,) = [line for line in lab.servers.zookeeper.command("cons").splitlines() if f"sid=0x{session_id:x}," in line]
+    return int(re.search(r"recved=(\d+)", told)[1])

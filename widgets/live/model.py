@@ -9,7 +9,7 @@ import polars as pl
 import traitlets as t
 
 from kit.errors import OfframpError
-from kit.live import RISKS, GroupsOfLate, Look, Looks
+from kit.live import ONE_LOOK, RISKS, GroupsOfLate, Look, Looks
 from kit.snapshot import verify_read
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
@@ -43,7 +43,7 @@ class Monitor(t.HasTraits):
         self.cluster, self._looks, self._close_all = cluster, looks, close_all
         self.of_late, self._one_look = GroupsOfLate(), threading.Lock()
         self._watch: Watch | None = None
-        self.groups, self.n_requests = pl.DataFrame(), 0
+        self.groups, self.n_requests = pl.DataFrame(), 0  # of all looks, to brokers and to ZooKeeper
         self.last: Look
         self._look()
 
@@ -76,12 +76,10 @@ class Monitor(t.HasTraits):
 
     @property
     def cost(self) -> str:
-        """What looking costs the brokers, as a sentence."""
-        last = self.last
-        return (
-            f"The last look took {last.took_s:.1f} s and {quantity(last.n_requests, 'request')} to brokers; "
-            f"{quantity(last.number, 'look')} so far took {self.n_requests:,}."
-        )
+        """What looking costs the cluster, in sentences; after one look, why there are no rates."""
+        so_far = f"{quantity(self.last.number, 'look')} so far: {quantity(self.n_requests, 'request')}"
+        no_rates = f" {ONE_LOOK.capitalize()}." if self.last.number == 1 else ""
+        return f"The last look: {self.last.cost}. {so_far}.{no_rates}"
 
     # What is done
 
@@ -125,14 +123,15 @@ class Monitor(t.HasTraits):
         if self.error:
             raise OfframpError(f"the last look at {self.cluster} failed: {self.error}")
         verify_read(self.last.snapshot)
-        return f"{self.cluster}, look {self.last.number:,}: {quantity(len(self.groups), 'group')}, everything was read."
+        groups = quantity(self.groups["group_id"].n_unique(), "group")  # One may have a line for each store.
+        return f"{self.cluster}, look {self.last.number:,}: {groups}, everything was read."
 
     def _look(self) -> None:
         with self._one_look:
             last = self._looks.take()
             self.groups = self.of_late.add(last.partitions)
             self.last, self.error = last, ""
-            self.n_requests += last.n_requests
+            self.n_requests += last.n_requests + last.n_zookeeper_requests
         self.version += 1
 
     @t.observe("is_paused")

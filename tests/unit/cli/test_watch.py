@@ -130,14 +130,15 @@ def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monke
 @pytest.fixture
 def fake(monkeypatch):
     looks = [look(0, slow=500), look(10_000, slow=550)]
-    client = SimpleNamespace(n_sent=0)
+    cluster = SimpleNamespace(n_sent=(0, 0))
 
     def observe(cluster, pattern):
-        client.n_sent += 7
+        to_brokers, _ = cluster.n_sent
+        cluster.n_sent = (to_brokers + 7, 1_200 if to_brokers else 0)
         return SimpleNamespace(read_errors=pl.DataFrame())
 
     monkeypatch.setattr(verb, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
-    monkeypatch.setattr("kit.cluster.connect", lambda chosen: nullcontext(SimpleNamespace(broker_client=client)))
+    monkeypatch.setattr("kit.cluster.connect", lambda chosen: nullcontext(cluster))
     monkeypatch.setattr(live, "observe", observe)
     monkeypatch.setattr(live.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
     monkeypatch.setattr("kit.snapshot.verify_read", lambda taken: "")
@@ -147,8 +148,9 @@ def test_it_says_what_a_look_costs(fake):
     ended = CliRunner().invoke(app, ["watch", "--every", "1", "--count", "2"])
     assert ended.exit_code == 0, ended.output
     first, second = [line for line in ended.stdout.splitlines() if line.startswith("fake at ")]
-    assert "look 1: 1 group (1 unknown); 0.0 s and 7 requests to brokers for a look" in first
-    assert "look 2: 1 group (1 growing)" in second
+    assert "look 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; one look tells no rates" in first
+    assert "ZooKeeper" not in first  # It was asked nothing.
+    assert "look 2: 1 group (1 growing); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper" in second
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300"])

@@ -27,9 +27,13 @@ def model(looks):
 
 def test_who_stands_still_comes_first_and_costs_are_summed(model):
     assert model.risks == {"unknown": 50}
+    assert model.cost.endswith(" 1 look so far: 1,214 requests. One look tells no rates.")
     model.refresh()
     assert model.risks == {"standing": 25, "steady": 25}
-    assert model.cost == "The last look took 0.2 s and 14 requests to brokers; 2 looks so far took 28."
+    assert (
+        model.cost
+        == "The last look: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 looks so far: 2,428 requests."
+    )
     rows, first, n = model.shown()
     assert (len(rows), first, n) == (ROWS, 0, 50)
     assert rows["group_id"][0] == "group-00001"
