@@ -17,8 +17,10 @@ def by_attention(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def most_behind(lags: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """By lag, the largest first; where it is unknown, last."""
-    return lags.sort("lag", *keys, descending=[True, *[False] * len(keys)], nulls_last=True)
+    """By lag, the largest first; where it is unknown, last; behind all of them what is left in a store out of use."""
+    left = ["is_stale"] if "is_stale" in lags.columns else []
+    descending = [*[False] * len(left), True, *[False] * len(keys)]
+    return lags.sort(*left, "lag", *keys, descending=descending, nulls_last=True)
 
 
 def worst_findings(findings: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from kit.analyze.groups import blocking, findings
 from kit.analyze.groups.blocking import BLOCKERS
 from kit.analyze.groups.findings import FINDINGS
 from kit.cli import groups as verbs
-from kit.cli import listing, terminal
+from kit.cli import listing, terminal, worst_first
 from kit.cli.groups import _SPARE
 from kit.cli.main import app
 from kit.cli.table import table_lines
@@ -323,6 +323,18 @@ def test_the_blockers_told_are_those_of_the_rows_that_are_shown(fleet):
     assert "•" not in told("readiness", "--where", "is_ready")
     by_name = told("readiness", "--where", "n_blockers > 0", "--sort", "group_id").splitlines()
     assert [line for line in by_name if line.startswith("•")] == bullets[::-1]
+
+
+def test_a_terminal_says_that_there_is_no_row(monkeypatch, capsys):
+    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
+    listing.Listing().print(pl.DataFrame({"group_id": [], "finding": []}))
+    assert capsys.readouterr().out.splitlines()[1:] == ["no row"]
+
+
+def test_what_is_left_over_comes_after_the_lag_that_counts():
+    rows = pl.DataFrame({"store": ["kafka", "zookeeper", "zookeeper"], "lag": [900, None, 5]})
+    rows = rows.with_columns(is_stale=pl.col("store") == "kafka")
+    assert worst_first.most_behind(rows, "store")["lag"].to_list() == [5, None, 900]
 
 
 def test_a_terminal_shows_who_needs_somebody(fleet, monkeypatch, capsys):
