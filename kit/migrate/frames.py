@@ -134,9 +134,12 @@ def stages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), not_ready_reason."""
+    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), not_ready_reason.
+
+    Those that are ready come first, then reason by reason.
+    """
     ready = pl.when(pl.col("not_ready_reason").is_null()).then(pl.lit(_WORDS[True])).otherwise(pl.lit(_WORDS[False]))
-    return rows.select(
+    return rows.sort("not_ready_reason", "group_id", nulls_last=False).select(
         "group_id", "stage", pl.col("mode").alias("toggle"), "n_members", "not_ready_reason", ready=ready
     )
 

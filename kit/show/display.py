@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_000
 _PROSE = {"sentence", "example", "error", "evidence", "next_step", "remedy", "value"}
+_BOUNDS = {"age", "closed_in", "unread_deleted_in"}
+"""From – to: a line each where there is little room, each in one piece."""
 _LONG, _PHRASE = 60, 30
 """Characters above which a column wraps, of names and of texts with blanks: a long one pushes others off the page."""
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
@@ -37,9 +39,9 @@ def prepare() -> None:
 def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows: int = MAX_ROWS) -> Styler:
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; the first ``rows`` rows.
 
-    Headings are for people, the column's name is told where the pointer rests. Only sentences and long
-    names wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no name is
-    markup, a link, or mathematics to JupyterLab.
+    Headings are for people, the column's name is told where the pointer rests. A column ``error`` without any goes.
+    Only sentences, bounds and long names wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row.
+    Text stays text: no name is markup, a link, or mathematics to JupyterLab.
 
     Args:
         anchor: a column whose values are places of the page: links lead there. At most one table of a page has it.
@@ -47,6 +49,8 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     """
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
+    if "error" in frame.columns and frame["error"].null_count() == len(frame):
+        frame = frame.drop("error")
     texts = _in_words(with_worded_times(frame.head(rows)))
     # Pandas makes a class of the columns' names: they become numbers, and stand in the head only.
     names = {str(at): name for at, name in enumerate(texts.columns)}
@@ -64,7 +68,7 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     long = [at for at in words if names[at] in _PROSE or max(map(len, texts[at].drop_nulls()), default=0) > _LONG]
     phrases = [at for at in words if at not in long and any(map(_is_phrase, texts[at].drop_nulls()))]
-    short = [at for at in words if at not in (*long, *phrases)]
+    short = [at for at in words if at not in (*long, *phrases) and names[at] not in _BOUNDS]
     styler = styler.set_properties(subset=short, **{"white-space": "nowrap"})
     styler = styler.set_properties(subset=phrases, **{"min-width": "9em"})
     styler = styler.set_properties(subset=long, **{"min-width": "15em", "overflow-wrap": "anywhere"})
@@ -100,7 +104,13 @@ def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
         [None if value is None else worded(name, cell(value)) for value in column.to_list()]
         for name, column in named.items()
     ]
-    return frame.with_columns(pl.Series(name, each, pl.String) for name, each in zip(named, words))
+    frame = frame.with_columns(pl.Series(name, each, pl.String) for name, each in zip(named, words))
+    unbroken = (
+        pl.col([name for name in named if name in _BOUNDS])
+        .str.replace_all(" ", "\u00a0")
+        .str.replace_all("–\u00a0", "– ")
+    )
+    return frame.with_columns(unbroken)
 
 
 def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:

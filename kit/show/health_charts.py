@@ -64,7 +64,7 @@ def lag_by_tool(lag_definitions: IntoDataFrame, title: str = "The same offsets, 
     numbers = base.mark_text(fontSize=11, color=_INK).encode(text="number:N")
     note = shortened(len(chosen), len(order), "partitions, those about which most tools disagree")
     chart: Chart = alt.layer(cells, numbers).properties(
-        width=alt.Step(max(64, 8 * longest)), height=alt.Step(24), title=titled(title, [note])
+        width=alt.Step(max(64, 7 * longest + 4)), height=alt.Step(24), title=titled(title, [note])
     )
     return chart
 

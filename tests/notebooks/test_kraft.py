@@ -147,7 +147,7 @@ def test_in_dual_write_phase_nodes_and_differing_values_are_shown(seen):
     strip, nodes = seen.chart("dual write", "Cluster lab"), seen.chart("dual write", "Nodes")
     assert "1 broker, 1 controller" in strip
     assert "migration mode" in nodes
-    (row,) = seen.table("dual write", "verdict", "error")
+    (row,) = seen.table("dual write", "verdict", "kraft_value")
     assert (row["entity"], row["item"], row["verdict"]) == ("topics/orders", "retention.ms", "diverged")
     assert (row["zookeeper_value"], row["kraft_value"]) == (7, None)
     assert "diverged" in seen.chart("dual write", "ZooKeeper beside KRaft")

@@ -51,3 +51,18 @@ def test_a_phrase_wraps_sooner_than_a_name():
 def test_what_is_left_out_is_counted():
     frame = pl.DataFrame({"lag": range(1_001)})
     assert "the first 1,000 of 1,001 rows" in display.table(frame).to_html()
+
+
+def test_a_column_of_errors_without_any_goes_and_any_keeps_it():
+    rows = pl.DataFrame({"lag": [1, 2], "error": [None, None]}, schema_overrides={"error": pl.String})
+    assert cells(rows)[0] == ["lag, records"]
+    assert cells(rows.with_columns(error=pl.Series([None, "refused"])))[0] == ["lag, records", "why it is unknown"]
+
+
+def test_bounds_wrap_and_take_no_room_from_the_sentence_beside_them():
+    rows = {"age": ["4 min 12 s – 4 min 13 s"], "status": ["STOP"], "evidence": ["no commit"]}
+    page = display.table(pl.DataFrame(rows)).to_html()
+    bounds, status = (re.search(rf"_row0_col{at} {{([^}}]*)}}", page).group(1) for at in (0, 1))
+    assert "nowrap" not in bounds
+    assert "nowrap" in status
+    assert "4\u00a0min\u00a012\u00a0s\u00a0– 4\u00a0min\u00a013\u00a0s" in page  # It breaks at one place.

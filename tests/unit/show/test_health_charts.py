@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from kit import analyze
@@ -21,6 +23,15 @@ def test_the_partitions_that_tools_disagree_about_are_drawn_first():
     assert f">t-{n - 1}<" in drawn
     assert ">1,234,547<" in drawn  # Kafdrop's
     assert f"{MAX_LINES} of {n} partitions, those about which most tools disagree" in drawn
+
+
+def test_the_tools_fit_beside_each_other_in_a_notebook():
+    """JupyterLab leaves 1,000 pixels beside its file browser on a screen of 1,440."""
+    offsets = {"committed_offset": 1_000_133, "log_start_offset": 0, "log_end_offset": 100}
+    lag = pl.DataFrame({**KEY, "topic": "orders", "partition": range(20), **offsets, "has_no_commit": False})
+    drawn = svg(lag_by_tool(analyze.lag_definitions(lag)))
+    assert ">-1,000,033<" in drawn
+    assert float(re.search(r'<svg[^>]* width="([0-9.]+)"', drawn)[1]) < 1_000
 
 
 def spans(group: str, *rows: tuple[str, int, int]) -> pl.DataFrame:

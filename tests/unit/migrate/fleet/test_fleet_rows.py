@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
+from kit.migrate import frames
 from kit.migrate.fleet.plan import BLOCKER, MEMBERS, FleetPlanRequest, fleet, plan_from, with_later_offsets
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
@@ -84,3 +85,11 @@ def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
     assert plan_from(toy.scan(), "toy", request, "ann").risks == ()
     toy.old = {"b"}
     assert plan_from(toy.scan(), "toy", request, "ann").risks == ("Not changed: 1 of 3 groups.",)
+
+
+def test_in_a_notebook_those_that_are_ready_come_first_then_reason_by_reason():
+    reasons = {"a": "its stage is OZKCC", "b": "a blocker", "c": "its stage is OZKCC", "d": None}
+    rows = pl.DataFrame({"group_id": list(reasons), "not_ready_reason": list(reasons.values())})
+    shown = frames.groups(rows.with_columns(stage=pl.lit("s"), mode=pl.lit("m"), n_members=1))
+    assert shown["group_id"].to_list() == ["d", "b", "a", "c"]
+    assert shown["ready"].to_list()[:2] == ["✓ yes", "✗ no"]
