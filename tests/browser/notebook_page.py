@@ -90,6 +90,15 @@ class NotebookPage:
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
         body = self.page.locator(f'body[data-jp-theme-light="{str(is_light).lower()}"]')
         expect(body).to_be_attached(timeout=READY_MS)  # Its style sheets come from the server.
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(
+            0, timeout=READY_MS
+        )  # It dims the page meanwhile.
+
+    def screenshots(self, name: str) -> None:
+        """A picture in each theme."""
+        for theme in ("Dark", "Light"):  # The server keeps the last for who comes next.
+            self.use_theme(f"JupyterLab {theme}", theme == "Light")
+            self.screenshot(f"{name}-{theme.lower()}")
 
     def screenshot(self, name: str) -> None:
         """A picture that ends with the last cell."""

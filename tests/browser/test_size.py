@@ -20,10 +20,11 @@ import papermill
 import pytest
 
 from kit.lab.ports import free_ports
+from kit.live import Looks
 from kit.profile import load_profile
 from kit.report import run_report
 from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
-from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage, picture
 from tests.browser.test_wizard import Wizard
 from tests.notebooks.shop import NOTEBOOKS, ended
@@ -62,9 +63,15 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def jupyter(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
-    home = tmp_path_factory.mktemp("size")
-    (home / "notebooks").mkdir()
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """JupyterLab's; it shows the folder ``notebooks`` in it."""
+    folder: Path = tmp_path_factory.mktemp("size")
+    (folder / "notebooks").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def jupyter(site: Site, home: Path) -> Iterator[Jupyter]:
     for name, (parameters, _) in OPENED.items():
         source, target = NOTEBOOKS / f"{name}.ipynb", home / "notebooks" / f"{Path(name).name}.ipynb"
         given = {"profile": WHOLE, "profile_file": str(site.profiles), **parameters}
@@ -113,6 +120,13 @@ def test_every_listing_has_every_group(site):
     assert len(listed(site, "lag", "--outlook", "--over-s", "5")) == SIZES.committed
 
 
+def test_a_look_asks_as_often_as_the_docs_say(site):
+    with site.connect(WHOLE) as cluster:
+        look = Looks(cluster).take()
+    print(f"a look: {look.cost}")
+    assert (look.n_requests, look.n_zookeeper_requests) == (44, 123)
+
+
 def test_metrics_have_every_partition_and_a_plan_every_group(site, tmp_path):
     given = ["--profile", WHOLE, "--profile-file", str(site.profiles)]
     metrics = tmp_path / "all.prom"
@@ -157,13 +171,27 @@ def _cpu_seconds() -> float:
 
 
 @pytest.mark.parametrize("name", EXPLORED)
-def test_a_notebook_to_explore_runs_and_stays_small(site, tmp_path, name):
+def test_a_notebook_to_explore_runs_and_stays_small(site, home, jupyter, tab, name):
     given = {"profile": WHOLE, "profile_file": str(site.profiles), **EXPLORED[name]}
-    source, run_as = NOTEBOOKS / f"{name}.ipynb", tmp_path / "run.ipynb"
+    source, run_as = NOTEBOOKS / f"{name}.ipynb", home / "notebooks" / f"ran_{Path(name).name}.ipynb"
     started = time.monotonic()
     papermill.execute_notebook(source, run_as, given, cwd=source.parent, progress_bar=False)
     print(f"{name}: {time.monotonic() - started:.0f} s")
     assert run_as.stat().st_size < REPORT_MB * 1e6
+    if listed_groups := _picked_from(run_as):
+        assert f"group {listed_groups[0].partition(' ')[0]}\\n" in run_as.read_text(
+            encoding="utf-8"
+        )  # The worst is first.
+    notebook = NotebookPage(tab.page)
+    notebook.open(jupyter.address(run_as.name))
+    notebook.screenshots(f"size-{Path(name).name}")
+
+
+def _picked_from(notebook: Path) -> list[str]:
+    """What the list of groups offers, in its order."""
+    widgets = json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get("widgets", {})
+    states = [each["state"] for kept in widgets.values() for each in kept["state"].values()]
+    return [label for state in states for label in state.get("_options_labels", ())]
 
 
 @pytest.mark.parametrize("name", OPENED)
@@ -174,6 +202,4 @@ def test_each_wizard_and_the_monitor_open(jupyter, tab, name):
     started = time.monotonic()
     wizard.expect(OPENED[name][1], OPEN_MS)
     print(f"{name}: open after {time.monotonic() - started:.1f} s")
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    wizard.all.first.scroll_into_view_if_needed()
-    tab.page.screenshot(path=SCREENSHOTS / f"size-{Path(name).name}.png")
+    notebook.screenshots(f"size-{Path(name).name}")
