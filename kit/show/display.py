@@ -24,6 +24,7 @@ MAX_ROWS = 1_000
 _PROSE = {"sentence", "example", "error", "evidence", "next_step", "remedy", "value"}
 _BOUNDS = {"age", "closed_in", "unread_deleted_in"}
 """From – to: a line each where there is little room, each in one piece."""
+_ONE_PIECE = {r"(\d) (\pL)": "${1}\u00a0${2}", r"\b(d|h|min) (\d)": "${1}\u00a0${2}", " –": "\u00a0–"}
 _LONG, _PHRASE = 60, 30
 """Characters above which a column wraps, of names and of texts with blanks: a long one pushes others off the page."""
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
@@ -105,12 +106,10 @@ def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
         for name, column in named.items()
     ]
     frame = frame.with_columns(pl.Series(name, each, pl.String) for name, each in zip(named, words))
-    unbroken = (
-        pl.col([name for name in named if name in _BOUNDS])
-        .str.replace_all(" ", "\u00a0")
-        .str.replace_all("–\u00a0", "– ")
-    )
-    return frame.with_columns(unbroken)
+    bounds = pl.col([name for name in named if name in _BOUNDS])
+    for blank, unbroken in _ONE_PIECE.items():
+        bounds = bounds.str.replace_all(blank, unbroken)
+    return frame.with_columns(bounds)
 
 
 def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:
