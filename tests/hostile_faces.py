@@ -209,7 +209,11 @@ class Wizards:
         model.error = model.instruction = model.watch_error = model.untrusted = self.name
         for view in views:
             self._keep("group told", view)
+        self.html["group not drawn"] = views[0].html(self._undrawable).value
         model.close()
+
+    def _undrawable(self, model: Any) -> str:
+        raise ValueError(self.name)
 
     def _fleet(self) -> None:
         toy = ToyFleet(self.group, f"{self.group}-2", *"abcd")
