@@ -46,8 +46,9 @@ def with_columns(tables: list[list[Row]], *columns: str) -> list[Row]:
 
 def _rows(table: Any) -> list[Row]:
     names = [_name(cell) for cell in table.find("thead").find_all("th")]
-    lines = [[cell.get_text(strip=True) for cell in line.find_all("td")] for line in table.find("tbody").find_all("tr")]
-    return [dict(zip(names, map(_value, line), strict=True)) for line in lines]
+    lines = [line.find_all("td") for line in table.find("tbody").find_all("tr")]
+    texts = [[cell.get_text(strip=True).replace("\u00a0", " ") for cell in line] for line in lines]
+    return [dict(zip(names, map(_value, line), strict=True)) for line in texts]
 
 
 def _name(cell: Any) -> str:
