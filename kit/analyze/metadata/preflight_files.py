@@ -8,6 +8,7 @@ import polars as pl
 
 from kit.analyze.metadata.node_settings import (
     ENCODER_SECRET,
+    KRAFT,
     NodeSettings,
     inter_broker_listener,
 )
@@ -109,7 +110,12 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def chroots(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z15: controllers with another chroot find an empty namespace, which they make themselves."""
+    """Z15: controllers with another chroot find an empty namespace, which they make themselves.
+
+    Brokers that are all in KRaft mode name no ZooKeeper any more, and these controllers lead them.
+    """
+    if facts.brokers and all(each.mode == KRAFT for each in facts.brokers):
+        return
     of_brokers = {_chroot(each) for each in facts.brokers} - {None}
     for controller in facts.controllers:
         chroot = _chroot(controller)

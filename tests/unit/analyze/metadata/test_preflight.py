@@ -466,6 +466,13 @@ def test_a_broker_that_went_to_kraft_mode_is_no_missing_one():
     assert [each.is_met for each in of("Z01", control(brokers=()))] == [False, False]
 
 
+def test_brokers_in_kraft_mode_need_no_zookeeper_for_their_controllers_to_find():
+    in_kraft = [settings(each, process__roles="broker", zookeeper__connect=None) for each in (1, 2)]
+    assert [each.is_met for each in of("Z15", with_settings(*in_kraft))] == [True]
+    not_read = [settings(1, zookeeper__connect=None), in_kraft[1]]
+    assert [each.is_met for each in of("Z15", with_settings(*not_read))] == [None]
+
+
 def test_a_topic_that_waits_for_its_deletion_is_not_copied_and_needs_no_replicas():
     """Else nobody could begin: what it has on a broker that was taken away never comes back."""
     facts = with_partition(topic="old", replicas=(1, 7), isr=(1,))
