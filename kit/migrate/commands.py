@@ -3,7 +3,8 @@
 No shell is involved, an argument holds one placeholder at most, and a value with anything but letters, digits and
 ``._:-`` is refused, as is one that would be read as an option, unless any characters are allowed. The same as one JSON
 object is in the command's environment. The command has a session of its own and reads nothing. After its time it is
-ended with all that it started in that session's process group.
+ended with all that it started in that session's process group. What it writes goes through a relay (``relay``), which
+keeps the beginning and the end, fills no disk, and outlives us as the command does.
 """
 
 from __future__ import annotations
@@ -12,22 +13,25 @@ import json
 import os
 import re
 import signal
+import socket
 import string
 import subprocess
-import tempfile
+import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from typing import IO
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from io import BufferedReader
 
 from kit.errors import ProfileError, RunError
+from kit.migrate import relay
+from kit.text.quantity import quantity
 from kit.text.withholding import without_secrets
 
-OUTPUT_LINES = 20
-OUTPUT_BYTES = 64 * 1024
-"""Of the end of its output; a command may say more than memory holds."""
+FIRST_LINES, LAST_LINES = 5, 20
 LINE_CHARACTERS = 1000
-CUT_OFF = "(the beginning of the output is left out)"
+RELAY_S = 10.0
+"""A relay has what it is asked for in memory."""
 GRACE_S = 5.0
 """Between asking a command to end and ending it."""
 _LOOK_S = 0.05
@@ -71,11 +75,12 @@ class CommandTemplate:
             for part in self._command:
                 _refuse_unsafe(part, words, self._variable, self._safe)
         command = [part.format_map(words) for part in self._command]
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            environment = {**os.environ, self._variable: json.dumps(dict(words))}
-            code = self._run(command, environment, (output, errors), tell)
-            # What a program that did its work wrote to standard error is noise, no evidence.
-            said = "\n".join(filter(None, map(_end_of, (output, errors) if code != 0 else (output,))))
+        environment = {**os.environ, self._variable: json.dumps(dict(words))}
+        with _relayed(command[0]) as (asked, pipes):
+            code = self._run(command, environment, pipes, tell)
+            outputs = _kept(asked)
+        # What a program that did its work wrote to standard error is noise, no evidence.
+        said = "\n".join(filter(None, (each.told() for each in (outputs if code != 0 else outputs[:1]))))
         if code is None:
             raise RunError(
                 f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"
@@ -95,17 +100,17 @@ class CommandTemplate:
         self,
         command: list[str],
         environment: Mapping[str, str],
-        outputs: tuple[IO[bytes], IO[bytes]],
+        pipes: Sequence[int],
         tell: Callable[[str], None],
     ) -> int | None:
-        """Its exit code; None: it took too long and was ended. It writes to files, so it outlives us if it must."""
+        """Its exit code; None: it took too long and was ended."""
         try:
             process = subprocess.Popen(
                 command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=outputs[0],
-                stderr=outputs[1],
+                stdout=pipes[0],
+                stderr=pipes[1],
                 start_new_session=True,
             )
         except OSError as error:
@@ -180,15 +185,74 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _end_of(output: IO[bytes]) -> str:
-    """The last lines that it wrote, without what looks like a secret; long lines are shortened."""
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - OUTPUT_BYTES))
-    text = output.read(OUTPUT_BYTES).decode(errors="replace")
-    lines = without_secrets(text).splitlines()
-    if size > OUTPUT_BYTES:
-        lines[0] = CUT_OFF  # It may be the rest of a secret whose name was cut away.
-    return "\n".join(_shortened(line) for line in lines[-OUTPUT_LINES:])
+@contextmanager
+def _relayed(command: str) -> Iterator[tuple[socket.socket, Sequence[int]]]:
+    """A relay for standard output and standard error: where it is asked, and what the command is to write to.
+
+    Raises:
+        RunError: it can't be started, so nothing is run.
+    """
+    with ExitStack() as stack:
+        try:
+            asked, answers = socket.socketpair()
+            stack.enter_context(asked)
+            with answers:
+                ends = [os.pipe() for _ in range(2)]
+                for end in (each for pair in ends for each in pair):
+                    stack.callback(os.close, end)
+                handles = [answers.fileno(), *(reading for reading, _ in ends)]
+                subprocess.run(
+                    [sys.executable, "-I", "-S", relay.__file__, *map(str, handles)],
+                    check=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # Who reads what we write need not wait for what outlives us.
+                    pass_fds=handles,
+                    start_new_session=True,
+                )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunError(f"{command} was not run: nobody can read what it says: {error}") from error
+        yield asked, [writing for _, writing in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What is kept of one pipe."""
+
+    n_bytes: int
+    n_lines: int
+    head: bytes
+    tail: bytes
+
+    def told(self) -> str:
+        """Its first and last lines without what looks like a secret; long lines are shortened."""
+        if self.n_bytes == len(self.head) + len(self.tail):
+            lines = _lines(self.head + self.tail)
+            first, last = lines[:FIRST_LINES], lines[FIRST_LINES:]
+        else:  # The lines at the cut may hold a secret, or the rest of one, whose name was cut away.
+            first, last = _lines(self.head[: self.head.rfind(b"\n") + 1])[:FIRST_LINES], _lines(self.tail)[1:]
+        is_all = self.n_bytes == len(self.head) + len(self.tail) and len(last) <= LAST_LINES
+        counted = f"{quantity(self.n_bytes, 'byte')} in {quantity(max(self.n_lines, 1), 'line')}"
+        gap = [] if is_all else [f"(… of {counted} the rest is left out …)"]
+        return "\n".join(map(_shortened, [*first, *gap, *last[-LAST_LINES:]]))
+
+
+def _lines(data: bytes) -> list[str]:
+    return without_secrets(data.decode(errors="replace")).splitlines()
+
+
+def _kept(asked: socket.socket) -> list[_Output]:
+    """What the relay has of both pipes; nothing of one that somebody killed."""
+    asked.settimeout(RELAY_S)
+    with suppress(OSError, ValueError), asked.makefile("rb") as answer:
+        asked.sendall(b"?")
+        return [_one(answer) for _ in range(2)]
+    return [_Output(0, 0, b"", b"")] * 2
+
+
+def _one(answer: BufferedReader) -> _Output:
+    n_bytes, n_lines, n_head, n_tail = map(int, answer.readline().split())
+    return _Output(n_bytes, n_lines, answer.read(n_head), answer.read(n_tail))
 
 
 def _shortened(line: str) -> str:

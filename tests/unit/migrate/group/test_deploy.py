@@ -17,8 +17,9 @@ import pytest
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
 from kit.migrate import commands
-from kit.migrate.commands import CUT_OFF, LINE_CHARACTERS, OUTPUT_BYTES, OUTPUT_LINES
+from kit.migrate.commands import FIRST_LINES, LAST_LINES, LINE_CHARACTERS
 from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
+from kit.migrate.relay import HEAD_BYTES, TAIL_BYTES
 from kit.profile import GroupDeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
@@ -115,7 +116,7 @@ def test_the_instruction_shows_no_secret():
     assert told == "Run for each: swap --token *** {group}"
 
 
-def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
+def test_output_of_any_bytes_is_kept_at_its_ends_without_secrets():
     code = (
         "import sys\n"
         "for number in range(200_000): print('line', number)\n"
@@ -123,24 +124,50 @@ def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
         "sys.stdout.buffer.write(b'\\xff\\xfe end\\n')"
     )
     lines = said(python(code)).splitlines()
+    assert lines[:FIRST_LINES] == [f"line {number}" for number in range(FIRST_LINES)]
+    assert lines[FIRST_LINES] == "(… of 2,288,925 bytes in 200,002 lines the rest is left out …)"
     assert lines[-3:] == ["line 199999", "KAFKA_PASSWORD=*** done", "�� end"]
-    assert len(lines) == OUTPUT_LINES
+    assert len(lines) == FIRST_LINES + 1 + LAST_LINES
+
+
+@pytest.mark.parametrize("n_lines", [FIRST_LINES, FIRST_LINES + LAST_LINES, FIRST_LINES + LAST_LINES + 1])
+def test_lines_are_left_out_only_where_there_are_more(n_lines):
+    lines = said(python(f"for number in range({n_lines}): print(number)")).splitlines()
+    every = [str(number) for number in range(n_lines)]
+    if n_lines > FIRST_LINES + LAST_LINES:
+        every[FIRST_LINES] = "(… of 68 bytes in 26 lines the rest is left out …)"
+    assert lines == every
 
 
 @pytest.mark.parametrize("before", [0, 1, len("KAFKA_PASSWORD="), 40_000])
 def test_the_rest_of_a_secret_whose_name_was_cut_away_is_no_evidence(before):
     """The kept end begins ``before`` bytes after the secret's name does: in the name, or in the secret."""
-    secret = OUTPUT_BYTES - len("KAFKA_PASSWORD=") - len("\nend\n") + before
-    code = f"print('KAFKA_PASSWORD=' + ('hunter2' * {secret})[:{secret}]); print('end')"
-    kept = said(python(code))
-    assert kept == ("KAFKA_PASSWORD=***\nend" if before == 0 else f"{CUT_OFF}\nend")
+    gap, secret = 1_000, TAIL_BYTES - len("KAFKA_PASSWORD=") - len("\nend\n") + before
+    code = (
+        f"print('x' * {HEAD_BYTES + gap}); print('KAFKA_PASSWORD=' + ('hunter2' * {secret})[:{secret}]); print('end')"
+    )
+    kept = said(python(code)).splitlines()
+    assert kept[0].startswith("(… of ")
+    assert kept[1:] == ["end"]
+
+
+@pytest.mark.parametrize("at", [HEAD_BYTES - 20, HEAD_BYTES - 10, HEAD_BYTES])
+def test_a_secret_at_the_end_of_the_kept_beginning_is_no_evidence(at):
+    """The beginning ends before the secret, or in it: its line is not kept."""
+    filler = "".join(f"{'x' * 99}\n" for _ in range(at // 100))
+    code = f"print({filler!r} + 'KAFKA_PASSWORD=' + 'hunter2' * {TAIL_BYTES}); print('end')"
+    kept = said(python(code)).splitlines()
+    assert kept[:FIRST_LINES] == ["x" * 99] * FIRST_LINES
+    assert kept[-1] == "end"
+    assert "hunter" not in "".join(kept)
 
 
 def test_a_secret_in_output_of_one_line_that_was_cut_is_no_evidence():
-    code = f"import sys; sys.stdout.write('KAFKA_PASSWORD=' + 'hunter2' * {OUTPUT_BYTES}); sys.exit(3)"
+    code = f"import sys; sys.stdout.write('KAFKA_PASSWORD=' + 'hunter2' * {TAIL_BYTES}); sys.exit(3)"
     with pytest.raises(RunError) as raised:
         said(python(code))
-    assert str(raised.value) == f"{sys.executable} ended with exit code 3: {CUT_OFF}"
+    gap = "(… of 458,767 bytes in 1 line the rest is left out …)"
+    assert str(raised.value) == f"{sys.executable} ended with exit code 3: {gap}"
 
 
 def test_a_long_line_is_shortened_with_a_mark():
@@ -177,9 +204,57 @@ def test_of_fifty_megabytes_of_output_the_last_lines_are_kept():
         "sys.exit(int(sys.argv[1]))"
     )
     kept = said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "0"], 30))
-    assert kept.splitlines() == [CUT_OFF, "restarted"]
+    assert kept.splitlines() == ["(… of 52,429,000 bytes in 51 lines the rest is left out …)", "restarted"]
     with pytest.raises(RunError, match="ended with exit code 3: restarted"):
         said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "3"], 30))
+
+
+def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, monkeypatch):
+    """Its own files, and ours: nothing is on a disk, and it was never held up by what it wrote."""
+    monkeypatch.setattr(commands, "GRACE_S", 0.2)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    seen = tmp_path / "written"
+    seen.touch()
+    code = (
+        "import os\n"
+        "line, n = b'still at it\\n' * 5_000, 0\n"
+        "print('began', flush=True)\n"
+        "while True:\n"
+        "    os.write(1, line); n += 1\n"
+        f"    n % 100 or os.truncate({str(seen)!r}, n)"
+    )
+    with pytest.raises(RunError, match="did not end within 2 s") as raised:
+        said(python(code, timeout_s=2))
+    assert "the rest is left out" in str(raised.value)
+    assert "\nbegan\n" in str(raised.value)
+    assert seen.stat().st_size * 60_000 > 50 << 20  # Its size counts the writes.
+    assert list(tmp_path.iterdir()) == [seen]
+
+
+def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tmp_path):
+    """Of a node that was stopped and is to be started: the end of us must not end it, nor hold it up."""
+    began, go, done = (tmp_path / name for name in ("began", "go", "done"))
+    code = (
+        "import os,time\n"
+        f"open({str(began)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        f"for _ in range(50): print('x' * 1_000_000, flush=True)\n"
+        f"open({str(done)!r}, 'w').close()"
+    )
+    operations = (
+        "import sys\n"
+        "from kit.migrate.group.deploy import Command, MemberReplacement\n"
+        "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
+        f"Command([sys.executable, '-c', {code!r}], 60).replace(replacement, print)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", operations], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_until(began.exists, "it began", 30)
+    finally:
+        process.kill()
+        assert process.communicate(timeout=30)[0] == b""  # Nobody who outlives us holds our output open.
+    go.touch()
+    wait_until(done.exists, "it came to its end", 30)
 
 
 def test_a_command_that_closes_its_output_and_hangs_is_ended_all_the_same(monkeypatch):
