@@ -43,7 +43,7 @@ from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import DELETIONS, fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
-from kit.read.nodes import fetch_node_facts, is_closed
+from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
@@ -105,7 +105,7 @@ class KraftStatus:
     def not_started(self) -> tuple[str, ...]:
         """Addresses of the controllers, where none of them runs yet: ZooKeeper alone tells the phase then."""
         controllers = self.read.controllers
-        if self.state.phase != ZOOKEEPER or not all(map(is_closed, controllers)):
+        if self.state.phase != ZOOKEEPER or any(each.is_listening is not False for each in controllers):
             return ()
         return tuple(each.address for each in controllers)
 

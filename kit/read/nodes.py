@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -28,7 +27,6 @@ from kit.tables.preflight import BrokerLogDir
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
 NO_CONTROLLER = "is no controller: it takes no votes; name the controllers' own listener"
-NOBODY_LISTENS = "nobody listens there"
 NODE_TIMEOUT_S = 5.0
 _SIDE_BY_SIDE = 16
 _VOTE, _DESCRIBE_QUORUM = 52, 55
@@ -48,11 +46,6 @@ class NodeClient(BrokerClient):
     @property
     def node(self) -> Any:
         return self._manager.cluster.bootstrap_brokers()[0].node_id
-
-
-def is_closed(node: NodeFact) -> bool:
-    """Whether its host refused the connection: no node runs there. One that hangs, or can't be reached, may run."""
-    return node.error is not None and node.error.endswith(NOBODY_LISTENS)
 
 
 def fetch_node_facts(
@@ -150,13 +143,13 @@ def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
 
 def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
     address, role, node_id = asked
-    is_listening = False
+    is_listening: bool | None = None
     try:
-        is_listening = _refuse_closed(address)
+        is_listening = _is_taken(address)
+        if is_listening is False:
+            raise ConnectError("nobody listens there")
         answers: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {answers.pop('error')}" if "error" in answers else None
-    except ConnectionRefusedError:
-        answers, error = {}, f"{address} does not answer as a {role}: {NOBODY_LISTENS}"
     except (OfframpError, OSError, ValueError) as problem:
         answers, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(
@@ -179,16 +172,16 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
     )
 
 
-def _refuse_closed(address: str) -> bool:
-    """Whether somebody takes the connection in time.
-
-    Raises ConnectionRefusedError at once where nobody listens; kafka-python would try again until its time is up.
-    """
+def _is_taken(address: str) -> bool | None:
+    """Whether somebody takes the connection in time. False: its host refuses it; kafka-python would try on and on."""
     host, _, port = address.rpartition(":")
-    with suppress(TimeoutError):
+    try:
         socket.create_connection((host.strip("[]"), int(port)), NODE_TIMEOUT_S).close()
-        return True
-    return False
+    except ConnectionRefusedError:
+        return False
+    except TimeoutError:
+        return None
+    return True
 
 
 async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:

@@ -208,7 +208,8 @@ class NodeFact:
     ``has_flag``: ``zookeeper.metadata.migration.enable`` (of a broker in KRaft mode always False);
     ``metadata_version``: the finalized level, None in ZooKeeper mode. Of the controller that leads the quorum also
     ``is_leader``, ``leader_epoch``, ``high_watermark``, ``voters`` and ``observers``; another one says who leads.
-    ``is_listening``: somebody took the connection, whatever was said then.
+    ``is_listening``: somebody took the connection, whatever was said then; False: its host refused it, so that no node
+    runs there; None: neither, and one may run.
     """
 
     address: str
@@ -226,7 +227,7 @@ class NodeFact:
     source: str
     read_at: datetime
     error: str | None
-    is_listening: bool = False
+    is_listening: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image
-from kit.read.nodes import NOBODY_LISTENS
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataDifference, NodeFact
 from tests.property.conftest import spark  # noqa: F401
@@ -56,7 +55,7 @@ DIFFERING = diff(
 
 def closed(number: int) -> NodeFact:
     address = f"c{number}:9093"
-    return replace(SILENT, address=address, error=f"{address} does not answer as a controller: {NOBODY_LISTENS}")
+    return replace(SILENT, address=address, error=f"{address} refused the connection", is_listening=False)
 
 
 def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
@@ -78,7 +77,7 @@ def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
     look.status.verify()
     assert (look.state.error, look.status.unread) == (None, [])
     errors = dict(look.status.facts.select("fact", "error").rows())
-    assert errors["controller c1:9093"] == "c1:9093 does not answer as a controller: nobody listens there"
+    assert errors["controller c1:9093"] == "c1:9093 refused the connection"
     assert errors["migration state"].startswith("no controller answers")
     assert look.status.places.filter(pl.col("role") == "controller")["error"].null_count() == 0
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.read.nodes import fetch_node_facts, finalized_level, is_closed
+from kit.read.nodes import fetch_node_facts, finalized_level
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,9 @@ def test_where_nobody_listens_no_node_runs_and_one_that_does_not_answer_may():
     """A node is a row with its error, whatever its host does; only a refused connection says that none runs."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    (closed, unknown) = fetch_node_facts({}, [], [f"127.0.0.1:{port}", "no-such-host.invalid:9093"])
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        addresses = [f"127.0.0.1:{port}", "no-such-host.invalid:9093", f"127.0.0.1:{mute.getsockname()[1]}"]
+        (closed, unknown, silent) = fetch_node_facts({}, [], addresses)
     assert closed.error == f"127.0.0.1:{port} does not answer as a controller: nobody listens there"
-    assert (is_closed(closed), is_closed(unknown)) == (True, False)
+    assert [each.is_listening for each in (closed, unknown, silent)] == [False, None, True]
     assert "no-such-host.invalid:9093 does not answer as a controller" in unknown.error
