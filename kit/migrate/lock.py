@@ -34,6 +34,8 @@ RUNS = f"{OFFRAMP}/runs"
 """Which run was the last that changed a group: it tells an older run that its way back is over."""
 CLUSTER_LOCKS, CLUSTER_RUNS = f"{OFFRAMP}/cluster_locks", f"{OFFRAMP}/cluster_runs"
 """The same of runs that move a whole cluster: a group may have any name, so theirs are elsewhere."""
+_AT_REST = "at_rest"
+"""In a mark: nothing that its run ordered is to come any more."""
 ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
 _CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
@@ -145,6 +147,12 @@ class ZookeeperLock:
         except self._silences as error:
             raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
         return {target: other for target, other in last_runs.items() if other != run_id}
+
+    def rest(self, targets: Sequence[str], run_id: str) -> None:
+        """Nothing: a plan for a group waits by itself until the group is stable."""
+
+    def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
+        return None
 
     def release(self) -> None:
         """Each lock that is still this session's.
@@ -280,6 +288,34 @@ class ClusterLock(ZookeeperLock):
 
     _locks, _runs, _excluded = CLUSTER_LOCKS, CLUSTER_RUNS, LOCKS
 
+    def rest(self, targets: Sequence[str], run_id: str) -> None:
+        """On this run's own marks alone.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer; whoever comes next then waits for once.
+        """
+        word = json.dumps({**_holder_of(run_id), _AT_REST: True}).encode()
+        try:
+            for target in targets:
+                data, stat = self._client.get_async(self._mark_of(target)).get(timeout=ANSWER_S)
+                if _run_of(data) == run_id:
+                    self._client.set_async(self._mark_of(target), word, stat.version).get(timeout=ANSWER_S)
+        except self._silences as error:
+            raise ConnectError(f"the run's mark under {self._runs} can't be set: ZooKeeper says {error!r}") from error
+
+    def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
+        """Raises ConnectError: ZooKeeper does not answer."""
+        self._client.sync_async(self._runs)
+        try:
+            for target in targets:
+                with suppress(NoNodeError):
+                    data, _ = self._client.get_async(self._mark_of(target)).get(timeout=ANSWER_S)
+                    if _run_of(data) != run_id and not _is_at_rest(data):
+                        return _run_of(data)
+        except self._silences as error:
+            raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
+        return None
+
     def _told_excluded(self, others: Sequence[str]) -> str:
         more = f", and {len(others) - 1} more groups are" if len(others) > 1 else ""
         return (
@@ -293,6 +329,14 @@ class ClusterLock(ZookeeperLock):
 
 def _holder_of(run_id: str) -> dict[str, str]:
     return {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _is_at_rest(data: bytes | None) -> bool:
+    """A mark that says nothing of it, as of an older version or of somebody else, says no."""
+    try:
+        return json.loads(data or b"")[_AT_REST] is True
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def _run_of(data: bytes | None) -> str:

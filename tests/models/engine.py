@@ -88,7 +88,7 @@ class ModelLock:
         self._hazard = hazard
         self.holder: str | None = None
         self.last: str | None = None
-        self.is_lost = self.is_reported = False
+        self.is_lost = self.is_reported = self.is_at_rest = False
 
     def acquire(self, targets, run_id) -> None:
         self._hazard("lock.acquire")
@@ -104,10 +104,19 @@ class ModelLock:
 
     def mark(self, targets, run_id) -> None:
         self._hazard("lock.mark")
-        self.last = run_id
+        self.last, self.is_at_rest = run_id, False
 
     def followed_by(self, targets, run_id):
         return {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)
+
+    def rest(self, targets, run_id) -> None:
+        self._hazard("lock.rest")
+        if self.last == run_id:
+            self.is_at_rest = True
+
+    def unsettled(self, targets, run_id):
+        self._hazard("lock.unsettled")
+        return None if self.is_at_rest or self.last in (None, run_id) else self.last
 
     def release(self) -> None:
         self.holder = None
@@ -126,6 +135,7 @@ class ModelPerformer:
 
     def __init__(self, cluster: Cluster, lock: ModelLock, hazard: Hazard, plan: Plan) -> None:
         self.cluster, self._lock, self._hazard, self._plan = cluster, lock, hazard, plan
+        self.settled: list[str] = []
 
     def refuse_altered(self, plan):
         """Its steps have no parameters: there is nothing in which they could differ."""
@@ -137,6 +147,11 @@ class ModelPerformer:
     def refusal(self, plan):
         self._hazard("refusal")
         return self.cluster.forbids
+
+    def settle(self, plan, other_run, go_on) -> None:
+        self._hazard("settle")
+        self.settled.append(other_run)
+        go_on()
 
     def check(self, step):
         self._hazard(f"{step.step_id}.check")

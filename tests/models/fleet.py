@@ -88,6 +88,9 @@ class ToyWaves:
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)
 
+    def settle(self, plan, other_run, go_on) -> None:
+        pass
+
     def refusal(self, plan):
         return None
 

@@ -107,6 +107,9 @@ class ToyPerformer:
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)
 
+    def settle(self, plan, other_run, go_on) -> None:
+        pass
+
     def refusal(self, plan):
         return None
 
@@ -166,6 +169,12 @@ class ToyLock:
 
     def followed_by(self, targets, run_id):
         return {}
+
+    def rest(self, targets, run_id) -> None:
+        pass
+
+    def unsettled(self, targets, run_id) -> None:
+        return None
 
 
 class ToyOperations(Operations):

@@ -172,3 +172,27 @@ def test_a_run_that_moved_the_cluster_is_marked_apart_from_groups(cluster: Clust
     ClusterLock(cluster).mark([target], "run-1")
     assert ClusterLock(cluster).followed_by([target], "run-0") == {target: "run-1"}
     assert ZookeeperLock(cluster).followed_by([target], "run-0") == {}
+
+
+def test_a_mark_says_whether_its_run_came_to_rest_and_only_its_own_run_says_so(cluster: Cluster) -> None:
+    target = "cluster at-rest"
+    lock, other = ClusterLock(cluster), ClusterLock(cluster)
+    assert lock.unsettled([target], "run-1") is None
+    lock.mark([target], "run-1")
+    assert (lock.unsettled([target], "run-1"), other.unsettled([target], "run-2")) == (None, "run-1")
+    other.rest([target], "run-2")
+    assert other.unsettled([target], "run-2") == "run-1"
+    lock.rest([target], "run-1")
+    assert other.unsettled([target], "run-2") is None
+    assert other.followed_by([target], "run-2") == {target: "run-1"}
+    lock.mark([target], "run-1")  # Resumed: there is something to come again.
+    assert other.unsettled([target], "run-2") == "run-1"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"run_id": "run-1"}', b'{"run_id": "run-1", "at_rest": 1}', b"\xff"])
+def test_a_mark_that_says_nothing_of_rest_is_not_at_rest(cluster: Cluster, data: bytes) -> None:
+    target = "cluster odd-mark"
+    lock = ClusterLock(cluster)
+    lock.mark([target], "run-1")
+    cluster.zookeeper.set("/offramp/cluster_runs/cluster%20odd-mark", data)
+    assert lock.unsettled([target], "run-2")

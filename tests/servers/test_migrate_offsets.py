@@ -80,6 +80,12 @@ class ProcessLock:
     def followed_by(self, targets, run_id) -> dict[str, str]:
         return {}
 
+    def rest(self, targets, run_id) -> None:
+        pass
+
+    def unsettled(self, targets, run_id) -> None:
+        return None
+
     def release(self) -> None:
         self._holders.clear()
 

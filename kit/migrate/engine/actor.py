@@ -37,7 +37,7 @@ class Identified(Protocol):
 
 
 class ClusterPerformer:
-    """Carries out plans on one cluster. ``observe`` reads what its plans have observed; ``refusal``: see there."""
+    """Carries out plans on one cluster. ``observe``: what plans have observed; ``refusal``, ``settle``: see there."""
 
     def __init__(
         self,
@@ -46,11 +46,12 @@ class ClusterPerformer:
         recipes: Recipes,
         observe: Callable[[Plan], Mapping[str, Json]],
         refusal: Callable[[Plan], str | None] = lambda plan: None,
+        settle: Callable[[Plan, str, Callable[[], None]], None] = lambda plan, other_run, go_on: None,
     ) -> None:
         self._cluster = cluster
         self._actors = dict(actors)
         self._recipes = recipes
-        self._observe, self._refusal = observe, refusal
+        self._observe, self._refusal, self._settle = observe, refusal, settle
 
     @property
     def cluster_id(self) -> str:
@@ -64,6 +65,9 @@ class ClusterPerformer:
 
     def refusal(self, plan: Plan) -> str | None:
         return self._refusal(plan)
+
+    def settle(self, plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
+        self._settle(plan, other_run, go_on)
 
     def check(self, step: Step) -> Checked:
         return self._actor(step).check(step)

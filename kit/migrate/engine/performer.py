@@ -15,7 +15,7 @@ written again: after a crash ``act`` is called again on a step that is partly do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -196,6 +196,16 @@ class Performer(Protocol):
         """
         ...
 
+    def settle(self, plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
+        """Wait until what another run left open can't come any more; ``go_on`` raises where the run must stop.
+
+        Asked before a run's first write, where the lock names such a run.
+
+        Raises:
+            RunError: the cluster does not come to rest.
+        """
+        ...
+
     def check(self, step: Step) -> Checked:
         """Whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
         ...
@@ -249,6 +259,14 @@ class Lock(Protocol):
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run."""
+        ...
+
+    def rest(self, targets: Sequence[str], run_id: str) -> None:
+        """Leave word that nothing is to come any more of what this run ordered."""
+        ...
+
+    def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
+        """Another run that changed the targets last, and did not come to rest: it was killed, for instance."""
         ...
 
     def release(self) -> None:

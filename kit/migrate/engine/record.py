@@ -52,6 +52,8 @@ class RunRecord:
                 "The run is at work, or was cut off. Once nobody holds its lock:"
                 f" offramp resume {self.run_id}, or offramp undo {self.run_id}"
             )
+        if self.state == RunState.APPROVED:
+            return f"The run has not begun: offramp resume {self.run_id} begins it."
         return next((event.sentence or "" for event in reversed(self.events) if event.event == "ended"), "")
 
     @property
@@ -108,6 +110,13 @@ class RunRecord:
     def has_written(self) -> bool:
         """It wrote something to the cluster, or may have."""
         return any(event.event == "attempted" or event.outcome in _WRITTEN for event in self.events)
+
+    @property
+    def is_anything_open(self) -> bool:
+        """Of some write nobody can tell whether it was made or will be, and no verification has told since."""
+        if self.state in (RunState.VERIFIED, RunState.UNDONE):
+            return False
+        return any(attempt.is_open for step in self.plan.steps for attempt in self.acted(step).attempts)
 
     @property
     def left_alone(self) -> tuple[str, ...]:

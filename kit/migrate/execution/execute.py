@@ -104,11 +104,21 @@ class Execution:
     def _first_checked(self, step: Step) -> Checked:
         """Before a run's first write also what had to hold for its plan; from then on each step asks what it needs."""
         if self._is_open:
+            self._settle_others()
             refusal = self._context.performer.refusal(self._plan)
             if refusal is not None:
                 return Checked(False, refusal)
             self._is_open = False
         return self._context.performer.check(step)
+
+    def _settle_others(self) -> None:
+        """A run that was killed may have left an order behind, which comes into the midst of this one's."""
+        plan, run_id = self._plan, self._context.record.run_id
+        other = self._context.lock.unsettled(plan.targets, run_id)
+        if other is not None:
+            sentence = f"Run {other} was here before and did not come to an end: what it ordered may still come."
+            self._context.journal.append(Entry("waiting", sentence=sentence))
+            self._context.performer.settle(plan, other, self._context.raise_if_halted)
 
     def _act(self, step: Step) -> None:
         self._context.raise_unless_permitted()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -12,6 +12,7 @@ from platform import node, python_version
 
 from kit.errors import (
     ApprovalError,
+    ConnectError,
     EvidenceError,
     IllegalMove,
     LockLost,
@@ -158,9 +159,10 @@ class Run:
     def resume(self, approval: Approval | None = None) -> RunResult:
         """Go on after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran out.
 
+        One that found the lock taken, or was killed before it began, begins now.
         What was begun and not verified is asked of the cluster and only done as far as it isn't.
         """
-        with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM) as context:
+        with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.APPROVED}) as context:
             if approval is not None:
                 self._take(context, approval)
             if context.record.state in _GOES_BACK_FROM:
@@ -306,6 +308,9 @@ class Run:
         was = context.record
         record = RunRecord(self.run_id, self.folder, was.plan, was.approvals, tuple(journal.events), journal.head)
         report = record_html(record)
+        if record.has_written and not record.is_anything_open:
+            with suppress(ConnectError):  # Whoever comes next then waits for once.
+                self._lock.rest(record.plan.targets, self.run_id)
         try:
             keep_whole(self.folder / REPORT, report)
             keep_whole(self.folder / VERDICT, readable(verdict_of(record, report)))

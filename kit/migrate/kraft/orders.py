@@ -130,18 +130,25 @@ class Hands:
         left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
         for item in left:
             self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
-        if not left:
-            return
+        if left:
+            self.settle(words, "an order was called off", lambda: report([]))
+
+    def settle(self, words: KraftParameters, why: str, go_on: Callable[[], None]) -> None:
+        """Wait until no node has changed for a while.
+
+        Raises:
+            RunError: the nodes don't come to rest: somebody may still be at it.
+        """
         self.say(Waiting(f"waiting until no node has changed for {words.quiet_s:g} s"))
         began = since = self.clock.monotonic()
         seen = self._signature(words)
         while self.clock.monotonic() - since < words.quiet_s:
             if self.clock.monotonic() - began > words.quiet_s + words.node_timeout_s:
                 raise RunError(
-                    f"an order was called off, and no node has been quiet for {words.quiet_s:g} s since: somebody"
+                    f"{why}, and no node has been quiet for {words.quiet_s:g} s since: somebody"
                     " may still be at it. Make sure that nobody is, then resume or undo the run"
                 )
-            report([])
+            go_on()
             self.clock.sleep(self._poll_s)
             now = self._signature(words)
             if now != seen:

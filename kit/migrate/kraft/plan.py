@@ -177,7 +177,10 @@ def performer(
         words = KraftParameters.of(plan.steps[0])
         return observed(hands.look(words), cluster)
 
-    return ClusterPerformer(cluster, actors, RECIPES, observe, lambda plan: gates_refusal(cluster, plan, runs))
+    def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
+        hands.settle(KraftParameters.of(plan.steps[0]), f"run {other_run} left an order behind", go_on)
+
+    return ClusterPerformer(cluster, actors, RECIPES, observe, lambda plan: gates_refusal(cluster, plan, runs), settle)
 
 
 def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -212,6 +212,9 @@ class OffsetsPerformer(OffsetsActor):
 
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return observe_offsets(self._cluster, plan.observed)
+
+    def settle(self, plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
+        """Nothing: offsets are written by conditional requests, which come before their answer or never."""
 
     def refusal(self, plan: Plan) -> str | None:
         """Its rules are about offsets and members: each step's check and each write asks them itself."""

@@ -855,3 +855,59 @@ def test_a_run_that_wrote_nothing_says_so(world):
     assert not world.run.record.has_written
     world.process().resume()
     assert world.run.record.has_written
+
+
+def test_a_run_that_found_the_lock_taken_is_begun_by_resume(world):
+    world.lock.holder = "somebody"
+    with pytest.raises(TargetBusy):
+        world.run.act()
+    assert world.run.record.sentence == f"The run has not begun: offramp resume {world.folder.name} begins it."
+    assert world.process().resume().state == RunState.VERIFIED
+    assert world.is_all_done
+
+
+def after(tmp_path, other: World) -> World:
+    """Another run on the same target; its plan observes what is there now."""
+    world = World(tmp_path / "next")
+    world.lock.last, world.lock.is_at_rest = other.lock.last, other.lock.is_at_rest
+    return world
+
+
+def killed_at(world: World, point: str) -> None:
+    def strike(name: str) -> None:
+        if name != point:
+            world.hazard.arm(0, strike)
+            return
+        world.kill(name)
+
+    world.hazard.arm(0, strike)
+    with pytest.raises(Killed):
+        world.run.act()
+
+
+def test_what_a_run_that_was_killed_left_behind_is_waited_for_once_before_the_next_one_writes(tmp_path):
+    first = World(tmp_path / "first")
+    killed_at(first, f"{first.plan.steps[0].step_id}/i00.attempted")
+    following = after(tmp_path, first)
+    following.run.act().raise_unless()
+    assert following.performer.settled == [first.folder.name]
+    points = following.hazard.points
+    assert points.index("settle") < points.index("refusal")
+    assert following.lock.is_at_rest
+    last = after(tmp_path / "last", following)
+    last.run.act().raise_unless()
+    assert last.performer.settled == []
+
+
+@pytest.mark.parametrize("ends", ["act", "undo", "stop", "refused"])
+def test_a_run_that_came_to_rest_is_not_waited_for(tmp_path, ends):
+    first = World(tmp_path / "first")
+    if ends == "stop":
+        first.hazard.arm(12, first.press_stop)
+    first.cluster.refuses = ends == "refused"
+    first.run.act()
+    if ends == "undo":
+        first.process().undo()
+    following = after(tmp_path, first)
+    following.run.act().raise_unless()
+    assert following.performer.settled == []
