@@ -349,8 +349,9 @@ class FinaliseActor(_ControllerActor):
         left = list(words.nodes)
         while left:
             standing = self.hands.look(words)
-            leader = standing.facts.leader
-            number = min(left, key=lambda it: (leader is not None and leader.node_id == it, left.index(it)))
+            silent, leader = self._silent(words, standing), standing.facts.leader
+            is_active = leader.node_id if leader is not None else None
+            number = min(left, key=lambda it: (it not in silent, it == is_active, left.index(it)))
             left.remove(number)
             outcomes.append(self._restart(words, number, standing, report))
             report(outcomes[-1:])
@@ -361,6 +362,10 @@ class FinaliseActor(_ControllerActor):
         node = standing.controller_at(words.controller_addresses[number])
         if node is not None and node.has_flag is False:
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
+        others = [each for each in self._silent(words, standing) if each != number]
+        missing = named(others, "controller {} does not answer", "controllers {} do not answer") if others else None
+        if node is not None and missing is not None:
+            raise RunError(f"{item} is not restarted: {missing}, and the quorum needs most of them: start what is down")
         if (problem := self._brokers_problem(words, standing)) is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         report.attempt([item])
@@ -371,6 +376,9 @@ class FinaliseActor(_ControllerActor):
             report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
+
+    def _silent(self, words: KraftParameters, standing: Standing) -> list[int]:
+        return [number for number, at in words.controller_addresses.items() if standing.controller_at(at) is None]
 
     def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
         node = now.controller_at(words.controller_addresses[number])

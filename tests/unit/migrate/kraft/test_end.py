@@ -11,10 +11,11 @@ import pytest
 
 from kit.errors import InputError, NothingToDo, RunError
 from kit.migrate.engine.performer import Outcome, StepState
-from kit.migrate.kraft import archive, orders
+from kit.migrate.kraft import archive, controllers, orders
 from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
 from kit.migrate.kraft.compare import CompareActor
-from kit.migrate.kraft.end_steps import archive_step, list_step, return_flag_step
+from kit.migrate.kraft.controllers import FinaliseActor
+from kit.migrate.kraft.end_steps import archive_step, finalise_step, list_step, return_flag_step
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
@@ -259,3 +260,48 @@ def test_once_it_is_finalised_no_flag_is_given_back():
     with pytest.raises(RunError, match="Nothing more is ordered"):
         actor_on(world).act(STEP, Report())
     assert world["orders"] == []
+
+
+def finalising(monkeypatch, *lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseActor, list[int]]:
+    """Controllers that lose the flag by an order, and answer then; who was ordered."""
+    without, down, ordered = set(lacking), set(silent), list[int]()
+    monkeypatch.setattr(controllers, "sync_problem", lambda cluster, brokers: None)
+
+    def look(words):
+        return half_done(*without, leader=3002, silent=tuple(down))
+
+    def order(words, role, number, action, modes):
+        ordered.append(number)
+        without.add(number)
+        down.discard(number)
+        return None, "done"
+
+    hands = SimpleNamespace(look=look, order=order, cluster=CLUSTER)
+    hands.await_so = lambda words, problem, report: None
+    return FinaliseActor(hands), ordered
+
+
+FINALISE = finalise_step("03-finalise", replace(THREE, to_phase="finalised", nodes=(3000, 3001, 3002)))
+
+
+@pytest.mark.parametrize(
+    ("lacking", "silent", "expected"),
+    [
+        ((), (), [3000, 3001, 3002]),
+        ((3000,), (3001,), [3001, 3002]),
+        ((), (3001,), [3001, 3000, 3002]),
+        ((3000,), (3001, 3002), [3001, 3002]),
+    ],
+)
+def test_a_controller_that_is_down_is_ordered_before_one_that_is_up(monkeypatch, lacking, silent, expected):
+    actor, ordered = finalising(monkeypatch, *lacking, silent=silent)
+    actor.act(FINALISE, Report())
+    assert ordered == expected
+
+
+def test_no_controller_is_taken_down_while_another_one_does_not_answer(monkeypatch):
+    """It had lost its flag, and died since: nobody orders it any more, and the quorum would have no majority."""
+    actor, ordered = finalising(monkeypatch, 3000, silent=(3000,))
+    with pytest.raises(RunError, match="controller 3001 is not restarted: controller 3000 does not answer"):
+        actor.act(replace(FINALISE, parameters={**FINALISE.parameters, "nodes": (3001, 3002)}), Report())
+    assert ordered == []
