@@ -222,7 +222,7 @@ def _passphrase() -> str:
 
 
 LONGEST_HOURS = 1e6
-_GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
+_GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED, RunState.UNDONE)
 
 
 def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> None:

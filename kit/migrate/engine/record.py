@@ -57,6 +57,15 @@ class RunRecord:
         return next((event.sentence or "" for event in reversed(self.events) if event.event == "ended"), "")
 
     @property
+    def lacks_verdict(self) -> bool:
+        """Of its last line: there was no room for it, or its writer died over it."""
+        try:
+            verdict = parse_json((self.folder / VERDICT).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return True
+        return not isinstance(verdict, dict) or verdict.get("last_seq") != len(self.events)
+
+    @property
     def is_at_work(self) -> bool:
         return self.state in AT_WORK
 

@@ -88,13 +88,18 @@ class Rollback:
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
 
     def _tell_changed_by_others(self, step: Step, acted: ActedRecord) -> None:
-        """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed."""
+        """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed.
+
+        What this run had begun to take back when it was cut off is read back now.
+        """
         events = self._context.journal.events
-        taken_back = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
-        others = [it.item for it in acted.written if it.item not in taken_back]
+        told = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
+        begun = {it.item for it in acted.attempts if it.is_back}
+        left = [it.item for it in acted.written if it.item not in told]
         why = "another hand changed it after this run"
         self._context.journal.append(
-            *(Entry("undone", step.step_id, item, Outcome.REFUSED, error=why) for item in others)
+            *(Entry("undone", step.step_id, item, Outcome.CONFIRMED) for item in left if item in begun),
+            *(Entry("undone", step.step_id, item, Outcome.REFUSED, error=why) for item in left if item not in begun),
         )
 
     def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:

@@ -159,10 +159,13 @@ class Run:
     def resume(self, approval: Approval | None = None) -> RunResult:
         """Go on after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran out.
 
-        One that found the lock taken, or was killed before it began, begins now.
+        One that found the lock taken, or was killed before it began, begins now. Of one that is over and whose verdict
+        found no room on the disk, the verdict is written.
         What was begun and not verified is asked of the cluster and only done as far as it isn't.
         """
         with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.APPROVED}) as context:
+            if context.record.state in _DONE:
+                return self._finish(context, _done(context))
             if approval is not None:
                 self._take(context, approval)
             if context.record.state in _GOES_BACK_FROM:
@@ -315,7 +318,10 @@ class Run:
             keep_whole(self.folder / REPORT, report)
             keep_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
         except EvidenceError as error:
-            raise EvidenceError(f"run {self.run_id} is {record.state}: {sentence} But {error}") from error
+            raise EvidenceError(
+                f"run {self.run_id} is {record.state}: {sentence} But {error}. Make room; then: offramp resume"
+                f" {self.run_id}"
+            ) from error
         return RunResult(self.run_id, record.state, sentence, titles_to_undo(record))
 
 
@@ -340,6 +346,7 @@ def _latest(record: RunRecord) -> datetime:
 
 
 def _refuse_from_elsewhere(record: RunRecord, verb: str, begins_from: set[RunState]) -> None:
-    if record.state not in begins_from:
+    is_told_late = verb == "resume" and record.state in _DONE and record.lacks_verdict
+    if record.state not in begins_from and not is_told_late:
         states = ", ".join(sorted(begins_from))
         raise IllegalMove(f"run {record.run_id} is {record.state}; {verb} begins from: {states}")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -34,8 +35,9 @@ from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepStat
 from kit.migrate.engine.plan import save_plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
+from kit.migrate.execution import run as running
 from kit.migrate.execution.dry_run import dry_run
-from kit.migrate.execution.run import Run, start_run
+from kit.migrate.execution.run import Run, RunResult, start_run
 from kit.profile import ApprovalSettings
 from tests.generators.names import SECRET_LIKE
 from tests.models.engine import START, Killed, World, approve_plan, make_plan
@@ -873,7 +875,7 @@ def after(tmp_path, other: World) -> World:
     return world
 
 
-def killed_at(world: World, point: str) -> None:
+def killed_at(world: World, point: str, verb: Callable[[Run], RunResult] = Run.act) -> None:
     def strike(name: str) -> None:
         if name != point:
             world.hazard.arm(0, strike)
@@ -882,7 +884,7 @@ def killed_at(world: World, point: str) -> None:
 
     world.hazard.arm(0, strike)
     with pytest.raises(Killed):
-        world.run.act()
+        verb(world.run)
 
 
 def test_what_a_run_that_was_killed_left_behind_is_waited_for_once_before_the_next_one_writes(tmp_path):
@@ -911,3 +913,35 @@ def test_a_run_that_came_to_rest_is_not_waited_for(tmp_path, ends):
     following = after(tmp_path, first)
     following.run.act().raise_unless()
     assert following.performer.settled == []
+
+
+def test_what_an_undo_took_back_when_it_was_killed_is_no_other_hands_work(world):
+    step = world.plan.steps[-1].step_id
+    world.run.act().raise_unless()
+    item = world.plan.steps[-1].changes[0].item
+    killed_at(world, f"{step}/{item}.written", Run.undo)
+    world.cluster.values = dict.fromkeys(world.cluster.values, "old")  # Of the others somebody else did.
+    result = world.process().undo()
+    others = [change.item for change in world.plan.steps[0].changes]
+    assert item not in result.sentence
+    assert all(other in result.sentence for other in others)
+
+
+def no_room(path, content) -> None:
+    raise EvidenceError(f"{path} was not written: no room")
+
+
+@pytest.mark.parametrize("verb", [Run.act, Run.undo])
+def test_a_verdict_that_found_no_room_is_written_by_resume(world, monkeypatch, verb):
+    if verb is Run.undo:
+        world.run.act().raise_unless()
+    with monkeypatch.context() as full:
+        full.setattr(running, "keep_whole", no_room)
+        with pytest.raises(EvidenceError, match=f"no room. Make room; then: offramp resume {world.folder.name}"):
+            verb(world.process())
+    state = world.run.record.state
+    assert world.run.record.notes
+    assert world.process().resume().state == state
+    assert world.run.record.notes == ()
+    with pytest.raises(IllegalMove):
+        world.process().resume()
