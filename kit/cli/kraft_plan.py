@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 PHASES = ("controllers", "dual write", "kraft", "finalised", "zookeeper")
 NODE_TIMEOUT_S = 300.0
-REPAIR, FAIL_OVER = "repair", "fail over"
+REPAIR, FAIL_OVER, UNREGISTER = "repair", "fail over", "unregister broker"
 """As ``kit.migrate.kraft.steps`` has them, which loads a client."""
 
 
@@ -28,6 +28,10 @@ def plan_kraft(
     fail_over: Annotated[
         bool, typer.Option("--fail-over", help="Restart the active controller, so that another one is elected.")
     ] = False,
+    unregister: Annotated[
+        int | None,
+        typer.Option("--unregister", help="A broker that is gone for good: its registration is ended.", min=0),
+    ] = None,
     node_timeout: Annotated[
         float, typer.Option("--node-timeout", help="Seconds that one node may take until it runs well in its new mode.")
     ] = NODE_TIMEOUT_S,
@@ -40,14 +44,17 @@ def plan_kraft(
 ) -> None:
     """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
 
-    Also: mend what somebody else left of a move (--repair), or move the active controller (--fail-over).
+    Also: mend what somebody else left of a move (--repair), move the active controller (--fail-over), or end the
+    registration of a broker that is gone (--unregister).
     """
     from kit.migrate.kraft.request import KraftPlanRequest
 
-    asked = [name for name in (to, REPAIR if repair else None, FAIL_OVER if fail_over else None) if name is not None]
+    gone = None if unregister is None else f"{UNREGISTER} {unregister}"
+    goals = (to, REPAIR if repair else None, FAIL_OVER if fail_over else None, gone)
+    asked = [name for name in goals if name is not None]
     with refusals():
         if len(asked) != 1:
-            raise InputError("name one of --to PHASE, --repair and --fail-over")
+            raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
     with open_operations(profile, profile_file, runs) as operations:
         say(f"looking at cluster {operations.cluster.name} …")

@@ -64,7 +64,7 @@ def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) ->
     Raises:
         ConnectError, ReadError: it did not answer, or refused.
     """
-    node_settings: list[NodeSetting] = _at(settings, address, partial(_describe, node_id=node_id))
+    node_settings: list[NodeSetting] = ask_node(settings, address, partial(_describe, node_id=node_id))
     return node_settings
 
 
@@ -74,7 +74,7 @@ def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetada
     Raises:
         ConnectError, ReadError: it did not answer, or refused.
     """
-    metadata: ClusterMetadata = _at(settings, address, _describe_cluster)
+    metadata: ClusterMetadata = ask_node(settings, address, _describe_cluster)
     return metadata
 
 
@@ -84,7 +84,7 @@ def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
     Raises:
         ConnectError, ReadError: it did not answer, refused, or does not lead.
     """
-    partition = _at(settings, address, _ask_quorum)
+    partition = ask_node(settings, address, _ask_quorum)
     if partition.error_code:
         raise ReadError(f"DescribeQuorum: {describe_code(partition.error_code)}")
     return {each.replica_id: each.log_end_offset for each in partition.current_voters}
@@ -99,7 +99,7 @@ def fetch_log_dirs(settings: dict[str, Any], brokers: Iterable[tuple[str, int]])
 def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerLogDir]:
     address, node_id = broker
     try:
-        answer = _at(settings, address, _describe_log_dirs)
+        answer = ask_node(settings, address, _describe_log_dirs)
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
         return [BrokerLogDir(node_id, None, f"{address} does not tell its log dirs: {problem}")]
     if answer.error_code or not answer.results:  # Before version 3 a refusal is an empty list.
@@ -123,7 +123,7 @@ async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMe
     return metadata_of(await client.ask(request, client.node, deadline))
 
 
-def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
+def ask_node(settings: dict[str, Any], address: str, ask: Any) -> Any:
     """Ask one node on a connection of its own.
 
     Raises:
@@ -148,7 +148,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
         is_listening = _is_taken(address)
         if is_listening is False:
             raise ConnectError("nobody listens there")
-        answers: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
+        answers: dict[str, Any] = ask_node(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {answers.pop('error')}" if "error" in answers else None
     except (OfframpError, OSError, ValueError) as problem:
         answers, error = {}, f"{address} does not answer as a {role}: {problem}"

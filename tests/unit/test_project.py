@@ -66,6 +66,7 @@ WRITERS = {
     "kit/migrate/group/raised_offsets.py",
     "kit/migrate/group/toggle.py",
     "kit/migrate/kraft/hand_back.py",
+    "kit/migrate/kraft/unregister.py",
     "kit/migrate/lock.py",
     "kit/migrate/offsets/group_deleter.py",
     "kit/migrate/offsets/kafka.py",

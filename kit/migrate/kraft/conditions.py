@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.analyze.metadata.contradictions import findings as contradictions
-from kit.analyze.metadata.phase import PRE_MIGRATION
+from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT, PRE_MIGRATION
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
 from kit.analyze.metadata.preflight_checks import ROLLBACK
@@ -38,21 +38,26 @@ from kit.migrate.kraft.standing import (
     sync_problem,
     zookeeper_of,
 )
+from kit.migrate.kraft.unregister import gone_problem, replicas_problem
 from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
-from kit.text.naming import named
+from kit.text.naming import listed, named
 from kit.text.visible import argument
 
 
 @dataclass(frozen=True)
 class Look:
-    """What gates look at; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals."""
+    """What gates look at; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
+
+    ``gone``: the broker whose registration a plan ends.
+    """
 
     cluster: Cluster
     now: Standing
     runs: Path
+    gone: int | None = None
 
     @cached_property
     def old_members(self) -> Mapping[str, Sequence[str]]:
@@ -130,12 +135,12 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
     """What else helps where the metadata log keeps the registration of a broker that was taken away."""
     registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
     kept = [each for each in numbers if each in registered]
-    if not kept:
+    if not kept or look.now.phase not in (DUAL_WRITE, KRAFT):
         return ""
+    plans = listed(f"offramp plan kraft --unregister {each}" for each in kept)
     return (
-        f"; the metadata log keeps the registration of {named(kept, 'broker')}: of one that is gone for good it has to"
-        " be ended (UnregisterBroker), which neither brokers in migration mode nor controllers do for kafka-cluster.sh"
-        " of 3.9.1"
+        f"; the metadata log keeps the registration of {named(kept, 'broker')}. Of one that is gone for good, end it:"
+        f" {plans} (no partition may have a replica there; kafka-cluster.sh of 3.9.1 asks no controllers)"
     )
 
 
@@ -302,6 +307,14 @@ def controllers_gone(look: Look) -> str | None:
         " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
         " compared with them, may the claim be deleted"
     )
+
+
+def is_gone(look: Look) -> str | None:
+    return None if look.gone is None else gone_problem(look.now, look.gone)
+
+
+def no_replicas(look: Look) -> str | None:
+    return None if look.gone is None else replicas_problem(look.cluster, look.gone)
 
 
 def three_controllers(look: Look) -> str | None:

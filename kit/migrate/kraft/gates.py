@@ -25,6 +25,7 @@ from kit.migrate.kraft.steps import (
     REPAIR_EPOCH,
     REPAIR_MIGRATION,
     RETURN_FLAG,
+    UNREGISTER,
 )
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
@@ -62,7 +63,11 @@ class GroupsGate(Gate):
 
 def findings(to_phase: str, look: Look, overrides: Iterable[str] = ()) -> Sequence[Finding]:
     """Every gate of a phase, in the order of the table."""
-    asked = [gate for gate in GATES[to_phase] if not gate.where or look.now.phase in gate.where]
+    asked = [
+        gate
+        for gate in GATES[UNREGISTER if look.gone is not None else to_phase]
+        if not gate.where or look.now.phase in gate.where
+    ]
     names = tuple(overrides)
     return [each for gate in asked for each in gate.found(look, names)]
 
@@ -202,6 +207,14 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     REPAIR_EPOCH: (_EVERY_BROKER, _SILENT, _NO_KRAFT_MODE),
     REPAIR_BROKERS: (_IDS, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
+    UNREGISTER: (
+        _IDS,
+        _gate("phase", "dual write goes on", conditions.phase(DUAL_WRITE, KRAFT)),
+        _SOUND,
+        _DUAL_WRITE,
+        _gate("is_gone", "the broker does not run: fenced, not in /brokers/ids, no answer", conditions.is_gone),
+        _gate("no_replicas", "no partition has a replica on it", conditions.no_replicas),
+    ),
     FAIL_OVER: (
         _IDS,
         _EVERY_BROKER,

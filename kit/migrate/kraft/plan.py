@@ -60,10 +60,13 @@ from kit.migrate.kraft.steps import (
     REPAIR_EPOCH,
     REPAIR_MIGRATION,
     RETURN_FLAG,
+    UNREGISTER,
     KraftParameters,
     consent_of,
     target_of,
+    unregistered,
 )
+from kit.migrate.kraft.unregister import UnregisterActor
 from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.text.naming import named
@@ -110,11 +113,13 @@ def plan_kraft(
             damage.plan,
             (damage.sentence, *(f"Left for another plan: {each.sentence}" for each in others)),
         )
+    elif (gone := unregistered(to_phase)) is not None:
+        _refuse_unregistered(now, gone)
     elif to_phase != FAIL_OVER:
         _refuse_detours(cluster, now, to_phase)
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
-    seen, names = Look(cluster, now, runs), tuple(overrides)
+    seen, names = Look(cluster, now, runs, unregistered(to_phase)), tuple(overrides)
     gate_findings = findings(to_phase, seen, names)
     overridden = raise_if_unsafe(gate_findings, names)
     words = KraftParameters(
@@ -171,6 +176,7 @@ def performer(
         steps.FLAG_STEP: ReturnFlagActor(hands),
         steps.ARCHIVE: ArchiveActor(hands),
         steps.LIST: ListActor(hands),
+        steps.UNREGISTER_STEP: UnregisterActor(hands),
     }
 
     def observe(plan: Plan) -> Mapping[str, Json]:
@@ -194,7 +200,7 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
     now = look(cluster, known_brokers(cluster) if is_repair else None)
     if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
         return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
-    seen = Look(cluster, for_repair(now, cluster) if is_repair else now, runs)
+    seen = Look(cluster, for_repair(now, cluster) if is_repair else now, runs, unregistered(words.to_phase))
     problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
     return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
 
@@ -224,6 +230,13 @@ def _settings_of(cluster: Cluster) -> Json:
         each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
         for each in read_settings_folder(folder).settings
     }
+
+
+def _refuse_unregistered(now: Standing, broker_id: int) -> None:
+    """Raises NothingToDo where the log, as it was read, holds no such registration."""
+    if now.facts.has_log and now.registration(broker_id) is None:
+        registered = named(sorted(each.node_id for each in now.facts.registered_brokers), "broker")
+        raise NothingToDo(f"broker {broker_id} is not registered with the controllers; registered: {registered}")
 
 
 def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
@@ -273,7 +286,8 @@ class _Maker:
             REPAIR_BROKERS: self._to_zookeeper_mode,
             FAIL_OVER: self._fail_over,
             RETURN_FLAG: self._return_flag,
-        }[self._words.to_phase]()
+            UNREGISTER: self._unregister,
+        }[UNREGISTER if unregistered(self._words.to_phase) is not None else self._words.to_phase]()
         for number, (name, make, words) in enumerate(entries, start=1):
             yield make(f"{number:02d}-{name}", words)
 
@@ -344,6 +358,10 @@ class _Maker:
             steps.fail_over_step,
             replace(self._controllers(RESTART, MIGRATION_MODE, MIGRATION_MODE), nodes=active),
         )
+
+    def _unregister(self) -> Iterator[StepDraft]:
+        gone = unregistered(self._words.to_phase)
+        yield "unregister", steps.unregister_step, replace(self._words, nodes=() if gone is None else (gone,))
 
     def _in_mode(self, mode: str) -> tuple[int, ...]:
         return tuple(sorted(number for number, each in self._now.modes.items() if each == mode))

@@ -24,6 +24,7 @@ _MAKERS = {
     steps.FLAG_STEP: end_steps.return_flag_step,
     steps.ARCHIVE: end_steps.archive_step,
     steps.LIST: end_steps.list_step,
+    steps.UNREGISTER_STEP: steps.unregister_step,
 }
 
 

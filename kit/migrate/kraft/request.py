@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from kit.errors import InputError
 from kit.migrate.engine.plan import LONGEST_WAY_BACK_S, WAY_BACK_S
-from kit.migrate.kraft.steps import FAIL_OVER, NODE_TIMEOUT_S, PHASES, QUIET_S, REPAIR
+from kit.migrate.kraft.steps import FAIL_OVER, NODE_TIMEOUT_S, PHASES, QUIET_S, REPAIR, unregistered
 
 
 @dataclass(frozen=True, slots=True)
 class KraftPlanRequest:
-    """Where the cluster is to go: a phase, or ``repair``, or ``fail over``.
+    """Where the cluster is to go: a phase, or ``repair``, ``fail over``, ``unregister broker 3``.
 
     ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may be undone without a new
     approval. ``quiet_s``: how long nothing may change after an order was called off.
@@ -26,7 +26,7 @@ class KraftPlanRequest:
     quiet_s: float = QUIET_S
 
     def __post_init__(self) -> None:
-        if self.to_phase not in (*PHASES, REPAIR, FAIL_OVER):
+        if self.to_phase not in (*PHASES, REPAIR, FAIL_OVER) and unregistered(self.to_phase) is None:
             raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(PHASES)}")
         if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
             raise InputError("node_timeout_s has to be above 0, quiet_s not below 0, both up to a day")

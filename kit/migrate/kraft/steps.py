@@ -16,7 +16,10 @@ from kit.text.naming import listed, named
 
 KIND = "move to KRaft"
 """Of plans."""
-ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST = KINDS = (
+(
+    ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST,
+    UNREGISTER_STEP,
+) = KINDS = (
     "roll brokers",
     "start controllers",
     "stop controllers",
@@ -29,11 +32,14 @@ ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLA
     "return the flag",
     "archive ZooKeeper",
     "list what stays",
-)
+    "unregister a broker",
+)  # fmt: skip
 PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
 """What ``--to`` may name."""
 REPAIR, FAIL_OVER = "repair", "fail over"
 """What is asked for instead of a phase."""
+UNREGISTER = "unregister broker"
+"""And the broker's id: one that is gone for good, and registered still."""
 RETURN_FLAG = "return the flag"
 """Where a plan to KRaft mode leads while a controller lacks the migration flag."""
 REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
@@ -60,6 +66,12 @@ CONTROL = "control of the cluster"
 OBSERVED = ("phase", "broker modes", "controllers", "ZooKeeper's controller")
 
 
+def unregistered(to_phase: str) -> int | None:
+    """The broker of a plan to unregister one."""
+    number = to_phase.removeprefix(f"{UNREGISTER} ")
+    return int(number) if number != to_phase and number.isascii() and number.isdigit() else None
+
+
 def target_of(cluster_id: str) -> str:
     """The target of the lock."""
     return f"cluster {cluster_id}"
@@ -80,8 +92,9 @@ def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ())
 class KraftParameters(StepParameters):
     """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
 
-    ``nodes``: the ids that the step moves, brokers of a roll, else controllers. ``from_mode`` and ``to_mode`` of those.
-    ``left_behind``: groups of old consumers that somebody answers for, and that forbid nothing.
+    ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
+    ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
+    forbid nothing.
     """
 
     target: str
@@ -305,6 +318,23 @@ def compare_step(step_id: str, words: KraftParameters) -> Step:
         verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
         deadline_s=COMPARE_S,
         undo="There is nothing to take back.",
+        parameters=words.to_json(),
+    )
+
+
+def unregister_step(step_id: str, words: KraftParameters) -> Step:
+    (number,) = words.nodes
+    return Step(
+        step_id=step_id,
+        kind=UNREGISTER_STEP,
+        title=f"End the registration of broker {number}, which is gone for good",
+        precondition="the broker does not answer, is fenced and not in /brokers/ids; no partition has a replica on it;"
+        " dual write goes on",
+        verification=f"the metadata log holds no registration of broker {number}, and dual write goes on",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
+        cannot_be_undone="a broker registers by itself when it is started",
+        affects=OBSERVED,
         parameters=words.to_json(),
     )
 

@@ -233,10 +233,7 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
     found = gate("kraft", "every_broker", look_at(stand(facts)))
     assert "broker 7 is registered" in found.sentence
-    assert (
-        "the metadata log keeps the registration of broker 7: of one that is gone for good it has to be ended"
-        in found.sentence
-    )
+    assert "Of one that is gone for good, end it: offramp plan kraft --unregister 7" in found.sentence
 
 
 def test_what_is_not_in_sync_is_told_with_the_commands_that_help(monkeypatch):
@@ -557,7 +554,11 @@ def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_pa
 
 
 def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tmp_path):
-    for option, wanted in (("--repair", "repair"), ("--fail-over", "fail over")):
+    for option, wanted in (
+        ("--repair", "repair"),
+        ("--fail-over", "fail over"),
+        ("--unregister=3", "unregister broker 3"),
+    ):
         ended, ((request, _),) = plan_kraft(monkeypatch, tmp_path, option, plan=plan_to("zookeeper"))
         assert ended.exit_code == 0, ended.output
         assert request.to_phase == wanted
@@ -585,8 +586,8 @@ def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, 
         (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
         (("--to", "kraft"), UnsafePlan("shop (1) lives"), 15, "offramp: shop (1) lives"),
         (("--to", "kraft"), NothingToDo("it is there already"), 14, "offramp: it is there already"),
-        ((), None, 2, "name one of --to PHASE, --repair and --fail-over"),
-        (("--to", "kraft", "--repair"), None, 2, "name one of --to PHASE, --repair and --fail-over"),
+        ((), None, 2, "name one of --to PHASE, --repair, --fail-over and --unregister"),
+        (("--to", "kraft", "--repair"), None, 2, "name one of --to PHASE, --repair, --fail-over and --unregister"),
         (("--repair",), NothingToDo("nothing to repair"), 14, "offramp: nothing to repair"),
     ],
 )

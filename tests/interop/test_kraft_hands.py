@@ -1,0 +1,170 @@
+"""What people do beside a move to KRaft: an operator who is killed and acts anew, a broker that is gone for good.
+
+Two brokers, one controller; each verb is a process of its own. The deployer begins late, and outlives its operator.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from kit.errors import NothingToDo, TargetBusy, UnsafePlan
+from kit.kraft import KraftStatus
+from kit.lab import Lab, faults
+from kit.lab.entities import await_reassigned, reassign
+from kit.lab.process import wait_until
+from tests.interop.kraft_scene import KILLED, LOCK_S, Ended, Scene
+from tests.soak import soak_only
+
+pytestmark = [soak_only, pytest.mark.timeout(900)]
+SLOW_S = 12.0
+GONE = 2
+
+
+@dataclass
+class Orders:
+    """What nodes were ordered, and when; the first order to a broker is begun late."""
+
+    move: Callable[[str, int, str, str], str]
+    slow_s: float = 0.0
+    spans: list[tuple[int, float, float]] = field(default_factory=list)
+    """Broker, when it was ordered, when that was done."""
+
+    def __call__(self, role: str, node: int, action: str, mode: str) -> str:
+        began, slow_s = time.monotonic(), self.slow_s
+        if role == "broker":
+            self.slow_s = 0.0
+            time.sleep(slow_s)  # What is tried is an order that comes late; nothing is waited for.
+        said = self.move(role, node, action, mode)
+        if role == "broker":
+            self.spans.append((node, began, time.monotonic()))
+        return said
+
+
+@dataclass
+class Story:
+    scene: Scene
+    orders: Orders
+    run: str = ""
+    events: list[dict] = field(default_factory=list)
+    refused: dict[str, Ended] = field(default_factory=dict)
+    statuses: dict[str, KraftStatus] = field(default_factory=dict)
+
+
+def begin_anew(story: Story) -> None:
+    """Killed while the first broker is ordered; then planned and acted anew, as if nobody had read of ``resume``."""
+    scene = story.scene
+    story.orders.slow_s = SLOW_S
+    story.run, ended = scene.begin("dual write", kill_at="attempted/*/broker *", after_s=0.5)
+    assert ended.exit_code == KILLED, ended.err
+    digest, before = scene.plan("dual write")["digest"], scene.run_ids()
+    deadline = time.monotonic() + LOCK_S
+    ended = scene.offramp("act", digest[:8])
+    while ended.exit_code == TargetBusy.exit_code and time.monotonic() < deadline:
+        ended = scene.offramp("act", digest[:8])
+    assert ended.exit_code == 0, ended.err
+    story.events = [each for run in scene.run_ids() - before for each in scene.events(run)]
+    story.statuses["dual write"] = scene.status()
+
+
+def refuse(story: Story, name: str, *words: str) -> None:
+    story.refused[name] = story.scene.offramp("plan", "kraft", *words)
+
+
+def lose_a_broker(story: Story) -> None:
+    scene, lab = story.scene, story.scene.lab
+    refuse(story, "it runs", "--unregister", str(GONE))
+    faults.kill(faults.broker(lab, GONE))
+    wait_until(lambda: is_fenced(scene.status()), "the broker is fenced", 60)
+    refuse(story, "it has replicas", "--unregister", str(GONE))
+    reassign(lab.migration, {("orders", number): [1] for number in range(2)})
+    await_reassigned(lab.migration)
+    refuse(story, "it is registered", "--to", "kraft")
+    made = scene.offramp("plan", "kraft", "--unregister", str(GONE), "--json")
+    assert made.exit_code == 0, made.err
+    plan = json.loads(made.out)
+    digest, subject = plan["digest"], plan["consent"]["subject"]
+    assert subject == f"unregister broker {GONE} lab"
+    for words in (("approve", digest[:8], "--subject", subject, "--digest", digest[:8]), ("act", digest[:8])):
+        done = scene.offramp(*words)
+        assert done.exit_code == 0, done.err
+    story.statuses["unregistered"] = scene.status()
+    refuse(story, "it is not registered", "--unregister", str(GONE))
+    scene.go("kraft")
+    story.statuses["without it"] = scene.status()
+
+
+def bring_it_back(story: Story) -> None:
+    """As it was, in migration mode."""
+    lab = story.scene.lab
+    faults.broker(lab, GONE).launch()
+    faults.broker(lab, GONE).await_started()
+    wait_until(lambda: registered(story.scene.status()).get(GONE) is False, "it is registered", 60)
+    story.statuses["it came back"] = story.scene.status()
+    story.scene.go("kraft")
+    story.statuses["with it"] = story.scene.status()
+
+
+def registered(status: KraftStatus) -> dict[int, bool | None]:
+    """Broker → whether it is fenced."""
+    return {each.node_id: each.is_fenced for each in status.read.registered_brokers}
+
+
+def is_fenced(status: KraftStatus) -> bool:
+    control = status.read.control
+    return bool(registered(status).get(GONE)) and control is not None and GONE not in control.brokers
+
+
+@pytest.fixture(scope="module")
+def story() -> Iterator[Story]:
+    with Lab(brokers=2, controllers=1) as lab:
+        lab.create_topic("orders", 2, 2)
+        profile = lab.folder / "offramp.toml"
+        profile.write_text(lab.profile_toml())
+        orders = Orders(lab.move_node)
+        lab._control._move = orders
+        told = Story(Scene(lab, profile), orders)
+        told.scene.go("controllers")
+        for part in (begin_anew, lose_a_broker, bring_it_back):
+            part(told)
+        yield told
+
+
+def test_no_order_is_given_while_that_of_a_killed_operator_is_under_way(story):
+    spans = sorted(story.orders.spans, key=lambda each: each[1])
+    overlaps = [(one, other) for one, other in pairwise(spans) if other[1] < one[2]]
+    assert overlaps == []
+    assert spans[0][2] - spans[0][1] > SLOW_S
+    assert story.statuses["dual write"].state.phase == "dual write"
+
+
+def test_the_next_run_says_for_whom_it_waits(story):
+    waits = [each["sentence"] for each in story.events if each["event"] == "waiting"]
+    assert f"Run {story.run} was here before and did not come to an end: what it ordered may still come." in waits
+
+
+def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration(story):
+    told = {name: (ended.exit_code, ended.err) for name, ended in story.refused.items()}
+    expected = {
+        "it runs": (UnsafePlan, f"broker {GONE} answers: stop it first"),
+        "it has replicas": (UnsafePlan, f"orders-0 and orders-1 have a replica on broker {GONE}"),
+        "it is registered": (UnsafePlan, f"offramp plan kraft --unregister {GONE}"),
+        "it is not registered": (NothingToDo, f"broker {GONE} is not registered with the controllers"),
+    }
+    assert {name: code for name, (code, _) in told.items()} == {
+        name: kind.exit_code for name, (kind, _) in expected.items()
+    }
+    assert [name for name, (_, words) in expected.items() if words not in told[name][1]] == []
+
+
+def test_the_move_goes_on_without_it_and_takes_it_in_when_it_comes_back(story):
+    seen = {name: (each.state.phase, registered(each)) for name, each in story.statuses.items()}
+    assert seen["unregistered"] == ("dual write", {1: False})
+    assert seen["without it"] == ("kraft", {1: False})
+    assert seen["it came back"] == ("dual write", {1: False, 2: False})
+    assert seen["with it"] == ("kraft", {1: False, 2: False})

@@ -1,0 +1,167 @@
+"""A broker that is gone for good: what forbids to end its registration, and what becomes of the request.
+
+What a real controller does: ``tests/interop/test_kraft_hands.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from kit.errors import ConnectError, InputError, NothingToDo, RunError
+from kit.migrate.engine.performer import Outcome, StepState
+from kit.migrate.kraft import gates, unregister
+from kit.migrate.kraft.conditions import Look
+from kit.migrate.kraft.plan import _Maker, _refuse_unregistered
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.steps import KraftParameters, consent_of, unregister_step, unregistered
+from kit.migrate.kraft.unregister import UnregisterActor, UnregisterBrokerRequest, gone_problem, replicas_problem
+from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node
+from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, stand
+
+GOAL = "unregister broker 7"
+LEFT = stand(replace(SOUND, registrations=(broker(), broker(node_id=7, is_fenced=True))))
+"""Broker 1 runs; of broker 7 the registration is left."""
+OVER = stand(replace(SOUND, registrations=(broker(),)))
+STEP = unregister_step("01-unregister", replace(WORDS, to_phase=GOAL, nodes=(7,)))
+
+
+@pytest.mark.parametrize("goal", ["unregister broker", "unregister broker -1", "unregister broker ٣", "unregister 3"])
+def test_only_a_number_names_a_broker(goal):
+    assert unregistered(goal) is None
+    with pytest.raises(InputError, match="there is no phase"):
+        KraftPlanRequest(goal)
+    assert unregistered(GOAL) == 7
+    KraftPlanRequest(GOAL)
+
+
+def test_the_plan_names_the_broker_and_so_does_the_approver():
+    words = replace(WORDS, to_phase=GOAL)
+    (step,) = _Maker(words, DEPLOYER, LEFT).steps()
+    assert (step.kind, KraftParameters.of(step).nodes, step.changes[0].item) == (
+        "unregister a broker",
+        (7,),
+        "broker 7",
+    )
+    assert consent_of(GOAL, "production").subject == "unregister broker 7 production"
+    with pytest.raises(
+        NothingToDo, match="broker 9 is not registered with the controllers; registered: brokers 1 and 7"
+    ):
+        _refuse_unregistered(LEFT, 9)
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (LEFT, None),
+        (stand(replace(SOUND, registrations=(broker(), broker(node_id=7, is_fenced=False)))), "is not fenced"),
+        (stand(replace(LEFT.facts, control=control(brokers=(1, 7)))), "is in /brokers/ids"),
+        (stand(replace(LEFT.facts, nodes=(*SOUND.nodes, node("broker", node_id=7))), (1, 7)), "answers: stop it first"),
+        (
+            stand(replace(LEFT.facts, nodes=(*SOUND.nodes, node("broker", node_id=7, mode=None, error="x"))), (1, 7)),
+            None,
+        ),
+    ],
+)
+def test_a_broker_that_may_run_keeps_its_registration(now, told):
+    found = gone_problem(now, 7)
+    assert found == told if told is None else told in found
+
+
+def replicas(monkeypatch, *lists) -> None:
+    rows = {"topic": ["t"] * len(lists), "partition": list(range(len(lists))), "replicas": list(lists)}
+    frame = pl.DataFrame(rows, schema_overrides={"replicas": pl.List(pl.Int32)})
+    monkeypatch.setattr(unregister, "metadata_controllers", lambda *given: None)
+    monkeypatch.setattr(unregister, "read_log", lambda controllers: SimpleNamespace(partitions=frame))
+
+
+def test_a_broker_that_has_replicas_keeps_its_registration(monkeypatch):
+    cluster = SimpleNamespace(profile=None, cluster_id="abc")
+    replicas(monkeypatch, [1, 2], None, [])
+    assert replicas_problem(cluster, 7) is None
+    replicas(monkeypatch, [1, 7], [2], [7])
+    assert replicas_problem(cluster, 7).startswith("partitions t-0 and t-2 have a replica on broker 7: give each")
+    replicas(monkeypatch, *[[7]] * 8)
+    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(cluster, 7)
+
+
+def test_the_gates_of_such_a_plan_ask_about_that_broker(monkeypatch, tmp_path):
+    replicas(monkeypatch, [1, 7])
+    monkeypatch.setattr(gates, "_EVERYWHERE", ())
+    look = Look(SimpleNamespace(profile=CLUSTER.profile, cluster_id="abc"), LEFT, tmp_path, 7)
+    asked = {each.rule.name: each.problem(look) for each in gates.GATES["unregister broker"][-2:]}
+    assert asked["is_gone"] is None
+    assert "have" in asked["no_replicas"] or "has" in asked["no_replicas"]
+    assert not any(each.rule.can_be_overridden for each in gates.GATES["unregister broker"])
+
+
+class Report(list):
+    def attempt(self, items, details=None):
+        self.extend(items)
+
+    def __call__(self, outcomes):
+        pass
+
+
+def actor_on(monkeypatch, answer, now=LEFT, then=OVER) -> tuple[UnregisterActor, list[int]]:
+    """``answer``: the controller's error code, or what is raised instead; ``then``: what is seen after it."""
+    seen, asked = [now], list[int]()
+    replicas(monkeypatch, [1])
+    monkeypatch.setattr(unregister, "kafka_settings", lambda profile: {})
+
+    def ask(settings, address, question):
+        asked.append(question.keywords["number"])
+        seen[0] = then
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(error_code=answer, error_message=None)
+
+    monkeypatch.setattr(unregister, "ask_node", ask)
+    hands = SimpleNamespace(cluster=CLUSTER, look=lambda words: seen[0])
+    monkeypatch.setattr(CLUSTER, "cluster_id", "abc", raising=False)
+
+    def await_so(words, problem, report):
+        assert problem(seen[0]) is None
+
+    hands.await_so = await_so
+    return UnregisterActor(hands), asked
+
+
+@pytest.mark.parametrize("code", [0, 102])
+def test_the_registration_is_ended_once(monkeypatch, code):
+    actor, asked = actor_on(monkeypatch, code)
+    report = Report()
+    assert (actor.check(STEP).ok, actor.state(STEP)) == (True, StepState.NOT_DONE)
+    assert [each.outcome for each in actor.act(STEP, report)] == [Outcome.CONFIRMED]
+    assert (asked, report, actor.state(STEP), actor.verify(STEP).ok) == ([7], ["broker 7"], StepState.DONE, True)
+    assert [each.outcome for each in actor.act(STEP, report)] == [Outcome.UNCHANGED]
+    assert asked == [7]
+
+
+def test_a_refusal_is_told_and_an_answer_that_did_not_come_is_unknown(monkeypatch):
+    actor, _ = actor_on(monkeypatch, 31, then=LEFT)
+    (refused,) = actor.act(STEP, Report())
+    assert (refused.outcome, "CLUSTER_AUTHORIZATION_FAILED" in refused.error) == (Outcome.REFUSED, True)
+    actor, _ = actor_on(monkeypatch, ConnectError("timed out"), then=LEFT)
+    (unknown,) = actor.act(STEP, Report())
+    assert (unknown.outcome, "timed out" in unknown.error) == (Outcome.UNKNOWN, True)
+    assert not actor.verify(STEP).ok
+
+
+def test_a_broker_that_came_back_since_the_plan_is_left_alone(monkeypatch):
+    back = stand(replace(LEFT.facts, control=control(brokers=(1, 7))))
+    actor, asked = actor_on(monkeypatch, 0, now=back)
+    assert not actor.check(STEP).ok
+    with pytest.raises(RunError, match="broker 7 stays registered: broker 7 is in /brokers/ids"):
+        actor.act(STEP, Report())
+    assert asked == []
+
+
+def test_the_request_is_kafkas():
+    """By the protocol's guide: API 64, version 0, one int32 and no tagged field."""
+    request = UnregisterBrokerRequest(broker_id=7, min_version=0, max_version=0)
+    assert request.API_KEY == 64
+    assert request.encode(version=0)[-5:] == b"\x00\x00\x00\x07\x00"
