@@ -173,8 +173,9 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
         node = standing.controller_at(address)
         if node is None:
             row = next((each for each in standing.facts.controllers if each.address == address), None)
-            why = f": {row.error.removeprefix(f'{address}: ')}" if row is not None and row.error else ""
-            return f"controller {number} at {address} does not answer{why}"
+            error = row.error if row is not None and row.error else ""
+            why = error.removeprefix(f"{address}: ").removeprefix(f"{address} does not answer as a controller: ")
+            return f"controller {number} at {address} does not answer{why and f': {why}'}"
         if has_flag is not None and node.has_flag is not has_flag:
             return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
     leader = standing.facts.leader

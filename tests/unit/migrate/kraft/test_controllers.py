@@ -17,7 +17,7 @@ from kit.migrate.kraft.controllers import StartActor, StopActor
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands
-from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.standing import Standing, controllers_problem
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, node, plain
@@ -164,6 +164,16 @@ def test_why_a_controller_does_not_answer_is_said():
     hands = hands_of(Nodes(), is_running=False)
     problem = StartActor(hands)._waiting_problem(WORDS, hands.look(WORDS))
     assert problem == "controller 3000 at a:9093 does not answer: silent"
+    closed = hands.look(WORDS)
+    node = replace(
+        closed.facts.controllers[0],
+        address="a:9093",
+        error="a:9093 does not answer as a controller: nobody listens there",
+    )
+    closed = replace(closed, facts=replace(closed.facts, nodes=(node,)))
+    assert controllers_problem(closed, {3000: "a:9093"}) == (
+        "controller 3000 at a:9093 does not answer: nobody listens there"
+    )
 
 
 def standing_of(*running: int, leader: int | None = 3000, **changed) -> Standing:
