@@ -31,8 +31,10 @@ from widgets.run.watch import Watch
 EVERY_S = 2.0
 OpenOperations = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
 FORWARD, BACK = "forward", "back"
-RESUMABLE = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
-UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})
+_BEGUN = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
+RESUMABLE = _BEGUN | {RunState.APPROVED}
+"""One that has not begun found the lock taken."""
+UNDOABLE = _BEGUN | {RunState.VERIFIED}
 
 _ENDS_INSTRUCTION = frozenset({"acted", "undone", "verified", "failed"})
 

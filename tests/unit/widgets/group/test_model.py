@@ -8,10 +8,20 @@ import time
 
 import pytest
 
-from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, PlanError, RunError, Stopped, UnsafePlan
+from kit.errors import (
+    ApprovalError,
+    IllegalMove,
+    InputError,
+    NotFound,
+    PlanError,
+    RunError,
+    Stopped,
+    TargetBusy,
+    UnsafePlan,
+)
 from kit.migrate.engine.states import RunState
 from kit.migrate.group.plan import PATH
-from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, open_toy
+from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, ToyLock, open_toy
 
 
 @pytest.fixture
@@ -304,6 +314,26 @@ def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
     model.wait(20)
     assert model.verify().endswith("verified.")
     assert toy.flavours == [MEZKCC] * 3
+
+
+def test_a_run_that_found_the_lock_taken_is_begun_by_resume(model, toy, monkeypatch):
+    """Somebody works in a terminal meanwhile."""
+    approved(model)
+    with monkeypatch.context() as busy:
+        busy.setattr(ToyLock, "acquire", taken)
+        model.act()
+        with pytest.raises(TargetBusy):
+            model.wait(20)
+    assert (model.record.state, toy.writes) == (RunState.APPROVED, [])
+    assert not model.can_undo
+    assert "resume" in model.possible
+    model.resume()
+    model.wait(20)
+    assert model.record.state == RunState.VERIFIED
+
+
+def taken(lock, targets, run_id) -> None:
+    raise TargetBusy("shop is being worked on")
 
 
 def test_an_order_is_shown_while_nothing_more_comes(model, toy, monkeypatch):
