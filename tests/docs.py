@@ -254,7 +254,7 @@ def znodes() -> str:
             "persistent: the last run that changed the group; older runs can't be undone any more",
         ),
         (f"{lock.CLUSTER_LOCKS}/<cluster>", "ephemeral: the same lock of a move to KRaft, for the whole cluster"),
-        (f"{lock.CLUSTER_RUNS}/<cluster>", "persistent: the last run that moved the cluster"),
+        (f"{lock.CLUSTER_RUNS}/<cluster>", "persistent: the last run that moved it, and whether that came to rest"),
     ]
     return table(["znode", "what it holds"], [(code(path), what) for path, what in rows])
 

@@ -66,7 +66,7 @@ class CommandTemplate:
         return without_secrets(" ".join(self._command))
 
     def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
-        """The end of what it wrote, without what looks like a secret.
+        """The ends of what it wrote, without what looks like a secret.
 
         Raises:
             RunError: a value is refused, it can't be run, took too long, or ended with another exit code than 0.

@@ -65,7 +65,7 @@ class Deployer(Protocol):
         """What it said, for the evidence.
 
         Raises:
-            RunError: it failed; with the end of its output.
+            RunError: it failed; with the ends of its output.
         """
         ...
 

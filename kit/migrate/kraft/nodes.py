@@ -67,7 +67,7 @@ class NodeDeployer(Protocol):
         """What it said, for the evidence.
 
         Raises:
-            RunError: it failed; with the end of its output.
+            RunError: it failed; with the ends of its output.
         """
         ...
 
