@@ -48,7 +48,7 @@ from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
 from kit.text.naming import named
-from kit.text.visible import visible
+from kit.text.visible import toml_key, visible
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -286,7 +286,7 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
     if cluster.zookeeper is None or not cluster.profile.kraft.addresses:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
-            f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
+            f'[clusters.{toml_key(cluster.name)}.kraft] controllers = "host:port,…"'
         )
     controllers = metadata_controllers(cluster.profile, cluster.cluster_id)
     return diff_stores(cluster.name, cluster.zookeeper, controllers, settle_s)

@@ -8,6 +8,7 @@ to copy :func:`argument`. Data for programs (JSON, CSV, Parquet) stays exact.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
@@ -49,6 +50,17 @@ def file_name(text: str) -> str:
 def argument(name: str) -> str:
     """A name as the last argument of a command that a person copies into a shell: nothing in it is the shell's."""
     return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
+
+
+def toml_key(name: str) -> str:
+    """A name as a part of a section's name in ``offramp.toml``: in quotes where TOML wants them.
+
+    >>> toml_key("production"), toml_key("eu.production")
+    ('production', '"eu.production"')
+    """
+    if re.fullmatch("[A-Za-z0-9_-]+", name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def cell(value: object) -> str:

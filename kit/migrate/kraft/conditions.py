@@ -44,7 +44,7 @@ from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
 from kit.text.naming import listed, named
-from kit.text.visible import argument
+from kit.text.visible import argument, toml_key
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def ids_known(look: Look) -> str | None:
         clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
         return named(clash, "{} is the id of a broker and of a controller", _BOTH) if clash else None
     return (
-        f"the profile does not name every controller with its id: write [clusters.{profile.name}.kraft] controllers ="
-        ' "3000@host:9093,…"'
+        "the profile does not name every controller with its id: write"
+        f' [clusters.{toml_key(profile.name)}.kraft] controllers = "3000@host:9093,…"'
     )
 
 
@@ -347,7 +347,7 @@ def settings(role: str, mode: str) -> Problem:
         if folder is None:
             return (
                 f"no settings for {mode} mode are known: offramp kraft preflight --write-settings FOLDER makes them;"
-                f" complete them, and write [clusters.{profile.name}.kraft] settings_dir"
+                f" complete them, and write [clusters.{toml_key(profile.name)}.kraft] settings_dir"
             )
         wrong = [lint_settings_file(settings_file(folder, role, each, mode), role, each, mode) for each in numbers]
         return next((each for each in wrong if each is not None), None)
@@ -374,7 +374,7 @@ def soaked(look: Look) -> str | None:
     if profile.kraft.history_dir is None:
         return (
             "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
-            f" [clusters.{profile.name}.kraft] history_dir"
+            f" [clusters.{toml_key(profile.name)}.kraft] history_dir"
         )
     states = KraftHistory(profile.kraft.history_dir).states_of(look.cluster.cluster_id)
     return soak_problem(states, datetime.now(UTC), profile.kraft.soak_hours)

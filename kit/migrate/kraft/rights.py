@@ -18,6 +18,7 @@ from kit.read.control_znodes import CONTROLLER, EPOCH
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.paths import CONSUMERS
 from kit.read.zookeeper_rights import CREATE, DELETE, READ, WRITE, Identity, fetch_acl, fetch_identities, missing
+from kit.text.visible import toml_key
 
 _WORDS = {READ: "read {}", WRITE: "write {}", CREATE: "create below {}", DELETE: "delete below {}"}
 _BROKER = 4
@@ -42,7 +43,7 @@ def writes_problem(cluster: Cluster) -> str | None:
         return None
     return (
         f"offramp's session of ZooKeeper ({', '.join(sorted(map(_shown, who)))}) may not {', '.join(lacking)}: give it"
-        f" the brokers' own login, [clusters.{cluster.name}.security.zookeeper]"
+        f" the brokers' own login, [clusters.{toml_key(cluster.name)}.security.zookeeper]"
     )
 
 

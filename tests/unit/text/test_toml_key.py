@@ -1,0 +1,15 @@
+"""A profile's name in a hint of what to write: the section that a person copies is the one that is read."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from kit.text.visible import toml_key
+from tests.generators.hostile import GROUPS
+
+
+@pytest.mark.parametrize("name", ["production", "eu.production", *GROUPS])
+def test_a_name_as_a_part_of_a_sections_name(name):
+    assert tomllib.loads(f"[clusters.{toml_key(name)}.kraft]\nn = 1") == {"clusters": {name: {"kraft": {"n": 1}}}}
