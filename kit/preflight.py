@@ -34,12 +34,12 @@ from kit.analyze.metadata.node_settings import (
     of_file,
 )
 from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
-from kit.analyze.metadata.phase import Facts, why_no_zookeeper
+from kit.analyze.metadata.phase import POST_MIGRATION, Facts, why_no_zookeeper
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
-from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
+from kit.errors import InputError, NothingToDo, OfframpError, PartialRead, UnsafePlan
 from kit.identity.login import system_user
 from kit.kraft import kraft_diff, kraft_status, metadata_controllers
 from kit.metadata_file import SavedMetadata
@@ -80,6 +80,7 @@ class Preflight:
     """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known.
 
     ``content``: how much of each kind ZooKeeper holds, as ``content_counts``; ``notes``: what a file can't tell.
+    ``is_final``: the migration was ended.
     """
 
     cluster_name: str
@@ -88,6 +89,7 @@ class Preflight:
     voters: str | None = None
     content: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    is_final: bool = False
 
     @cached_property
     def findings(self) -> pl.DataFrame:
@@ -118,7 +120,18 @@ class Preflight:
         return f"Cluster {self.cluster_name}: {n_met} of {len(self.rows)} answers are as they should be."
 
     def verify(self) -> str:
-        """The summary; raises UnsafePlan when a check forbids to begin, PartialRead when one that could is unknown."""
+        """The summary.
+
+        Raises:
+            NothingToDo: the migration was ended.
+            UnsafePlan: a check forbids to begin.
+            PartialRead: one that could is not known.
+        """
+        if self.is_final:
+            raise NothingToDo(
+                f"cluster {self.cluster_name!r} has ended its migration: the controllers hold the only copy of the"
+                " metadata, and no move is left to prepare"
+            )
         rows = list(self.rows)
         bad, dark = (sorted({each.check_id for each in some}) for some in (blocking(rows), unknown(rows)))
         if bad:
@@ -192,7 +205,9 @@ def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | Non
     rows = [*preflight(found), *lint(folder.settings)]
     assert found.items is not None
     assert found.partitions is not None
-    return Preflight(cluster_name, rows, settings, voters, content_counts(found.items, found.partitions))
+    content = content_counts(found.items, found.partitions)
+    is_final = found.facts.zk_state == POST_MIGRATION
+    return Preflight(cluster_name, rows, settings, voters, content, is_final=is_final)
 
 
 def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> Preflight:

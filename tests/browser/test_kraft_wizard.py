@@ -47,8 +47,8 @@ OVERRIDES = {
 }
 """What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
 EXPLORE, PREFLIGHT = "explore/kraft.ipynb", "runbook/kraft_preflight.ipynb"
-PASSES = dict.fromkeys(("controllers", "dual write", "kraft", "finalised"), "answers are as they should be")
-PASSES["zookeeper"] = "some checks are not known"
+PASSES = dict.fromkeys(("controllers", "dual write", "kraft"), "answers are as they should be")
+PASSES |= {"zookeeper": "some checks are not known", "finalised": "no move is left to prepare"}
 PLANNED = re.compile("Plan [0-9a-f]{8} has")
 COMPARED = ("dual write", "kraft")
 PHRASES = {"zookeeper": "roll back lab", "finalised": "finalise lab"}

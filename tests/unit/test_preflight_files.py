@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kit.errors import InputError, PartialRead, UnsafePlan
-from kit.preflight import Preflight, _one_per_node, read_settings_folder
+from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
+from kit.preflight import Preflight, _one_per_node, judge, read_settings_folder
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile
+from tests.unit.analyze.metadata.test_preflight import SOUND
 
 SERVER = (
     "broker.id=1\nzookeeper.connect=zk:2181\ninter.broker.protocol.version=3.9\npassword.encoder.secret=hush-hush\n"
@@ -107,6 +110,10 @@ def test_the_end_of_a_preflight():
         Preflight("lab", dark, []).verify()
     with pytest.raises(UnsafePlan, match="not ready to move to KRaft: Z04; not known: Z02"):
         Preflight("lab", [*dark, row("Z04", "block", False)], []).verify()
+    ended = judge("lab", replace(SOUND, facts=replace(SOUND.facts, zk_state="POST_MIGRATION")))
+    with pytest.raises(NothingToDo, match="no move is left to prepare"):
+        ended.verify()
+    assert not judge("lab", SOUND).is_final
 
 
 def test_the_worst_comes_first():
