@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import ipywidgets as ipw
 import polars as pl
@@ -263,9 +262,6 @@ class Wizards:
         model.overrides = self.name
         model.record = _run_to_kraft(self.name, runs)
         self._keep("kraft told", view)
-        with patch.object(html, "verdict", side_effect=ValueError(self.name)):
-            model.record = None
-        self._keep("kraft not drawn", view)
         model.close()
 
     def _through(self, model: Any, views: Sequence[Any], what: str) -> None:
