@@ -125,9 +125,7 @@ class _Reading:
         places = zip(offsets.tolist(), self._batches.epochs[batches].tolist(), times.tolist())
         for at, (offset, epoch, written_ms) in enumerate(places):
             record = parse_value(values[at * size : (at + 1) * size], self._hide)
-            self.bulk.rest.append(
-                record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.bulk.name)
-            )
+            self.bulk.rest.append(Record(offset, epoch, written_ms, *record[3:-1], self.bulk.name))
 
     @staticmethod
     def _refuse_others(shape: Shape, records: ByteArray, numbers: Numbers) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from kit.metadata_log.bulk import SCHEMA, Bulk
@@ -74,7 +75,10 @@ def folded(before: Folded | None, bulks: Sequence[Bulk]) -> Folded:
 
 def _rows(bulks: Sequence[Bulk], kind: int, lives: _Lives) -> pl.DataFrame:
     """Rows of all files, topics by their places here; each within its topic's life."""
-    frames = [_placed(frame, bulk, lives) for bulk in bulks for frame in bulk.rows[kind]]
+    frames = list[pl.DataFrame]()
+    for bulk in bulks:
+        places = np.array([lives.places.get(each, -1) for each in bulk.topic_ids], np.int64)
+        frames += (_placed(frame, places) for frame in bulk.rows[kind])
     rows = _together(frames)
     offsets, topics = rows["offset"].to_numpy(), rows["topic"].to_numpy()
     created, removed = np.array(lives.created, np.int64), np.array(lives.removed, np.int64)
@@ -96,8 +100,7 @@ def with_lists(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.cast(SCHEMA)  # type: ignore[arg-type]
 
 
-def _placed(frame: pl.DataFrame, bulk: Bulk, lives: _Lives) -> pl.DataFrame:
-    places = np.array([lives.places.get(each, -1) for each in bulk.topic_ids], np.int64)
+def _placed(frame: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataFrame:
     topics = places[frame["topic"].to_numpy()]
     if (topics < 0).any():
         raise Unfit

@@ -123,33 +123,42 @@ def _assignment_keys(rows: pl.DataFrame) -> pl.Series:
     return keys.scatter(moving, texts) if texts else keys
 
 
+_MOST_CODES = 16
+"""More numbers of a combination than so many a row, and a table of them is no gain."""
+
+
 def _listed_each(lists: pl.Series, is_sorted: bool = False) -> pl.Series:
     """Each list as text; those of one length side by side."""
-    lengths, listed = lists.list.len(), pl.repeat("", len(lists), dtype=pl.String, eager=True)
-    for length in lengths.unique().drop_nulls().to_list():
+    lengths = lists.list.len()
+    kinds = lengths.unique().drop_nulls().to_list()
+    if len(kinds) == 1 and not lengths.null_count():
+        return _texts(lists.list.to_array(kinds[0]).to_numpy(), is_sorted)
+    listed = pl.repeat("", len(lists), dtype=pl.String, eager=True)
+    for length in kinds:
         places = (lengths == length).arg_true()
-        some = lists if len(places) == len(lists) else lists.gather(places)
-        values = some.list.to_array(length).to_numpy()
-        texts = _texts((np.sort(values, axis=1) if is_sorted else values).astype(np.int64))
-        listed = texts if len(texts) == len(listed) else listed.scatter(places, texts)
+        values = lists.gather(places).list.to_array(length).to_numpy()
+        listed = listed.scatter(places, _texts(values, is_sorted))
     return listed
 
 
-def _texts(values: npt.NDArray[np.int64]) -> pl.Series:
+def _texts(values: npt.NDArray[np.int32], is_sorted: bool) -> pl.Series:
     """Rows of numbers as text. The same few brokers stand in nearly all: each combination is written once."""
-    base = int(values.max(initial=0)) + 1
-    if values.min(initial=0) < 0 or base ** values.shape[1] >= 2**63:
-        return _written(values)
-    code = np.zeros(len(values), np.int64)
+    lowest = int(values.min(initial=0))
+    base = int(values.max(initial=0)) - lowest + 1
+    known, place = np.zeros((1, 0), np.int64), np.zeros(len(values), np.int64)
     for column in values.T:
-        code = code * base + column
-    codes = pl.Series("code", code)
-    firsts = codes.arg_unique()
-    known = pl.DataFrame([codes.gather(firsts), _written(values[firsts.to_numpy()])])
-    return codes.to_frame().join(known, on="code", how="left", maintain_order="left")["text"]
+        if len(known) * base > _MOST_CODES * len(values):
+            return _written(np.sort(values, axis=1) if is_sorted else values)
+        code = place * base + (column - lowest)
+        is_there = np.zeros(len(known) * base, np.bool_)
+        is_there[code] = True
+        codes = np.flatnonzero(is_there)
+        known = np.column_stack([known[codes // base], codes % base + lowest])
+        place = (np.cumsum(is_there) - 1)[code]
+    return _written(np.sort(known, axis=1) if is_sorted else known).gather(place)
 
 
-def _written(values: npt.NDArray[np.int64]) -> pl.Series:
+def _written(values: npt.NDArray[Any]) -> pl.Series:
     columns = [pl.lit(pl.Series(each)) for each in values.T]
     return pl.select(text=pl.concat_str(columns, separator=",") if columns else pl.repeat("", len(values))).to_series()
 

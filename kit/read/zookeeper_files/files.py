@@ -50,7 +50,7 @@ class ZooKeeperFile:
             ReadError: it can't be read, or is neither a snapshot nor a log.
         """
         try:
-            with open(self.path, "rb") as file:
+            with open(self.path, "rb", buffering=0) as file:  # What is buffered is copied once more.
                 head = file.read(len(_SNAPPY))
                 self._refuse_strangers(head, _GZIP, _SNAPPY)
                 file.seek(0)
