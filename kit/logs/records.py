@@ -101,6 +101,8 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
     """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken; where a sentence
     does, it is shown."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
+    if lacking.is_empty():
+        return entries
     texts = lacking.select(text="message").unique().with_row_index("place")
     matches = located(texts.with_columns(is_logged=pl.lit(True))).join(texts, on="place")
     if matches.is_empty():

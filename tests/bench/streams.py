@@ -19,7 +19,7 @@ from tests.bench.site import Site
 
 PARTITIONS = 4
 CHUNK, POLL_SECONDS = 500, 0.1
-GOAL = 0.8
+GOAL, ROUNDS = 0.8, 9
 
 
 def compared(site: Site) -> Iterator[Row]:
@@ -30,8 +30,8 @@ def compared(site: Site) -> Iterator[Row]:
         ours, bare = partial(_through_a_stream, site, topic, count), partial(_bare, site, topic, count)
         tuned = fetch_settings(ConsumerConfig.parse(_config(site, "tuned")), site.lab.bootstrap_servers)
         name = f"one stream, {count:,} × {size} B"
-        yield compare(f"{name} vs a bare consume() loop", ours, partial(bare, {}), GOAL, 3)
-        yield compare(f"{name} vs one with the stream's settings", ours, partial(bare, tuned), None, 3)
+        yield compare(f"{name} vs a bare consume() loop", ours, partial(bare, {}), GOAL, ROUNDS)
+        yield compare(f"{name} vs one with the stream's settings", ours, partial(bare, tuned), None, ROUNDS)
 
 
 def _fill(site: Site, topic: str, count: int, size: int) -> None:
