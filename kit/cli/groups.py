@@ -28,6 +28,7 @@ from kit.cli.terminal import (
 )
 from kit.cli.time_lag import Method, print_time_lag
 from kit.profile import load_profile
+from kit.text.quantity import quantity
 from kit.text.visible import cell
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def groups(
         with waiting(_ANALYSING):
             rows = by_attention(views.summary(snapshot))
         listing.print(rows, _SPARE)
+        if not listing.is_data:
+            _tell_attention(rows)
 
 
 @app.command()
@@ -206,6 +209,14 @@ def snapshot(
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
         verify_read(taken)
+
+
+def _tell_attention(rows: pl.DataFrame) -> None:
+    """How many groups there are with each need, worst first as the rows are; shown or not."""
+    needs = rows.drop_nulls("attention").group_by("attention", maintain_order=True).len().rows()
+    if needs:
+        named = ", ".join(f"{n:,} “{need}”" for need, n in needs)
+        tell(f"{quantity(len(rows), 'group')}: {named}; {rows['attention'].null_count():,} need nobody")
 
 
 def _tell_stale(left: pl.DataFrame) -> None:

@@ -90,7 +90,7 @@ def told(*words: str, width: int = 200) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_digit_and_no_name_is_cut_at_any_width(words, width):
     rows = json.loads(told(*words, "--json"))
-    text = told(*words, width=width).partition("\n•")[0]
+    text = re.split(r"\n•|\n\d+ groups: ", told(*words, width=width))[0]
     heading, *lines = text.splitlines()
     shown = heading.split()
     left_out = [line for line in lines if line.startswith("No room for ")]
@@ -189,6 +189,15 @@ def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others(monkeypatch, 
     assert len(lines) == 1 + listing.SHOWN + 1
     listing.Listing(everything=True).print(rows)
     assert len(capsys.readouterr().out.splitlines()) == 61
+
+
+def test_groups_are_counted_by_what_they_need_also_those_that_are_not_shown(monkeypatch):
+    needs = ["read twice", *["nobody reads it"] * 700, *[None] * 800]
+    rows = pl.DataFrame({"group_id": [f"g{number:04}" for number in range(1501)], "attention": needs, "lag": 1})
+    monkeypatch.setattr("kit.views.summary", lambda snapshot: rows)
+    last = told("groups").splitlines()[-1]
+    assert last == "1,501 groups: 700 “nobody reads it”, 1 “read twice”; 800 need nobody"
+    assert len(json.loads(told("groups", "--json"))) == 1501
 
 
 def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
