@@ -21,14 +21,14 @@ from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import NewMember, production_folder
 from kit.lab.process import wait_until
 from kit.lab.servers.rehearsal import CONTROLLERS as REHEARSAL_CONTROLLERS
-from kit.migrate.engine.approval import approve, save_approval
+from kit.migrate.engine.approval import approve
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import REPORT
 from kit.migrate.kraft.rehearsals import keep_result, sha256_of
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations, operator
-from kit.migrate.runs_folder import PLANS, PREFIX, approval_file
+from kit.migrate.runs_folder import PLANS, PREFIX, add_approval
 from kit.preflight import save_metadata
 from kit.profile import Profile, load_profile
 from kit.rehearsal import rehearse
@@ -113,7 +113,7 @@ def _approve(operations: Operations, plan: Plan) -> str:
         valid_for=timedelta(minutes=30),
         approved_as=second,
     )
-    save_approval(given, approval_file(operations.runs / PLANS / f"{plan.digest[:PREFIX]}.json", 1))
+    add_approval(operations.runs / PLANS / f"{plan.digest[:PREFIX]}.json", given)
     return "a plan of this kind takes a second person: the demo plays that one too"
 
 

@@ -21,7 +21,6 @@ from kit.migrate.engine.approval import (
     longest_hours,
     needs_second_person,
     refuse_unless_valid,
-    save_approval,
 )
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
@@ -49,7 +48,7 @@ from kit.migrate.recipes import refuse_altered
 from kit.migrate.runs_folder import (
     PLANS,
     PREFIX,
-    approval_file,
+    add_approval,
     load_approvals,
     plan_files,
     run_folder,
@@ -183,7 +182,7 @@ class Operations:
             passphrase=passphrase,
         )
         self.save_plan(plan)
-        save_approval(approval, approval_file(self._file(plan.digest), len(self.approvals(plan)) + 1))
+        add_approval(self._file(plan.digest), approval)
         return approval
 
     def needs_second_person(self, plan: Plan) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import ApprovalError, NotFound, PlanError
-from kit.migrate.engine.approval import Approval, load_approval
+from kit.migrate.engine.approval import Approval, load_approval, save_new_approval
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import RunRow, list_runs
@@ -50,6 +50,18 @@ def plan_files(root: Path) -> list[Path]:
 def approval_file(plan_file: Path, number: int) -> Path:
     """``.approval.json``, then ``.approval-2.json``, …: a later one is added, none replaced."""
     return plan_file.with_suffix(f".approval-{number}.json" if number > 1 else ".approval.json")
+
+
+def add_approval(plan_file: Path, approval: Approval) -> None:
+    """Keep one more; of those that are given at the same time each is kept.
+
+    Raises:
+        ApprovalError: one that is there was edited.
+        EvidenceError: it was not written.
+    """
+    number = len(load_approvals(plan_file)) + 1
+    while not save_new_approval(approval, approval_file(plan_file, number)):
+        number += 1
 
 
 def load_approvals(plan_file: Path) -> tuple[Approval, ...]:

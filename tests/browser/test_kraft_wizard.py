@@ -22,10 +22,10 @@ from playwright.sync_api import expect
 from kit.cluster import connect
 from kit.lab import Lab
 from kit.lab.ports import free_ports
-from kit.migrate.engine.approval import approve, save_approval
+from kit.migrate.engine.approval import approve
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.record import list_runs
-from kit.migrate.runs_folder import PLANS, PREFIX, approval_file, plan_files
+from kit.migrate.runs_folder import PLANS, PREFIX, add_approval, plan_files
 from kit.profile import load_profile
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, Tab, command, environment
 from tests.browser.kraft_screens import look
@@ -242,4 +242,4 @@ def approve_as_bob(site: Site) -> None:
         valid_for=timedelta(minutes=30),
         approved_as="bob",
     )
-    save_approval(given, approval_file(site.runs / PLANS / f"{plan.digest[:PREFIX]}.json", 1))
+    add_approval(site.runs / PLANS / f"{plan.digest[:PREFIX]}.json", given)

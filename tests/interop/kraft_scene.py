@@ -32,11 +32,11 @@ from kit.kraft import KraftStatus, kraft_status
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.migrate.engine.approval import approve, save_approval
+from kit.migrate.engine.approval import approve
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.kraft.rehearsals import RehearsalResult, keep
 from kit.migrate.kraft.standing import sync_problem
-from kit.migrate.runs_folder import approval_file
+from kit.migrate.runs_folder import add_approval
 from kit.profile import load_profile
 from kit.read.nodes import fetch_node_metadata
 
@@ -163,7 +163,7 @@ class Scene:
             valid_for=timedelta(minutes=30),
             approved_as="bob",
         )
-        save_approval(given, approval_file(file, 1))
+        add_approval(file, given)
 
     def begin(self, to: str, kill_at: str = "-", after_s: float = 0.0) -> tuple[str, Ended]:
         """Plan, approve, act: the run's id, and how the process ended."""

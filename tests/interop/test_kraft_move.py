@@ -29,12 +29,12 @@ from kit.kraft import KraftStatus, kraft_status
 from kit.lab import Lab, faults
 from kit.lab.servers.migrating import connected
 from kit.lab.servers.tcp_proxy import TcpProxy
-from kit.migrate.engine.approval import approve, save_approval
+from kit.migrate.engine.approval import approve
 from kit.migrate.engine.event import Event
 from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations
-from kit.migrate.runs_folder import approval_file
+from kit.migrate.runs_folder import add_approval
 from kit.profile import load_profile
 from kit.zookeeper_files import read_zookeeper_files
 from tests.interop.kraft_scene import vouch
@@ -168,7 +168,7 @@ class Walk:
             valid_for=timedelta(minutes=30),
             approved_as="bob",
         )
-        save_approval(given, approval_file(operations.runs / "plans" / f"{plan.digest[:12]}.json", 1))
+        add_approval(operations.runs / "plans" / f"{plan.digest[:12]}.json", given)
 
     def _keep(self, name: str, run: Run, result: RunResult) -> None:
         self.runs.append(run.run_id)

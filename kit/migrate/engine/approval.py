@@ -15,7 +15,7 @@ from typing import Any
 
 from kit.errors import ApprovalError, InputError
 from kit.identity.login import system_user
-from kit.migrate.engine.files import keep_whole
+from kit.migrate.engine.files import keep_new, keep_whole
 from kit.migrate.engine.plan import Plan, utc
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json, readable
 from kit.profile import ApprovalSettings
@@ -200,8 +200,17 @@ def is_badly_signed(approval: Approval) -> bool:
 
 def save_approval(approval: Approval, path: Path) -> None:
     """Raises EvidenceError: it was not written."""
+    keep_whole(path, _text(approval))
+
+
+def save_new_approval(approval: Approval, path: Path) -> bool:
+    """False: there is one already, which stays. Raises EvidenceError: it was not written."""
+    return keep_new(path, _text(approval))
+
+
+def _text(approval: Approval) -> str:
     content = approval.to_json()
-    keep_whole(path, readable({**content, "checksum": digest_of(content)}))
+    return readable({**content, "checksum": digest_of(content)})
 
 
 def load_approval(path: Path) -> Approval:

@@ -13,8 +13,11 @@ from pathlib import Path
 from kit.errors import EvidenceError
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Put ``content`` where ``path`` is; who reads meanwhile sees the old file or the new one."""
+def write_whole(path: Path, content: str | bytes, is_new: bool = False) -> None:
+    """Put ``content`` where ``path`` is; who reads meanwhile sees the old file or the new one.
+
+    ``is_new``: FileExistsError where there is one already. Of two that put it there at once, one succeeds.
+    """
     handle, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -22,7 +25,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
             file.write(content if isinstance(content, bytes) else content.encode())
             file.flush()
             os.fsync(file.fileno())
-        os.replace(scratch, path)
+        if is_new:
+            os.link(scratch, path)
+            os.unlink(scratch)
+        else:
+            os.replace(scratch, path)
     except BaseException:
         Path(scratch).unlink(missing_ok=True)
         raise
@@ -39,6 +46,21 @@ def keep_whole(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+
+
+def keep_new(path: Path, content: str | bytes) -> bool:
+    """As :func:`keep_whole`; False where there is such a file already, also one that came just now: it stays.
+
+    Raises:
+        EvidenceError: it was not written; which file, and why.
+    """
+    try:
+        write_whole(path, content, is_new=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+    return True
 
 
 def private_folder(folder: Path) -> None:

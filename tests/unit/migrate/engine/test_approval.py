@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pwd
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Barrier
 
 import pytest
 
@@ -14,6 +16,7 @@ from kit.errors import ApprovalError, InputError, UnsafePlan
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval
 from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule, raise_if_unsafe, warnings
 from kit.migrate.operations import operator
+from kit.migrate.runs_folder import add_approval, load_approvals
 from kit.profile import ApprovalSettings
 from kit.text.visible import visible
 from tests.models.engine import START, approve_plan, make_plan
@@ -119,6 +122,20 @@ def test_an_approval_file(tmp_path):
             load_approval(path)
     with pytest.raises(ApprovalError, match="can't be read"):
         load_approval(tmp_path / "none.json")
+
+
+def test_approvals_of_one_plan_that_are_given_at_once_are_all_kept(tmp_path):
+    file, together = tmp_path / "plan.json", Barrier(8)
+    given = [approve_plan(PLAN, approver=f"person {number}") for number in range(8)]
+
+    def give(approval):
+        together.wait(10)
+        add_approval(file, approval)
+
+    with ThreadPoolExecutor(8) as people:
+        list(people.map(give, given))
+    assert {each.approved_by for each in load_approvals(file)} == {each.approved_by for each in given}
+    assert len(list(tmp_path.iterdir())) == 8
 
 
 def test_all_rules_that_block_are_told_at_once():
