@@ -137,7 +137,7 @@ class _Reading:
         """The number of each id; ids are looked up where they change."""
         pairs = np.ascontiguousarray(records[:, at : at + 16]).view("<u8")
         is_new = np.ones(len(pairs), np.bool_)
-        is_new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+        is_new[1:] = (pairs[1:, 0] != pairs[:-1, 0]) | (pairs[1:, 1] != pairs[:-1, 1])
         octets = pairs[is_new].tobytes()
         numbers = [self._topic(octets[at : at + 16]) for at in range(0, len(octets), 16)]
         return np.repeat(np.array(numbers, np.int64), np.diff([*np.flatnonzero(is_new), len(pairs)]))
@@ -203,8 +203,8 @@ def _number(records: ByteArray, start: int, end: int) -> Numbers:
 
 def _values(records: ByteArray, cut: Cut) -> Numbers:
     length = 1 if cut.length is None else cut.length
-    values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}").astype(np.int32)
-    return values[:, 0] if cut.length is None else values
+    values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}")
+    return values[:, 0].astype(np.int64) if cut.length is None else values.astype(np.int32)
 
 
 def _masks(shape: Shape, size: int) -> Iterator[tuple[int, np.uint64]]:
