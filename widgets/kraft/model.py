@@ -13,7 +13,16 @@ from kit.errors import InputError
 from kit.kraft import KraftStatus
 from kit.migrate.engine.plan import Plan
 from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.steps import FAIL_OVER, KIND, NODE_TIMEOUT_S, PHASES, REPAIR, RETURN_FLAG
+from kit.migrate.kraft.steps import (
+    FAIL_OVER,
+    KIND,
+    NODE_TIMEOUT_S,
+    PHASES,
+    REPAIR,
+    RETURN_FLAG,
+    UNREGISTER,
+    unregistered,
+)
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
@@ -33,7 +42,7 @@ class KraftMove(Procedure):
     REQUEST = ("to_phase", "node_timeout_s", "overrides")
 
     status = t.Any(None, help="The last reading: a kit.kraft.KraftStatus.")
-    to_phase = t.Unicode(help="What is requested: one of GOALS.")
+    to_phase = t.Unicode(help="What is requested: one of GOALS, or as in `unregister broker 3`.")
     node_timeout_s = t.Float(NODE_TIMEOUT_S, help="Seconds that one node may take until it runs well in its new mode.")
     overrides = t.Unicode(help="Names of gates of this phase to override, with blanks or commas between.")
 
@@ -59,6 +68,21 @@ class KraftMove(Procedure):
         if self.phase not in WAY:
             return ZOOKEEPER
         return WAY[min(WAY.index(self.phase) + 1, len(WAY) - 1)]
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """What to choose from: GOALS, and to end the registration of each broker that seems to be gone."""
+        wanted = [self.to_phase] if self.to_phase and self.to_phase not in GOALS else []
+        return (*GOALS, *dict.fromkeys([*(f"{UNREGISTER} {each}" for each in self._gone()), *wanted]))
+
+    def _gone(self) -> list[int]:
+        """Brokers that the controllers keep registered, and that run nowhere, where the registration can be ended."""
+        if self.status is None or self.phase not in HAS_WAY_BACK:
+            return []
+        read = self.status.read
+        there = read.control.brokers if read.control is not None else ()
+        away = [each for each in read.registered_brokers if each.node_id not in there]
+        return sorted(each.node_id for each in away if each.is_fenced or self.phase == CONTROLLERS)
 
     @property
     def overridden(self) -> list[str]:
@@ -142,6 +166,6 @@ class KraftMove(Procedure):
 
     @t.validate("to_phase")
     def _known_phase(self, proposal: Any) -> str:
-        if proposal["value"] not in GOALS:
-            raise InputError(f"there is no phase {proposal['value']!r} to go to; there are {', '.join(GOALS)}")
+        if proposal["value"] not in GOALS and unregistered(proposal["value"]) is None:
+            raise InputError(f"there is no phase {proposal['value']!r} to go to; there are {', '.join(self.goals)}")
         return str(proposal["value"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ipywidgets as ipw
+import traitlets as t
 
 from kit.migrate.engine.record import RunRecord
 from widgets.kraft import html as kraft_html
-from widgets.kraft.model import GOALS
 from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
@@ -37,7 +39,7 @@ class KraftWizard(Wizard):
     def _request(self) -> list[ipw.Widget]:
         fields = ipw.Box(
             [
-                self.linked(ipw.Dropdown(options=GOALS, description="To phase", style=LABELS), "to_phase"),
+                self._goals(),
                 self.linked(ipw.FloatText(description="Each node may take, s", style=LABELS), "node_timeout_s"),
                 self.text("overrides", "Override gates"),
             ],
@@ -45,3 +47,20 @@ class KraftWizard(Wizard):
         )
         gates = self.html(lambda m: kraft_html.overridable(m.to_phase, m.overridden), "to_phase", "overrides")
         return [fields, gates, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
+
+    def _goals(self) -> ipw.Dropdown:
+        """What can be requested now. A list with other options chooses its first one: the model must not see that."""
+        dropdown = ipw.Dropdown(description="To phase", style=LABELS, layout=ipw.Layout(width="21.5rem"))
+        link: t.link | None = None
+
+        def offer(change: Any = None) -> None:
+            nonlocal link
+            if tuple(dropdown.options) != self.model.goals:
+                if link is not None:
+                    link.unlink()
+                dropdown.options = self.model.goals
+                link = t.link((self.model, "to_phase"), (dropdown, "value"))
+
+        self.model.observe(offer, ["status", "to_phase"])  # Before the link's own look: it finds the option there.
+        offer()
+        return dropdown

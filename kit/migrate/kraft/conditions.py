@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.analyze.metadata.contradictions import findings as contradictions
-from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT, PRE_MIGRATION
+from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
 from kit.analyze.metadata.preflight_checks import ROLLBACK
@@ -28,14 +28,13 @@ from kit.migrate.kraft.standing import (
     Standing,
     behind_problem,
     broker_problem,
-    controllers_problem,
     diff_problem,
     dual_write_problem,
-    first_checkpoint_problem,
     flag_problem,
     live_old_members,
     registered_problem,
     sync_problem,
+    waiting_problem,
     zookeeper_of,
 )
 from kit.migrate.kraft.unregister import gone_problem, replicas_problem
@@ -135,7 +134,7 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
     """What else helps where the metadata log keeps the registration of a broker that was taken away."""
     registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
     kept = [each for each in numbers if each in registered]
-    if not kept or look.now.phase not in (DUAL_WRITE, KRAFT):
+    if not kept or look.now.phase not in (CONTROLLERS, DUAL_WRITE, KRAFT):
         return ""
     plans = listed(f"offramp plan kraft --unregister {each}" for each in kept)
     return (
@@ -194,13 +193,7 @@ def no_contradiction(look: Look) -> str | None:
 
 
 def waiting(look: Look) -> str | None:
-    problem = controllers_problem(look.now, look.controllers)
-    state = look.now.facts.zk_state
-    if problem is not None:
-        return problem
-    if state != PRE_MIGRATION:
-        return f"the metadata log says the state {state}, not {PRE_MIGRATION}"
-    return first_checkpoint_problem(look.now)
+    return waiting_problem(look.now, look.controllers)
 
 
 def left_to_move(look: Look) -> str | None:
@@ -314,7 +307,7 @@ def is_gone(look: Look) -> str | None:
 
 
 def no_replicas(look: Look) -> str | None:
-    return None if look.gone is None else replicas_problem(look.cluster, look.gone)
+    return None if look.gone is None else replicas_problem(look.cluster, look.now.phase, look.gone)
 
 
 def three_controllers(look: Look) -> str | None:

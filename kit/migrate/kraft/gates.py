@@ -80,6 +80,7 @@ _IDS = _gate("controller_ids", "the profile names every controller with its id",
 _EVERY_BROKER = _gate("every_broker", "every broker that is registered anywhere answers", conditions.every_broker)
 _SYNC = _gate("in_sync", "every partition has a leader and its full ISR (A06)", conditions.sync)
 _SOUND = _gate("no_contradiction", "no fact contradicts another", conditions.no_contradiction)
+_WAITING = _gate("waiting", "the controllers wait with an empty log", conditions.waiting, where=(CONTROLLERS,))
 _BEFORE = _gate("preflight", "the preflight finds nothing that blocks", conditions.preflight)
 _DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write goes on", conditions.dual_write)
 _SAME = _gate("diff", "ZooKeeper and KRaft hold the same", conditions.same)
@@ -131,7 +132,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _SYNC,
         _files(BROKER, MIGRATION_MODE),
         replace(_files(BROKER, ZOOKEEPER_MODE), where=(CONTROLLERS,)),
-        _gate("waiting", "the controllers wait with an empty log", conditions.waiting, where=(CONTROLLERS,)),
+        _WAITING,
         _gate(
             "left_to_move",
             "a broker is left, with which the copy begins",
@@ -209,10 +210,15 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     REPAIR_BROKERS: (_IDS, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
     UNREGISTER: (
         _IDS,
-        _gate("phase", "dual write goes on", conditions.phase(DUAL_WRITE, KRAFT)),
+        _gate("phase", "controllers run", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
         _SOUND,
-        _DUAL_WRITE,
-        _gate("is_gone", "the broker does not run: fenced, not in /brokers/ids, no answer", conditions.is_gone),
+        _WAITING,
+        replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)),
+        _gate(
+            "is_gone",
+            "the broker does not run: fenced (once dual write goes on), not in /brokers/ids, no answer",
+            conditions.is_gone,
+        ),
         _gate("no_replicas", "no partition has a replica on it", conditions.no_replicas),
     ),
     FAIL_OVER: (

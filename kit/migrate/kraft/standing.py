@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
-from kit.analyze.metadata.phase import Facts, phase
+from kit.analyze.metadata.phase import PRE_MIGRATION, Facts, phase
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, OfframpError, ReadError
 from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts
@@ -223,6 +223,16 @@ def flag_problem(standing: Standing, controllers: Mapping[int, str]) -> str | No
     if standing.facts.zk_state != STATE_MIGRATION:
         return f"the metadata log says the state {standing.facts.zk_state}, not {STATE_MIGRATION}"
     return None if leader.has_flag else f"controller {leader.node_id}, which is active, runs without the migration flag"
+
+
+def waiting_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
+    """The controllers wait for brokers, and have copied nothing."""
+    problem, state = controllers_problem(standing, controllers), standing.facts.zk_state
+    if problem is not None:
+        return problem
+    if state != PRE_MIGRATION:
+        return f"the metadata log says the state {state}, not {PRE_MIGRATION}"
+    return first_checkpoint_problem(standing)
 
 
 def dual_write_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:

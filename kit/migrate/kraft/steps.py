@@ -328,9 +328,9 @@ def unregister_step(step_id: str, words: KraftParameters) -> Step:
         step_id=step_id,
         kind=UNREGISTER_STEP,
         title=f"End the registration of broker {number}, which is gone for good",
-        precondition="the broker does not answer, is fenced and not in /brokers/ids; no partition has a replica on it;"
-        " dual write goes on",
-        verification=f"the metadata log holds no registration of broker {number}, and dual write goes on",
+        precondition="the broker does not answer, is not in /brokers/ids and, once dual write goes on, fenced; no"
+        " partition has a replica on it; dual write goes on, or the controllers wait for it",
+        verification=f"the metadata log holds no registration of broker {number}; dual write or the wait goes on",
         deadline_s=words.node_timeout_s,
         changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
         cannot_be_undone="a broker registers by itself when it is started",

@@ -1,17 +1,19 @@
 """The registration of a broker that is gone for good, ended by the active controller (UnregisterBroker, API 64).
 
 While no broker runs in KRaft mode, nobody else passes it on: Kafka's own command refuses to ask controllers (3.9.1,
-UnsupportedEndpointTypeException), which serve it all the same. A broker that is started again registers again.
+UnsupportedEndpointTypeException), which serve it all the same, also while they wait for brokers; then they
+fence nobody. A broker that is started again registers again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafka.protocol.api_message import ApiMessage
 
+from kit.analyze.metadata.phase import CONTROLLERS
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, ReadError, RunError
 from kit.kraft import metadata_controllers
@@ -19,15 +21,19 @@ from kit.metadata_log import read_log
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, dual_write_problem
+from kit.migrate.kraft.standing import Standing, dual_write_problem, waiting_problem, zookeeper_of
 from kit.migrate.kraft.steps import KraftParameters, broker_item
 from kit.read.broker_client import Deadline, describe_code
+from kit.read.metadata_partitions import fetch_topics
+from kit.read.metadata_reader import Reader
 from kit.read.nodes import NodeClient, ask_node
 from kit.text.naming import named
 
 REGISTERED, NOT_REGISTERED = "registered with the controllers", "not registered"
 _NOT_THERE = 102  # BROKER_ID_NOT_REGISTERED
 _SHOWN = 5
+Placed: TypeAlias = tuple[str, int, Sequence[int] | None]
+"""A partition and its replicas."""
 
 
 class UnregisterBrokerRequest(ApiMessage, load_json="kit.migrate.kraft"):  # type: ignore[misc, call-arg]
@@ -45,15 +51,16 @@ def gone_problem(standing: Standing, broker_id: int) -> str | None:
         return f"{who} answers: stop it first"
     if broker_id in standing.control.brokers:
         return f"{who} is in /brokers/ids: it runs, or its session has not ended yet"
-    if registration is not None and not registration.is_fenced:
+    if registration is not None and not registration.is_fenced and standing.phase != CONTROLLERS:
         return f"{who} is not fenced: it runs, or was lost some seconds ago"
     return None
 
 
-def replicas_problem(cluster: Cluster, broker_id: int) -> str | None:
-    """Whether a partition has a replica on it, by the controllers' log. Raises ReadError, ConnectError."""
-    partitions = read_log(metadata_controllers(cluster.profile, cluster.cluster_id)).partitions
-    rows = partitions.select("topic", "partition", "replicas").rows()
+def replicas_problem(cluster: Cluster, phase: str, broker_id: int) -> str | None:
+    """Whether a partition has a replica on it, by the controllers' log or, before they have copied anything, by
+    ZooKeeper. Raises ReadError, ConnectError.
+    """
+    rows = _by_zookeeper(cluster) if phase == CONTROLLERS else _by_log(cluster)
     on_it = [f"{topic}-{number}" for topic, number, replicas in rows if broker_id in (replicas or ())]
     if not on_it:
         return None
@@ -62,6 +69,24 @@ def replicas_problem(cluster: Cluster, broker_id: int) -> str | None:
         f"{named(on_it[:_SHOWN], 'partition {} has', 'partitions {} have')} a replica on broker {broker_id}{more}: give"
         " each of them another one first, by kafka-reassign-partitions.sh"
     )
+
+
+def _by_log(cluster: Cluster) -> list[Placed]:
+    partitions = read_log(metadata_controllers(cluster.profile, cluster.cluster_id)).partitions
+    return partitions.select("topic", "partition", "replicas").rows()
+
+
+def _by_zookeeper(cluster: Cluster) -> list[Placed]:
+    reader = Reader(zookeeper_of(cluster))
+    partitions, _, _ = fetch_topics(reader)
+    if reader.errors:
+        raise ReadError(f"which partitions have a replica where: {reader.errors[0].error}")
+    return list(zip(*(partitions[name].to_pylist() for name in ("topic", "partition", "replicas"))))
+
+
+def goes_on_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
+    """Whether the move stands as it did: the controllers wait, or dual write goes on."""
+    return (waiting_problem if standing.phase == CONTROLLERS else dual_write_problem)(standing, controllers)
 
 
 class UnregisterActor(NodeActor):
@@ -73,9 +98,9 @@ class UnregisterActor(NodeActor):
     def _problem(self, words: KraftParameters, standing: Standing) -> str | None:
         (number,) = words.nodes
         return (
-            dual_write_problem(standing, words.controller_addresses)
+            goes_on_problem(standing, words.controller_addresses)
             or gone_problem(standing, number)
-            or replicas_problem(self.cluster, number)
+            or replicas_problem(self.cluster, standing.phase, number)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -111,9 +136,9 @@ class UnregisterActor(NodeActor):
         words = KraftParameters.of(step)
         standing = self.hands.look(words)
         problem = first_problem(
-            lambda: self._left(words, standing), lambda: dual_write_problem(standing, words.controller_addresses)
+            lambda: self._left(words, standing), lambda: goes_on_problem(standing, words.controller_addresses)
         )
-        return verified(problem, f"{broker_item(words.nodes[0])} is registered no more, and dual write goes on")
+        return verified(problem, f"{broker_item(words.nodes[0])} is registered no more, and the move stands as it did")
 
 
 def _asked(cluster: Cluster, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:

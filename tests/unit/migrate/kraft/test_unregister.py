@@ -11,16 +11,24 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from kit.errors import ConnectError, InputError, NothingToDo, RunError
+from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunError
 from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.kraft import gates, unregister
 from kit.migrate.kraft.conditions import Look
 from kit.migrate.kraft.plan import _Maker, _refuse_unregistered
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.steps import KraftParameters, consent_of, unregister_step, unregistered
-from kit.migrate.kraft.unregister import UnregisterActor, UnregisterBrokerRequest, gone_problem, replicas_problem
+from kit.migrate.kraft.unregister import (
+    UnregisterActor,
+    UnregisterBrokerRequest,
+    goes_on_problem,
+    gone_problem,
+    replicas_problem,
+)
+from kit.tables import schema as tables
+from kit.tables.metadata import MetadataPartition
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node
-from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, stand
+from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, stand
 
 GOAL = "unregister broker 7"
 LEFT = stand(replace(SOUND, registrations=(broker(), broker(node_id=7, is_fenced=True))))
@@ -81,11 +89,33 @@ def replicas(monkeypatch, *lists) -> None:
 def test_a_broker_that_has_replicas_keeps_its_registration(monkeypatch):
     cluster = SimpleNamespace(profile=None, cluster_id="abc")
     replicas(monkeypatch, [1, 2], None, [])
-    assert replicas_problem(cluster, 7) is None
+    assert replicas_problem(cluster, "kraft", 7) is None
     replicas(monkeypatch, [1, 7], [2], [7])
-    assert replicas_problem(cluster, 7).startswith("partitions t-0 and t-2 have a replica on broker 7: give each")
+    told = "partitions t-0 and t-2 have a replica on broker 7: give each"
+    assert replicas_problem(cluster, "dual write", 7).startswith(told)
     replicas(monkeypatch, *[[7]] * 8)
-    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(cluster, 7)
+    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(cluster, "kraft", 7)
+
+
+def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fenced(monkeypatch):
+    waits = stand(replace(in_phase("controllers").facts, registrations=(broker(node_id=7, is_fenced=False),)))
+    assert (waits.phase, gone_problem(waits, 7)) == ("controllers", None)
+    assert goes_on_problem(waits, WORDS.controller_addresses) is None
+    rows = [
+        MetadataPartition("zookeeper", "t", None, number, replicas, (), (), (), "", "", *[None] * 8)
+        for number, replicas in enumerate([(1,), (7, 1)])
+    ]
+    monkeypatch.setattr(unregister, "zookeeper_of", lambda cluster: None)
+    monkeypatch.setattr(unregister, "fetch_topics", lambda reader: (tables.METADATA_PARTITIONS.from_rows(rows), [], 1))
+    assert "partition t-1 has a replica on broker 7" in replicas_problem(CLUSTER, waits.phase, 7)
+
+    def refused(reader):
+        reader.fail("topic", "", "/brokers/topics can't be listed")
+        return tables.METADATA_PARTITIONS.from_rows([]), [], None
+
+    monkeypatch.setattr(unregister, "fetch_topics", refused)
+    with pytest.raises(ReadError, match="can't be listed"):
+        replicas_problem(CLUSTER, waits.phase, 7)
 
 
 def test_the_gates_of_such_a_plan_ask_about_that_broker(monkeypatch, tmp_path):

@@ -176,6 +176,29 @@ def test_a_fail_over_and_a_repair_are_asked_for_as_phases_are(move):
         assert "May be overridden on this way: no gate." in text(wizard)
 
 
+def test_the_registration_of_a_broker_that_is_gone_can_be_ended_and_no_other(move):
+    wizard = KraftWizard(move)
+    goals = field(wizard, "To phase")
+    known = goals.options
+    move.set_request("zookeeper", overrides="R03_known")
+    broker_7 = replace(SOUND.registrations[0], node_id=7)
+    facts = in_phase("dual write").facts
+    seen = replace(facts, registrations=(*facts.registrations, replace(broker_7, is_fenced=True)))
+    for is_fenced, offered in ((False, ()), (True, ("unregister broker 7",)), (False, ())):
+        now = replace(seen, registrations=(*facts.registrations, replace(broker_7, is_fenced=is_fenced)))
+        move.status = replace(_judged(now), cluster_name="production")
+        assert goals.options == (*known, *offered)
+        assert (goals.value, move.to_phase, move.overrides) == ("zookeeper", "zookeeper", "R03_known")
+    move.set_request("unregister broker 7")
+    move.prepare()
+    assert (goals.value, move.operations.asked[0].to_phase) == ("unregister broker 7", "unregister broker 7")
+    assert move.plan.subject == "unregister broker 7 production"
+    goals.value = "kraft"
+    assert (move.to_phase, goals.options) == ("kraft", known)
+    with pytest.raises(InputError, match="there is no phase 'unregister broker x' to go to"):
+        move.to_phase = "unregister broker x"
+
+
 def test_every_phase_has_a_next_step(move, phases):
     for phase in (*PHASES, UNKNOWN):
         assert NEXT_STEPS[phase].endswith(".")
