@@ -8,7 +8,8 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.analyze.health.windows import INTERVALS, PARTITION, commit_windows, end_rings
+from kit.analyze.health.measures import measured_partitions, measured_windows
+from kit.analyze.health.windows import INTERVALS, PARTITION
 from kit.analyze.sentences import counted
 
 _WINDOW = [*PARTITION, "at_ms"]
@@ -27,7 +28,6 @@ _EVIDENCE = [
 ]
 _SCALE = {"OK": 1, "WARN": 2, "STOP": 4, "STALL": 5, "REWIND": 6}
 _ERR = 3
-_NEVER = 1 << 62
 
 
 @nw.narwhalify
@@ -75,10 +75,8 @@ def partition_health(
     WARN its lag never fell while it committed 10 times; it is 210 records
     STOP no commit for 541 s, longer than its last 10 commits took (540 s); 210 records wait
     """
-    windows = commit_windows(commits, ends, times, intervals)
-    rings = end_rings(ends, times, intervals)
-    rows: FrameT = nw.from_native(window_health(windows, rings, intervals, allowed_lag, minimum_complete))
-    return rows
+    rows = measured_partitions(commits, ends, times, intervals, allowed_lag)
+    return _judged(rows, intervals, allowed_lag, minimum_complete)
 
 
 @nw.narwhalify
@@ -100,6 +98,7 @@ def window_health(
         all others: as in ``partition_health``.
 
     >>> import polars as pl
+    >>> from kit.analyze import commit_windows, end_rings
     >>> place = {"topic": "t", "partition": 0}
     >>> commits = pl.DataFrame({"group_id": "g", "store": "kafka", **place, "order": range(10),
     ...     "committed_offset": range(100, 200, 10), "committed_ms": range(0, 600_000, 60_000)})
@@ -109,7 +108,11 @@ def window_health(
     >>> rows.select("status", "n_commits", "lag", "committed_ms").rows()
     [('STOP', 10, 210, 540000)]
     """
-    rows = _measured(_compared(windows), allowed_lag).join(rings, on=["topic", "partition", "at_ms"], how="left")
+    rows = measured_windows(windows, allowed_lag).join(rings, on=["topic", "partition", "at_ms"], how="left")
+    return _judged(rows, intervals, allowed_lag, minimum_complete)
+
+
+def _judged(rows: FrameT, intervals: int, allowed_lag: int, minimum_complete: float) -> FrameT:
     lag = nw.col("newest_end") - nw.col("committed_offset")
     rows = rows.with_columns(
         lag=nw.when(lag < 0).then(nw.lit(0, nw.Int64)).otherwise(lag),
@@ -163,54 +166,6 @@ def group_health(partition_health: FrameT) -> FrameT:
         # A sum over unknown lags alone is 0 in polars.
         lag=nw.when(~nw.col("max_lag").is_null()).then(nw.col("lag")),
         max_lag="max_lag",
-    )
-
-
-def _compared(windows: FrameT) -> FrameT:
-    """Each commit beside the one before it. All is by one order: Spark sorts once."""
-
-    def ordered(expression: nw.Expr) -> nw.Expr:
-        return expression.over(*_WINDOW, order_by="order")
-
-    order, offset = nw.col("order"), nw.col("committed_offset")
-    rows = windows.with_columns(
-        seen_lag=ordered(nw.col("lag").fill_null(strategy="forward")),
-        offset_before=ordered(offset.shift(1)),
-        is_first=ordered(order.shift(1)).is_null(),
-        is_last=ordered(order.shift(-1)).is_null(),
-    )
-    rows = rows.with_columns(stepped_back=nw.when(offset < nw.col("offset_before")).then(order))
-    return rows.with_columns(
-        lag_before=ordered(nw.col("seen_lag").shift(1)),
-        back=ordered(nw.col("stepped_back").fill_null(_NEVER).cum_min()),  # The first one, from then on.
-    )
-
-
-def _measured(rows: FrameT, allowed_lag: int) -> FrameT:
-    """One row per window."""
-    order, offset, lag = nw.col("order"), nw.col("committed_offset"), nw.col("lag")
-    is_back = order == nw.col("back")
-    flags = {
-        "falls": lag < nw.col("lag_before"),
-        "was_allowed": lag <= allowed_lag,
-    }
-    parts: dict[str, nw.Expr] = {
-        "committed_offset": nw.when(nw.col("is_last")).then(offset),
-        "committed_ms": nw.when(nw.col("is_last")).then(nw.col("committed_ms")),
-        "first_committed_ms": nw.when(nw.col("is_first")).then(nw.col("committed_ms")),
-        "rewound_from": nw.when(is_back).then(nw.col("offset_before")),
-        "rewound_to": nw.when(is_back).then(offset),
-        "highest_since": nw.when(order >= nw.col("back")).then(offset),
-        "highest": offset,
-    }
-    rows = rows.with_columns(
-        lowest=offset, lowest_lag=lag, **parts, **{name: flag.fill_null(False) for name, flag in flags.items()}
-    )
-    return rows.group_by(*_WINDOW).agg(
-        nw.len().cast(nw.Int64).alias("n_commits"),
-        *[nw.col(name).max() for name in parts],
-        *[nw.col(name).min() for name in ("lowest", "lowest_lag")],
-        *[nw.col(name).any() for name in flags],
     )
 
 

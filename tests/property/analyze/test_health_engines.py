@@ -207,6 +207,75 @@ def test_spark_and_polars_agree(name: str, spark_frames: Frames) -> None:
     assert _sorted(found) == _sorted(expected)
 
 
+def test_a_log_may_be_in_many_batches(spark: SparkSession, spark_frames: Frames) -> None:
+    """Its ends come with the first one."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, 3)
+    try:
+        found = pl.from_arrow(_health(spark_frames).toArrow())
+    finally:
+        spark.conf.set(name, before)
+    assert _sorted(found) == _sorted(_health(history()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_partition_is_judged_by_its_window_and_ring(seed: int) -> None:
+    """Both as SQL's windows give them, the rules as one would write them down."""
+    frames = history(seed)
+    key = [*KEY, "at_ms"]
+    windows = analyze.commit_windows(frames["commits"], frames["ends"], frames["times"], 4).sort("order")
+    windows = windows.group_by(key).agg("committed_offset", "committed_ms", "lag")
+    rings = analyze.end_rings(frames["ends"], frames["times"], 4)
+    wanted = windows.join(rings, on=["topic", "partition", "at_ms"], how="left").sort(key).to_dicts()
+    found = _health(frames).sort(key).to_dicts()
+    assert [_of(row, key) for row in found] == [_of(row, key) for row in wanted]
+    assert [_of(row, RESTATED) for row in found] == [restated(row, 4, 3, 0.3) for row in wanted]
+
+
+KEY = ["group_id", "store", "topic", "partition"]
+RESTATED = [
+    "status",
+    "n_commits",
+    "lag",
+    "first_committed_ms",
+    "committed_ms",
+    "lowest_lag",
+    "rewound_from",
+    "rewound_to",
+]
+
+
+def _of(row: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def restated(row: dict[str, Any], intervals: int, allowed: int, minimum: float) -> dict[str, Any]:
+    """The rules over one window, commit by commit."""
+    offsets, ms, newest = row["committed_offset"], row["committed_ms"], row["newest_end"]
+    lags = [lag for lag in row["lag"] if lag is not None]
+    lag = None if newest is None else max(0, newest - offsets[-1])
+    back = next((turn for turn in range(1, len(offsets)) if offsets[turn] < offsets[turn - 1]), None)
+    silent, is_caught_up = row["at_ms"] // 1000 * 1000 - ms[-1], lag is not None and row["lowest_end"] <= offsets[-1]
+    if lag is None:
+        status = None
+    elif len(offsets) < minimum * intervals or lag <= allowed:
+        status = "OK"
+    elif silent > ms[-1] - ms[0] and not is_caught_up:
+        status = "STOP"
+    elif back is not None and max(offsets[back:]) < offsets[back - 1]:
+        status = "REWIND"
+    elif any(each <= allowed for each in lags):
+        status = "OK"
+    elif len(set(offsets)) == 1:
+        status = "STALL"
+    else:
+        status = "WARN" if lags == sorted(lags) else "OK"
+    rewound = (None, None) if back is None else (offsets[back - 1], offsets[back])
+    values = [status, len(offsets), lag, ms[0], ms[-1], min(lags, default=None), *rewound]
+    return dict(zip(RESTATED, values, strict=True))
+
+
 def test_the_history_has_every_status() -> None:
     seen = pl.concat([_health(history(seed)) for seed in range(20)])["status"]
     assert set(seen) == {"OK", "WARN", "STOP", "STALL", "REWIND", None}
