@@ -14,15 +14,17 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import kit
+from kit import analyze, health
 from kit.errors import HistoryError
 from kit.history import Upkeep
 from kit.logs import lines, read_client_logs
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 COUNTED = ("snapshots", "groups", "committed_offsets")
+LAG = ("group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag")
 READINESS = ("group_id", "stage", "effective_mode", "n_ozkcc", "n_kc")
 
 
@@ -58,7 +60,8 @@ def main(profile_file: str, folder: str, log: str) -> None:
         "account": verify_offsets_topic(topic),
         "told": told(spark, log),
         "told_by_tasks": told_by_tasks(spark, log),
-        "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
+        "lag": rows(lag, *LAG),
+        "judged": rows(judged(spark, topic.commits, history), *LAG),
         "readiness": rows(readiness, *READINESS),
     }
     compact(spark, profile, folder)
@@ -81,6 +84,14 @@ def compact(spark: SparkSession, profile: kit.Profile, folder: str) -> None:
     assert done.after.n_files < done.before.n_files
     assert list(Upkeep(spark, folder, lambda: later + timedelta(hours=2)).compact()) == []
     assert not list(Path(folder, "groups").rglob("*.parquet"))
+
+
+def judged(spark: SparkSession, commits: DataFrame, history: kit.History) -> pl.DataFrame:
+    """By Burrow's rules: Spark's tasks measure the windows."""
+    log_offsets, timings = (history.load(each) for each in (kit.tables.LOG_OFFSETS, kit.tables.READ_TIMINGS))
+    ends = health.ends_of_history(log_offsets, timings)
+    now = spark.createDataFrame([(round(datetime.now(UTC).timestamp() * 1000),)], "at_ms bigint")
+    return pl.DataFrame(analyze.partition_health(health.commits_of_topic(commits), ends, now).toArrow())
 
 
 def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:

@@ -23,7 +23,7 @@ from kit.lab.process import wait_until
 from kit.profile import load_profile
 from kit.spark.java import java_home
 from tests.generators.log_texts import JAVA_0_11
-from tests.servers.spark_mode import READINESS, rows
+from tests.servers.spark_mode import LAG, READINESS, rows
 from tests.soak import soak_only
 
 PYSPARK = Path(pyspark.__file__).parent
@@ -95,8 +95,9 @@ def check(lab, tmp_path, result: dict) -> None:
     with connect(load_profile(file=tmp_path / "offramp.toml")) as cluster:
         live = observe(cluster, "mode-.*")
     lag = views.lag(live)
-    expected = rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag")
+    expected = rows(lag, *LAG)
     assert [tuple(row) for row in result["lag"]] == expected
+    assert [tuple(row) for row in result["judged"]] == [row for row in expected if row[1] == "kafka"]
     assert len(expected) == 8
     assert {row[-1] for row in expected} == {2}
     assert len(result["readiness"]) == 2

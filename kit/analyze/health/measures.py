@@ -58,8 +58,8 @@ def measured_partitions(commits: Any, ends: Any, times: Any, intervals: int, all
 
 def _values(frame: Any, name: str) -> set[int]:
     native: Any = nw.to_native(nw.from_native(frame).select(name))
-    table = native.lazy().collect().to_arrow() if hasattr(native, "lazy") else native.toArrow()
-    return set(table[name].to_pylist())
+    is_polars = isinstance(native, (pl.DataFrame, pl.LazyFrame))
+    return set((native.lazy().collect().to_arrow() if is_polars else native.toArrow())[name].to_pylist())
 
 
 def _by_list(
