@@ -84,8 +84,8 @@ class Walk:
 
     def _profile(self, only_controller: str = "") -> Path:
         file = self.lab.folder / "offramp.toml"
-        controllers = self.lab.migration.controller_addresses
-        file.write_text(self.lab.profile_toml().replace(controllers, only_controller or controllers))
+        every = self.lab.migration.voters
+        file.write_text(self.lab.profile_toml().replace(every, only_controller or every))
         return file
 
 
