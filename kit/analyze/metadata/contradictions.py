@@ -209,10 +209,10 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
             "change since.",
             "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
-            "made again whose settings were left in ZooKeeper; if its znode was deleted by hand, one more restart of "
-            "that controller helps. 'ZooKeeper error during event "
-            "SyncKRaftMetadataEvent' again and again: a partition has no state znode; offramp kraft diff names it "
-            "(no_state). All three: docs/kraft.md.",
+            "made again whose settings were left in ZooKeeper (if its znode was deleted by hand, one more restart of "
+            "that controller helps), or whose znode was (offramp kraft diff names it: made_again; two restarts help). "
+            "'ZooKeeper error during event SyncKRaftMetadataEvent' again and again: a partition has no state znode; "
+            "offramp kraft diff names it (no_state). All of them: docs/kraft.md.",
             check_id="P02",
         )
 

@@ -10,10 +10,13 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
-LAST_QUOTA, CLIENT_METRICS, NO_STATE, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+LAST_QUOTA, CLIENT_METRICS, NO_STATE, MADE_AGAIN, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = (
+    CAUSES
+) = (
     "last_quota",
     "client_metrics",
     "no_state",
+    "made_again",
     "deleted_topic",
     "deleted_user",
     "hand_edit",
@@ -59,7 +62,9 @@ def metadata_diff(
             from ZooKeeper; ``not_copied``: settings of a topic that KRaft doesn't have; ``client_metrics``: a setting
             with which 3.9 can't bring ZooKeeper up to date after an election, and what waits for that; ``no_state``: a
             partition that its topic's znode names, without a state znode: 3.9 writes the two one after the other, and
-            a controller that is elected between them never gets on. The others are those of ``with_causes``.
+            a controller that is elected between them never gets on; ``made_again``: in flight while ZooKeeper has a
+            topic of that name under another id: a controller of 3.9 that is elected then wants to create it, and
+            does not get on. The others are those of ``with_causes``.
         mzxid, offset: the last change of the znode; of the record.
     """
     columns = [*ITEM_KEY, "zookeeper_value", "kraft_value", "is_secret", "mzxid", "offset", "error"]
@@ -75,7 +80,7 @@ def metadata_diff(
     rows = both.group_by(*ITEM_KEY).agg(*[nw.col(name).max() for name in columns[len(ITEM_KEY) :]])
     rows = _with_unread(rows, zookeeper_items)
     rows = _with_removals(rows, removals)
-    rows = _with_owners(rows, kraft_items, pending_deletions)
+    rows = _with_remade(_with_owners(rows, kraft_items, pending_deletions))
     is_in_flight = (nw.col("changed_at") > checkpoint).fill_null(False)
     return rows.with_columns(is_in_flight=is_in_flight | nw.lit(is_syncing), rule=_rule(), cause=_cause()).select(
         *ITEM_KEY,
@@ -88,7 +93,7 @@ def metadata_diff(
         .when(_is_stateless() & ~_is_equal())
         .then(nw.lit(NO_STATE))
         .when(~_is_unread() & ~_is_equal())
-        .then(nw.when(nw.col("is_in_flight")).then(nw.lit(sync_cause, nw.String)).otherwise(nw.col("cause"))),
+        .then(nw.when(nw.col("is_in_flight")).then(_cause_in_flight(sync_cause)).otherwise(nw.col("cause"))),
         mzxid="mzxid",
         offset="offset",
         error="error",
@@ -183,6 +188,13 @@ def _with_owners(rows: FrameT, kraft_items: FrameT, pending_deletions: FrameT) -
     return rows.with_columns(nw.col("has_topic", "has_quota", "is_pending").fill_null(False))
 
 
+def _with_remade(rows: FrameT) -> FrameT:
+    """``is_remade``: whether ZooKeeper has the topic that it belongs to under another id."""
+    has_other_id = (nw.col("kind") == "topic") & (nw.col("zookeeper_value") != nw.col("kraft_value"))
+    remade = rows.filter(has_other_id.fill_null(False)).select("topic", is_remade=nw.lit(True)).unique()
+    return rows.join(remade, on="topic", how="left").with_columns(nw.col("is_remade").fill_null(False))
+
+
 def _is_unread() -> nw.Expr:
     return ~nw.col("error").is_null()
 
@@ -233,6 +245,11 @@ def _is_stateless() -> nw.Expr:
     """As ``partition_values`` says it. A partition whose leader is gone still has its epoch."""
     state = nw.col("zookeeper_value").str.contains(" leader none epoch none ", literal=True).fill_null(False)
     return (nw.col("kind") == "partition") & state & ~nw.col("kraft_value").is_null()
+
+
+def _cause_in_flight(sync_cause: str | None) -> nw.Expr:
+    known = nw.lit(sync_cause, nw.String)
+    return nw.when(known.is_null() & nw.col("is_remade")).then(nw.lit(MADE_AGAIN)).otherwise(known)
 
 
 def _cause_of_expected() -> nw.Expr:

@@ -90,6 +90,20 @@ def test_while_another_leader_writes_everything_is_in_flight():
     assert found[QUOTA] == ("in_flight", None, None)
 
 
+def test_a_topic_that_zookeeper_has_under_another_id_is_named_while_it_is_in_flight():
+    new, behind = item("kraft", "topic", "t", "id", "new", offset=CHECKPOINT + 1), CHECKPOINT + 1
+    zookeeper = [item("zookeeper", "topic", "t", "id", "old"), partition("zookeeper"), item("zookeeper", *QUOTA, "1")]
+    kraft = [new, partition("kraft", epoch=4, offset=behind), partition("kraft", number=1, offset=behind)]
+    found = compared(zookeeper, [*kraft, item("kraft", *QUOTA, "2", offset=behind)])
+    keys = [("topic", "t", "id"), ("partition", "t", "0"), ("partition", "t", "1")]
+    assert {found[key] for key in keys} == {("in_flight", None, "made_again")}
+    assert found[QUOTA] == ("in_flight", None, None)
+    same_id = compared([item("zookeeper", "topic", "t", "id", "new"), *zookeeper[1:]], kraft)
+    assert {same_id[key][2] for key in keys} == {None}
+    earlier = compared(zookeeper, [item("kraft", "topic", "t", "id", "new")])
+    assert earlier["topic", "t", "id"] == ("diverged", None, None)
+
+
 def test_what_waits_for_a_sync_that_cannot_end_says_why():
     sides = [item("zookeeper", *QUOTA, "1")], [item("kraft", *QUOTA, "2")]
     assert compared(*sides, is_syncing=True, sync_cause="client_metrics")[QUOTA] == (

@@ -69,6 +69,23 @@ def test_a_setting_of_the_topic_that_had_the_name_before(held_at, expected):
 
 
 @pytest.mark.parametrize(
+    ("ids", "zookeeper", "expected"),
+    [(("old", "new"), None, "made_again"), (("new", "new"), None, None), (("old", "new"), "old", "failed_write")],
+)
+def test_a_topic_whose_name_another_one_had(ids, zookeeper, expected):
+    key = ("topic", "t", "id")
+    difference = MetadataDifference(*key, zookeeper, "new", "diverged", None, None, 7, 60, None)
+    items = [MetadataItem("kraft", *key, each, False, None, 50 + at, None) for at, each in enumerate(ids)]
+    found = with_causes(
+        pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows([difference])),
+        pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
+        pl.DataFrame(tables.METADATA_ITEMS.from_rows(items)),
+        COPIED,
+    )
+    assert found["cause"].to_list() == [expected]
+
+
+@pytest.mark.parametrize(
     ("zookeeper", "kraft", "removed", "expected"),
     [
         (None, "iterations=4096", {"SCRAM-SHA-256"}, "deleted_user"),
