@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -95,20 +97,29 @@ class Snapshot:
         self._at = cursor.at
 
     def znodes(self) -> Iterator[Znodes]:
-        """Every znode whose bytes are there, some at a time."""
-        while not self.problems:
-            middles, ends = indexed(self.data, self._at, _AT_ONCE)
-            if not len(ends):
-                break
-            columns = _columns(self.data, self._at, middles, ends)
-            self._count(columns.fixed)
-            yield columns
-            self._at = int(ends[-1])
+        """Every znode whose bytes are there, some at a time; the next ones are cut meanwhile."""
+        with ThreadPoolExecutor(1, "cut") as pool:
+            cuts = (pool.submit(_columns, self.data, *each) for each in self._places())
+            waiting = deque(islice(cuts, 2))
+            while waiting:
+                columns = waiting.popleft().result()
+                waiting.extend(islice(cuts, 1))
+                self._count(columns.fixed)
+                yield columns
         if self.data.startswith(END, self._at):
             self._seals(self._at + len(END))
         elif not self.problems:
             place = f"byte {self._at:,} of {len(self.data):,}"
             self.problems.append(f"no whole znode stands at {place}: the file was cut or its bytes were changed")
+
+    def _places(self) -> Iterator[tuple[int, Ints, Ints]]:
+        """Where some znodes begin, where the length of the data of each stands, and where each ends."""
+        while not self.problems:
+            middles, ends = indexed(self.data, self._at, _AT_ONCE)
+            if not len(ends):
+                break
+            yield self._at, middles, ends
+            self._at = int(ends[-1])
 
     def _count(self, fixed: npt.NDArray[np.void]) -> None:
         self.last_zxid = max(self.last_zxid, *(int(fixed[name].max()) for name in ("czxid", "mzxid", "pzxid")))
