@@ -63,6 +63,7 @@ KAFKA_PYTHON = rows(
     """
 coordinator_query|1.3+|Sending group coordinator request for group
 leader_assigning|1.3+|Elected group leader -- performing partition assignments
+not_assigned|1.3+|No partition metadata for topic
 leaving|1.3+|Leaving consumer group
 joined|3.0|Joined group '
 context|2.2+|Received member id

@@ -361,7 +361,8 @@ def test_old_consumers_own_what_zookeeper_had(played: Played, group: str) -> Non
 
 @pytest.mark.parametrize("group", [*CLASSIC, *NEW])
 def test_positions_are_the_offsets_committed(played: Played, group: str) -> None:
-    first, *later = played.rows(group)
+    """Before kafka-python knows the topic, its leader assigns nothing of it, and joins again."""
+    first, *later = (row for row in played.rows(group) if row["without_offset"] or row["positions"])
     assert numbers(first["without_offset"]) == frozenset(range(PARTITIONS))
     positions = [position for row in later for position in row["positions"]]
     assert len(positions) >= PARTITIONS
