@@ -45,7 +45,7 @@ from kit.read.control_znodes import DELETIONS, fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
+from kit.tables.kraft import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
 from kit.text.naming import named
 from kit.text.visible import toml_key, visible

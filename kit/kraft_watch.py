@@ -25,7 +25,7 @@ from kit.errors import AuthenticationFailed, ConnectError, HistoryError, Offramp
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
 from kit.profile import Profile
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftState
+from kit.tables.kraft import KraftState
 from kit.tables.schema import Table
 from kit.text.quantity import quantity
 from kit.text.visible import visible

@@ -50,7 +50,7 @@ from kit.read.nodes import fetch_log_dirs, fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
 from kit.read.znode_tree import fetch_znodes
 from kit.tables import schema as tables
-from kit.tables.metadata import NodeFact
+from kit.tables.kraft import NodeFact
 from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
 from kit.text.properties import parse_properties

@@ -18,6 +18,7 @@ import polars as pl
 
 from kit.metadata_log.batches import records_in
 from kit.metadata_log.fields import DecodeError, uuid_text
+from kit.metadata_log.files import LogFile
 from kit.metadata_log.record_shapes import CHANGE, COLUMNS, PARTITION, Cut, Shape, shape_of
 from kit.metadata_log.records import Record, parse_value, read_records
 from kit.metadata_log.runs import Batches, Numbers, Unfit, runs_of
@@ -27,9 +28,11 @@ _FEW, _MOST_SHAPES, _WORD = 16, 32, 8
 """Fewer records of one size, and those that fit none of so many shapes, are read plainly."""
 _AT_ONCE = 2**16
 """Records of one size that are cut at once."""
+_PART_BYTES = 8 * 2**20
+"""So much of a file is read at once: room that is used again and again. To get new room took a third of the time."""
 _LISTS = ("replicas", "isr", "removing", "adding")
-SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
-    name: pl.List(pl.Int32) if name in _LISTS else pl.Int64 for name in COLUMNS.values()
+SCHEMA = {"offset": pl.Int64, "topic": pl.Int32} | {
+    name: pl.List(pl.Int32) if name in _LISTS else pl.Int32 for name in COLUMNS.values()
 }
 """A row: ``topic`` is the place in ``Bulk.topic_ids``; what a record doesn't name is null.
 
@@ -40,7 +43,7 @@ ByteArray = npt.NDArray[np.uint8]
 
 @dataclass
 class Bulk:
-    """A file's ``first`` and ``last`` record; all but partitions and changes in ``rest``, these in ``rows`` by kind."""
+    """A part of a file: ``first`` and ``last`` record; partitions and changes in ``rows``, all others in ``rest``."""
 
     name: str
     first: Record | None = None
@@ -56,22 +59,34 @@ class Bulk:
         return replace(self, rest=rest, rows=rows)
 
 
-def read_bulk(data: bytes, name: str, hide: Hide) -> Bulk:
-    """Read a file's bytes; raises Unfit."""
-    try:
-        return _Reading(data, name, hide).bulk
-    except DecodeError:
-        raise Unfit from None
+def read_bulks(file: LogFile, hide: Hide) -> Iterator[Bulk]:
+    """Read a file, some MiB at a time; raises Unfit, ReadError."""
+    with file.opened() as stream:
+        left, n_bytes = b"", _PART_BYTES
+        while True:
+            data = left + file.taken(stream, n_bytes)
+            is_last = len(data) < len(left) + n_bytes
+            try:
+                reading = _Reading(data, file.name, hide, is_last)
+            except DecodeError:
+                raise Unfit from None
+            yield reading.bulk
+            if is_last:
+                return
+            # What is no whole batch yet, or no batch at all, takes more room each time.
+            n_bytes = _PART_BYTES if reading.end else 2 * n_bytes
+            left = data[reading.end :]
 
 
 class _Reading:
-    """One file."""
+    """A part of one file, up to ``end``."""
 
-    def __init__(self, data: bytes, name: str, hide: Hide) -> None:
+    def __init__(self, data: bytes, name: str, hide: Hide, is_last: bool) -> None:
         self.bulk = Bulk(name)
         self._data, self._hide = data, hide
         self._octets = np.frombuffer(data, np.uint8)
-        self._batches = batches = Batches(data)
+        self._batches = batches = Batches(data, is_last)
+        self.end = int(batches.ends[-1]) if len(batches) else 0
         self._topics: dict[bytes, int] = {}
         self._alone: dict[int, list[dict[str, Any]]] = {PARTITION: [], CHANGE: []}
         for batch in np.flatnonzero(batches.is_control).tolist():
@@ -140,7 +155,7 @@ class _Reading:
         is_new[1:] = (pairs[1:, 0] != pairs[:-1, 0]) | (pairs[1:, 1] != pairs[:-1, 1])
         octets = pairs[is_new].tobytes()
         numbers = [self._topic(octets[at : at + 16]) for at in range(0, len(octets), 16)]
-        return np.repeat(np.array(numbers, np.int64), np.diff([*np.flatnonzero(is_new), len(pairs)]))
+        return np.repeat(np.array(numbers, np.int32), np.diff([*np.flatnonzero(is_new), len(pairs)]))
 
     def _topic(self, octets: bytes) -> int:
         return self._topics.setdefault(octets, len(self._topics))
@@ -204,7 +219,7 @@ def _number(records: ByteArray, start: int, end: int) -> Numbers:
 def _values(records: ByteArray, cut: Cut) -> Numbers:
     length = 1 if cut.length is None else cut.length
     values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}")
-    return values[:, 0].astype(np.int64) if cut.length is None else values.astype(np.int32)
+    return (values[:, 0] if cut.length is None else values).astype(np.int32)
 
 
 def _masks(shape: Shape, size: int) -> Iterator[tuple[int, np.uint64]]:

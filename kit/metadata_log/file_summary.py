@@ -45,14 +45,15 @@ class Tally:
             self._types[str(record.name)] += 1
 
     def add_bulk(self, bulk: Bulk) -> None:
-        """Count a file that was read by columns."""
+        """Count a part of a file that was read by columns."""
+        first, last = self._first or bulk.first, bulk.last or self._last
         for record in bulk.rest:
             self.add(record)
         for kind, rows in bulk.rows.items():
             if n := sum(map(len, rows)):
                 self._types[RECORD_TYPES[kind].name] += n
                 self._n_records += n
-        self._first, self._last = bulk.first, bulk.last
+        self._first, self._last = first, last
 
     @property
     def is_whole(self) -> bool:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from kit.errors import InputError, NotFound, ReadError
 from kit.metadata_log.batches import HEADER, MOST_OFFSET
@@ -46,10 +49,25 @@ class LogFile:
         """The bytes; raises ReadError."""
         if self.data is not None:
             return self.data
+        with self.opened() as stream:
+            return self.taken(stream)
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """To read it some bytes at a time; raises ReadError."""
         try:
-            return Path(self.name).read_bytes()
+            return Path(self.name).open("rb") if self.data is None else BytesIO(self.data)
         except OSError as error:
-            raise ReadError(f"{self.name} can't be read: {error.strerror}") from None
+            raise self._unreadable(error) from None
+
+    def taken(self, stream: BinaryIO, n_bytes: int = -1) -> bytes:
+        """The next bytes of what is opened, all by default; raises ReadError."""
+        try:
+            return stream.read(n_bytes)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> ReadError:
+        return ReadError(f"{self.name} can't be read: {error.strerror}")
 
 
 def log_file(path: Path) -> LogFile:

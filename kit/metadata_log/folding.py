@@ -21,6 +21,7 @@ _KEY = ("topic", "partition")
 _CHANGED = ("replicas", "isr", "removing", "adding", "leader", "recovery")
 _UNCHANGED_LEADER, _UNCHANGED_RECOVERY = -2, -1
 _NEVER = 2**63 - 1
+_MOST_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _rows(bulks: Sequence[Bulk], kind: int, lives: _Lives) -> pl.DataFrame:
     """Rows of all files, topics by their places here; each within its topic's life."""
     frames = list[pl.DataFrame]()
     for bulk in bulks:
-        places = np.array([lives.places.get(each, -1) for each in bulk.topic_ids], np.int64)
+        places = np.array([lives.places.get(each, -1) for each in bulk.topic_ids], np.int32)
         frames += (_placed(frame, places) for frame in bulk.rows[kind])
     rows = _together(frames)
     offsets, topics = rows["offset"].to_numpy(), rows["topic"].to_numpy()
@@ -100,7 +101,7 @@ def with_lists(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.cast(SCHEMA)  # type: ignore[arg-type]
 
 
-def _placed(frame: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataFrame:
+def _placed(frame: pl.DataFrame, places: npt.NDArray[np.int32]) -> pl.DataFrame:
     topics = places[frame["topic"].to_numpy()]
     if (topics < 0).any():
         raise Unfit
@@ -109,7 +110,7 @@ def _placed(frame: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataFrame:
 
 def _refuse_twice(partitions: pl.DataFrame) -> None:
     """A partition that is created twice."""
-    keys = (partitions["topic"].to_numpy() << 32) + partitions["partition"].to_numpy()
+    keys = (partitions["topic"].to_numpy().astype(np.int64) << 32) + partitions["partition"].to_numpy()
     if (np.diff(np.sort(keys, kind="stable")) == 0).any():
         raise Unfit
 
@@ -139,12 +140,15 @@ def _changed(partitions: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
     joined = with_lists(partitions).join(last, on=_KEY, how="left")
     if joined["last_change"].count() != len(last) or (joined["first_change"] <= joined["offset"]).any():
         raise Unfit
-    return joined.select(
+    rows = joined.select(
         *(pl.coalesce(f"{name}_new", name).alias(name) if name in _CHANGED else name for name in _KEY + _CHANGED),
         offset=pl.coalesce("last_change", "offset"),
         epoch=pl.col("epoch") + pl.col("n_changes").fill_null(0),
         leader_epoch=pl.col("leader_epoch") + pl.col("n_leaders").fill_null(0),
     ).select(list(SCHEMA))
+    if rows.select(pl.max_horizontal(pl.col("epoch", "leader_epoch").max() > _MOST_INT32)).item():
+        raise Unfit
+    return with_lists(rows)
 
 
 def _refuse_transactions(rest: Iterable[Record]) -> None:

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 import polars as pl
 
-from kit.metadata_log.bulk import Bulk, read_bulk
+from kit.metadata_log.bulk import Bulk, read_bulks
 from kit.metadata_log.continuity import with_gaps
 from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import LogFile
@@ -57,7 +57,7 @@ class Step:
 
     def _by_columns(self, image: Image, tallies: Mapping[str, Tally]) -> None:
         """Apply all records by columns, or none: Unfit before anything is counted or applied."""
-        bulks = [read_bulk(each.read(), each.name, self.hide) for each in self.files]
+        bulks = [bulk for each in self.files for bulk in read_bulks(each, self.hide)]
         self._refuse_gaps(bulks)
         if image.folded is None and image.n_partitions:
             raise Unfit

@@ -41,10 +41,13 @@ class Unfit(Exception):
 
 
 class Batches:
-    """Batches that hold, follow on one another and need no unpacking: columns, a value for each. Else Unfit."""
+    """Batches that hold, follow on one another and need no unpacking: columns, a value for each. Else Unfit.
 
-    def __init__(self, data: bytes) -> None:
-        edges = np.array([0, *_ends(data)], np.int64)
+    Of bytes that are not a file's last ones those count that are whole batches.
+    """
+
+    def __init__(self, data: bytes, is_last: bool = True) -> None:
+        edges = np.array([0, *_ends(data, is_last)], np.int64)
         self.starts, self.ends = edges[:-1], edges[1:]
         headers: Numbers = np.empty(0, _FIELDS)
         if len(self.starts):
@@ -72,12 +75,12 @@ class Batches:
         return lambda start, end, crc: crc32c(data[start + CRC_FROM : end]) == crc
 
 
-def _ends(data: bytes) -> Iterator[int]:
+def _ends(data: bytes, is_last: bool) -> Iterator[int]:
     view, at = memoryview(data), 0
     while at < len(data):
         end = batch_end(view, at)
         if isinstance(end, str):
-            if is_empty(view, at):
+            if not is_last or is_empty(view, at):
                 return
             raise Unfit
         yield (at := end)

@@ -10,7 +10,7 @@ from kazoo.exceptions import KazooException
 from kit.read.metadata_values import BadValue, control_value
 from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data, refusal
 from kit.read.values import json_in
-from kit.tables.metadata import MetadataControl
+from kit.tables.kraft import MetadataControl
 from kit.text.numbers import offset_in, partition_in
 
 MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID = "/migration", "/controller", "/controller_epoch", "/cluster/id"

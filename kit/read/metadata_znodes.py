@@ -24,7 +24,8 @@ from kit.read.metadata_values import BadValue
 from kit.read.multiread import Znode, fetch_batches, fetch_children, refusal
 from kit.read.values import shown
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataControl, MetadataItem
+from kit.tables.kraft import MetadataControl
+from kit.tables.metadata import MetadataItem
 from kit.text.fingerprints import Hide, is_fingerprint, stars
 
 _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"

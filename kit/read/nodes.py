@@ -21,7 +21,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
 from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code
 from kit.read.brokers import ClusterMetadata, metadata_of
-from kit.tables.metadata import NodeFact, NodeSetting
+from kit.tables.kraft import NodeFact, NodeSetting
 from kit.tables.preflight import BrokerLogDir
 
 BROKER, CONTROLLER = "broker", "controller"

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
 
-Int32 = Annotated[int, "int32"]
-"""Ids, partitions and znode versions: 32 bits in both protocols. A plain ``int`` is 64 bits wide."""
+from kit.tables.column_types import Int32
 
 ZOOKEEPER = "zookeeper"
 KAFKA = "kafka"

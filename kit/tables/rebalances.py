@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from kit.tables.groups import Int32
+from kit.tables.column_types import Int32
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from kit.tables.groups import Int32
+from kit.tables.column_types import Int32
 
 Binary = Annotated[bytes, "binary"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kit.tables.metadata import KraftFinding
+from kit.tables.kraft import KraftFinding
 from kit.tables.preflight import PreflightFinding
 
 ALARM, BLOCK, WARN, INFO = "alarm", "block", "warn", "info"

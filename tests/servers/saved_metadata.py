@@ -13,7 +13,7 @@ from kit.analyze.metadata.phase import Facts
 from kit.analyze.metadata.preflight_checks import PreflightFacts
 from kit.metadata_file import SavedMetadata
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataControl
+from kit.tables.kraft import MetadataControl
 from kit.tables.preflight import PreflightZnodes
 from kit.tables.znodes import Znode
 

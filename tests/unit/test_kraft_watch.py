@@ -22,7 +22,7 @@ from kit.kraft_watch import KraftHistory, KraftLook
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataDifference, NodeFact
+from kit.tables.kraft import MetadataDifference, NodeFact
 from tests.property.conftest import spark  # noqa: F401
 from tests.unit.analyze.metadata.test_phase import SILENT, SOUND, control, node, plain
 

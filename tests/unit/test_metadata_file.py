@@ -22,7 +22,8 @@ from kit.metadata_file import SavedMetadata, load_metadata
 from kit.preflight import judge, preflight_of
 from kit.rehearsal import persistent, rehearse
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataControl, MetadataItem, NodeFact
+from kit.tables.kraft import MetadataControl, NodeFact
+from kit.tables.metadata import MetadataItem
 from kit.tables.preflight import BrokerLogDir, PreflightZnodes
 from kit.tables.znodes import Znode
 from tests.generators import hostile

@@ -15,7 +15,7 @@ from kit.analyze.metadata.phase import (
     Facts,
     phase,
 )
-from kit.tables.metadata import KraftFinding, MetadataControl
+from kit.tables.kraft import KraftFinding, MetadataControl
 from kit.text.naming import named
 from kit.text.quantity import quantity
 

@@ -19,7 +19,8 @@ from kit.analyze.metadata.phase import (
     phase,
     registered,
 )
-from kit.tables.metadata import KraftNode, MetadataNode, NodeFact
+from kit.tables.kraft import KraftNode, NodeFact
+from kit.tables.metadata import MetadataNode
 
 
 def node_places(facts: Facts) -> list[KraftNode]:

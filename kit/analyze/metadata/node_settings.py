@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kit.tables.metadata import NodeSetting
+from kit.tables.kraft import NodeSetting
 from kit.text.withholding import without_secrets
 
 ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kit.tables.metadata import KraftFact, KraftState, MetadataControl, MetadataNode, NodeFact
+from kit.tables.kraft import KraftFact, KraftState, MetadataControl, NodeFact
+from kit.tables.metadata import MetadataNode
 
 ZOOKEEPER, CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED = PHASES = (
     "zookeeper",

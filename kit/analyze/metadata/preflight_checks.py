@@ -11,7 +11,7 @@ import polars as pl
 
 from kit.analyze.metadata.node_settings import NodeSettings
 from kit.analyze.metadata.phase import Facts
-from kit.tables.metadata import MetadataControl
+from kit.tables.kraft import MetadataControl
 from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"

@@ -21,7 +21,8 @@ from kit.read.brokers import ClusterMetadata
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
-from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
+from kit.tables.kraft import MetadataControl, NodeFact
+from kit.tables.metadata import MetadataNode
 from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
 

@@ -147,9 +147,18 @@ def assert_same(one: MetadataLog, other: MetadataLog) -> None:
 
 
 @settings(max_examples=60 if IS_SOAK else 20, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.01, 0.05]), st.sampled_from([1, 16]))
-def test_any_log(seed, chaos, few):
-    with tempfile.TemporaryDirectory() as name, patch.object(bulk, "_FEW", few):
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.0, 0.01, 0.05]),
+    st.sampled_from([1, 16]),
+    st.sampled_from([100, 5_000, 60_000, 2**23]),
+)
+def test_any_log(seed, chaos, few, part_bytes):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        patch.object(bulk, "_FEW", few),
+        patch.object(bulk, "_PART_BYTES", part_bytes),
+    ):
         World(seed, chaos).log(Path(name))
         log = read_log(name)
         assert chaos or log.image.folded is not None
@@ -171,6 +180,28 @@ def test_a_topic_s_partitions_are_there_when_asked_for(tmp_path):
     )
     assert log.image.topics[written.uuid(1)].partitions[5].leader == 2
     assert (log.image.folded, log.image.n_partitions) == (None, 100)
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1_000, 20_000, 2**23])
+@pytest.mark.parametrize("n_padding", [0, 10, 61, 50_000])
+def test_a_file_is_read_in_parts(tmp_path, part_bytes, n_padding):
+    """Of which a batch may be longer, and behind which may be room that nobody wrote to."""
+    parts = [written.partition(1, each) for each in range(600)]
+    octets = written.segment(written.topic("a", 1), *parts, written.change(1, 5, leader=2), per_batch=200)
+    written.write_log(tmp_path, {0: octets + bytes(n_padding)})
+    with patch.object(bulk, "_PART_BYTES", part_bytes):
+        log = read_log(tmp_path)
+    assert (log.image.folded is None) == (n_padding == 10)
+    assert log.files.select("n_records", "first_offset", "last_offset").row(0) == (602 + (n_padding == 10), 0, 601)
+    assert_same(log, plainly(tmp_path))
+
+
+def test_an_epoch_beyond_its_32_bits_is_read_plainly(tmp_path):
+    values = [written.topic("a", 1), written.partition(1, 0, partitionEpoch=2**31 - 1), written.change(1, 0, leader=2)]
+    written.write_log(tmp_path, {0: written.segment(*values)})
+    log = read_log(tmp_path)
+    assert log.partitions["partition_epoch"].to_list() == [2**31]
+    assert_same(log, plainly(tmp_path))
 
 
 @pytest.mark.parametrize("bits", [0x01, 0xFF])

@@ -14,7 +14,7 @@ import pytest
 from kit.analyze.metadata.phase import PHASES
 from kit.show import charts, kraft_charts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftNode, KraftState
+from kit.tables.kraft import KraftNode, KraftState
 from tests.unit.show.test_chart_sizes import words
 from tests.unit.test_kraft_watch import DIFFERING, seen
 

@@ -12,16 +12,7 @@ import pytest
 from kit import health, views
 from kit.analyze.groups.idle import DAY_MS
 from kit.tables import schema as tables
-from kit.tables.groups import (
-    KAFKA,
-    ZOOKEEPER,
-    CommittedOffset,
-    Group,
-    LogOffset,
-    Member,
-    SnapshotInfo,
-    TopicPartition,
-)
+from kit.tables.groups import KAFKA, ZOOKEEPER, CommittedOffset, Group, LogOffset, Member, SnapshotInfo, TopicPartition
 from kit.text.visible import visible
 from tests.generators import hostile
 

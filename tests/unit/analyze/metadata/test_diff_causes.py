@@ -7,7 +7,8 @@ import pytest
 
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataDifference, MetadataItem, MetadataPartition
+from kit.tables.kraft import MetadataDifference
+from kit.tables.metadata import MetadataItem, MetadataPartition
 
 COPIED = 40
 KEY = ("quota", "users/a", "producer_byte_rate")

@@ -17,7 +17,7 @@ from kit.analyze.metadata.node_settings import (
     of_described,
     of_file,
 )
-from kit.tables.metadata import NodeSetting
+from kit.tables.kraft import NodeSetting
 from kit.text.properties import parse_properties
 
 KEY = b"key of one look"

@@ -9,7 +9,8 @@ import pytest
 
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.phase import Facts, fact_rows, state, why_no_zookeeper
-from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
+from kit.tables.kraft import MetadataControl, NodeFact
+from kit.tables.metadata import MetadataNode
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 

@@ -15,7 +15,8 @@ from kit.analyze.metadata.phase import Facts
 from kit.analyze.metadata.preflight import CHECKS, blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import AT_MOST, PreflightFacts
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataControl, MetadataItem, MetadataPartition, NodeFact
+from kit.tables.kraft import MetadataControl, NodeFact
+from kit.tables.metadata import MetadataItem, MetadataPartition
 from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
 from tests.unit.analyze.metadata.test_phase import broker as registration
 
