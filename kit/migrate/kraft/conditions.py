@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from kit.analyze.metadata.contradictions import findings as contradictions
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
@@ -28,6 +27,7 @@ from kit.migrate.kraft.standing import (
     Standing,
     behind_problem,
     broker_problem,
+    contradictions,
     diff_problem,
     dual_write_problem,
     flag_problem,
@@ -188,7 +188,7 @@ def phase(*allowed: str) -> Problem:
 
 
 def no_contradiction(look: Look) -> str | None:
-    bad = [each for each in contradictions(look.now.facts) if each.severity in ("alarm", "block")]
+    bad = contradictions(look.cluster, look.now)
     return "; ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad) or None
 
 
