@@ -20,7 +20,7 @@ from kit.cluster import Cluster
 from kit.kraft_watch import KraftHistory
 from kit.migrate.kraft.nodes import BROKER
 from kit.migrate.kraft.orders import settings_file
-from kit.migrate.kraft.rehearsals import REHEARSALS
+from kit.migrate.kraft.rehearsals import REHEARSALS, set_aside
 from kit.migrate.kraft.rehearsals import newest as newest_rehearsal
 from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.kraft.standing import (
@@ -349,9 +349,11 @@ def settings(role: str, mode: str) -> Problem:
 
 
 def rehearsed(look: Look) -> str | None:
-    result = newest_rehearsal(look.runs, look.cluster.cluster_id)
+    result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), datetime.now(UTC)
     if result is not None:
-        return result.problem(datetime.now(UTC))
+        if result.is_ahead(now):
+            set_aside(look.runs, result)
+        return result.problem(now)
     return (
         f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
         f" rehearse FILE --runs {look.runs}"
