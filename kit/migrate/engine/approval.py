@@ -323,6 +323,7 @@ def _refuse_times(
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:
         later = f" It was {known.isoformat()} here before: was the clock set back?" if known > now + CLOCK_SKEW else ""
+        later += " If a new approval does not help, make a new plan." if later else ""
         raise ApprovalError(
             f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again.{later}"
         )

@@ -138,6 +138,9 @@ def test_an_approval_once_seen_expired_stays_so(operations):
     operations._clock = Clock(now=lambda: approval.approved_at + HOUR / 2)
     with pytest.raises(ApprovalError, match="was the clock set back"):
         operations.begin(plan)
+    operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    with pytest.raises(ApprovalError, match="make a new plan"):
+        operations.begin(plan)
     operations._clock = Clock()
     assert not [path for path in operations.runs.iterdir() if path.name != "plans"]
 
