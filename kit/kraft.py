@@ -17,7 +17,7 @@ from functools import cached_property, partial
 
 import polars as pl
 
-from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.contradictions import SILENT, findings, is_dual_writing
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
@@ -132,7 +132,8 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    return _judged(_read(cluster, broker_addresses(cluster), _control))
+    facts = _read(cluster, broker_addresses(cluster), _control)
+    return _judged(watched(cluster.zookeeper, facts))
 
 
 def read_facts(cluster: Cluster, brokers: Mapping[int, str]) -> Facts:
@@ -170,17 +171,37 @@ def status_without(profile: Profile) -> KraftStatus:
     Raises:
         AuthenticationFailed, WrongCluster: ZooKeeper refused the login, or is another cluster's.
     """
-    control, control_error = None, None
+    brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
+    control_error = None
     if profile.zookeeper_connect:
         try:
             with connect_zookeeper(profile) as zookeeper:
                 control = _control(zookeeper)
+                return _judged(watched(zookeeper, _facts(profile, control.cluster_id, brokers, control, None)))
         except AuthenticationFailed:
             raise
         except ConnectError as error:
             control_error = str(error)
-    brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
-    return _judged(_facts(profile, control.cluster_id if control else None, brokers, control, control_error))
+    return _judged(_facts(profile, None, brokers, None, control_error))
+
+
+def watched(zookeeper: ZookeeperConnection | None, facts: Facts) -> Facts:
+    """``facts`` with ``stood_still_s``: in dual write ``/migration`` is read until its offset moves, for ``SILENT``.
+
+    A cluster that is well moves it within half a second. One that the log shows to stand still is not watched.
+    If ZooKeeper stops answering meanwhile, its facts are an error.
+    """
+    control, has_stalled = facts.control, facts.behind is not None and facts.behind > SILENT
+    if zookeeper is None or control is None or not is_dual_writing(facts) or has_stalled:
+        return facts
+    began, stood_s = time.monotonic(), 0.0
+    try:
+        while stood_s <= SILENT.total_seconds() and fetch_control(zookeeper).checkpoint == control.checkpoint:
+            time.sleep(_POLL_S)
+            stood_s = time.monotonic() - began
+    except ConnectError as error:
+        return replace(facts, control=None, control_error=str(error))
+    return replace(facts, stood_still_s=stood_s)
 
 
 def _control(zookeeper: ZookeeperConnection) -> MetadataControl:

@@ -32,7 +32,7 @@ from kit.text.quantity import quantity
 
 FORMAT, VERSION = "offramp kraft save", 2
 _MANIFEST = "manifest.json"
-_SCALARS = ("at", "zk_state", "log_read_at", "log_source", "log_error", "control_error")
+_SCALARS = ("at", "zk_state", "log_read_at", "log_source", "log_error", "control_error", "stood_still_s")
 _TIMES = ("at", "log_read_at")
 _ROWS = ("nodes", "registrations", "control", "log_dirs")
 _TABLES = {

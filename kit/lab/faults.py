@@ -17,6 +17,7 @@ from kit.lab.servers.migrating import Controller
 from kit.text.quantity import quantity
 
 EXPIRY_SECONDS = 90.0
+ASKS_KRAFT, ASKING_SECONDS = b"Notifying KRaft of controlled shutdown", 60.0
 
 
 class Victim(Protocol):
@@ -131,12 +132,18 @@ def kill_active_controller(lab: Lab) -> Controller:
 
 
 def stop_too_early(lab: Lab, broker_id: int) -> None:
-    """SIGTERM to a broker in migration mode as soon as ZooKeeper has its control back: it asks KRaft for leave.
+    """SIGTERM to a broker in migration mode before it knows ZooKeeper's controller; then control is handed back.
 
-    It still believes in the controllers that have ended; Kafka 3.9.1 waits for them for minutes.
+    It believes in the controllers that have ended, and asks them for leave; Kafka 3.9.1 waits for them for minutes.
+    A broker that is stopped right behind the hand-back is in the same race, and wins it where the machine is busy: here
+    nobody is the controller before it has asked.
     """
+    lab.migration.stop_controllers()
+    victim = running(broker(lab, broker_id))
+    begin = victim.log.stat().st_size
+    victim.signal(signal.SIGTERM)
+    victim.wait_until(lambda: ASKS_KRAFT in victim.log.read_bytes()[begin:], "its question to KRaft", ASKING_SECONDS)
     lab.migration.hand_back()
-    running(broker(lab, broker_id)).signal(signal.SIGTERM)
 
 
 def expire_session(lab: Lab, consumer: Consumer) -> None:

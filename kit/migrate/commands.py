@@ -63,7 +63,7 @@ class CommandTemplate:
         self._command, self._variable, self._timeout_s, self._allow_any = tuple(command), variable, timeout_s, allow_any
 
     def __str__(self) -> str:
-        return without_secrets(" ".join(self._command))
+        return without_secrets(" ".join(map(_shown, self._command)))
 
     def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
         """The ends of what it wrote, without what looks like a secret.
@@ -140,19 +140,28 @@ def _last_first(said: str) -> str:
     return "\n".join([lines[-1], *lines[:-1]]) if lines else "nothing"
 
 
+def _shown(part: str) -> str:
+    """One with spaces stands in quotes, from behind ``key=`` on: all of it may be a secret."""
+    if not re.search(r"\s", part):
+        return part
+    key, value = re.findall(r"(?s)\A([^\s=]+=)?(.*)", part)[0]
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}'{escaped}'"
+
+
 def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
     try:
         fields = [field for field in string.Formatter().parse(part) if field[1] is not None]
     except ValueError as error:
-        raise ProfileError(f"deploy.command: {part!r}: {error}; write a brace itself twice") from error
+        raise ProfileError(f"deploy.command: {without_secrets(part)!r}: {error}; write a brace itself twice") from error
     used = [f"{name}!{how}" if how else f"{name}:{spec}" if spec else str(name) for _, name, spec, how in fields]
     if set(used) - known:
         wrong = ", ".join(sorted(set(used) - known))
         raise ProfileError(f"deploy.command has unknown placeholders: {wrong}; use {', '.join(sorted(known))}")
     if len(used) > 1:
         raise ProfileError(
-            f"deploy.command has several placeholders in one argument, {part!r}: a name could pass for more than one"
-            f" of them; give each an argument of its own, or read the JSON in ${variable}"
+            f"deploy.command has several placeholders in one argument, {without_secrets(part)!r}: a name"
+            f" could pass for more than one of them; give each an argument of its own, or read the JSON in ${variable}"
         )
 
 

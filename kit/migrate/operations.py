@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from kit.cluster import Cluster
 from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
 from kit.identity.login import system_user
 from kit.migrate.engine.approval import (
+    CLOCK_SKEW,
     SHORTEST_PREFIX,
     Approval,
     approve,
@@ -24,10 +26,11 @@ from kit.migrate.engine.approval import (
 )
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
-from kit.migrate.engine.files import keep_whole, private_folder
+from kit.migrate.engine.files import keep_new, keep_whole, private_folder
 from kit.migrate.engine.performer import Lock, Performer
 from kit.migrate.engine.plan import Plan, load_plan, save_plan
 from kit.migrate.engine.record import RunRecord, load_run
+from kit.migrate.engine.values import digest_of
 from kit.migrate.execution.dry_run import DryRun, dry_run
 from kit.migrate.execution.run import Run, start_run
 from kit.migrate.fleet import plan as fleet
@@ -211,7 +214,10 @@ class Operations:
             ApprovalError: it isn't approved, or the approval doesn't hold.
         """
         approval, latest = self.approval(plan), self._seen(plan)
-        folder = start_run(plan, approval, self.runs, clock=self._clock, rules=self._rules, latest=latest)
+        earliest = None if approval is None else self._first_seen(plan, approval)
+        folder = start_run(
+            plan, approval, self.runs, clock=self._clock, rules=self._rules, latest=latest, earliest=earliest
+        )
         return self._run(folder, plan)
 
     def run(self, run_id: str) -> Run:
@@ -233,6 +239,7 @@ class Operations:
             poll_s=0.5,
             tell=self._tell,
             rules=self._rules,
+            first_seen=partial(self._first_seen, plan),
         )
 
     def _lock(self, plan: Plan) -> Lock:
@@ -263,27 +270,40 @@ class Operations:
 
     def _holds(self, approval: Approval, plan: Plan) -> bool:
         try:
-            refuse_unless_valid(approval, plan, self._clock.now(), rules=self._rules)
+            earliest = self._first_seen(plan, approval)
+            refuse_unless_valid(approval, plan, self._clock.now(), rules=self._rules, earliest=earliest)
         except ApprovalError:
             return False
         return True
 
+    def _first_seen(self, plan: Plan, approval: Approval) -> datetime:
+        """When the approval was first looked at, where it was of a time still to come then: that is kept beside it."""
+        mark, now = f".ahead-{digest_of(approval.to_json())[:PREFIX]}", self._clock.now()
+        path = self._file(plan.digest).with_suffix(mark)
+        if approval.approved_at > now + CLOCK_SKEW:
+            keep_new(path, now.isoformat() + "\n")
+        return _time_in(path) or now
+
     def _seen(self, plan: Plan) -> datetime:
         """The latest time at which this plan's approval was asked for, kept: a clock set back revives none."""
         path, now = self._file(plan.digest).with_suffix(".seen"), self._clock.now()
-        try:
-            before = datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
-        except FileNotFoundError:
-            before = now
-        except (OSError, ValueError) as error:
-            raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
-        latest = max(before, now)
+        latest = max(_time_in(path) or now, now)
         self.save_plan(plan)
         keep_whole(path, latest.isoformat() + "\n")
         return latest
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
+
+
+def _time_in(path: Path) -> datetime | None:
+    """None: there is no such file."""
+    try:
+        return datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
 
 
 def operator() -> str:

@@ -12,12 +12,14 @@ from collections.abc import Collection
 WITHHELD = "***"
 
 _KEY = (
-    r"(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
-    r"[\w.\-]{0,40}"
+    r"(?:(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
+    r"[\w.\-]{0,40}|[._-]pass(?![\w.\-]))"
 )
-"""The end of a secret's key; any text may precede it."""
+"""The end of a secret's key; any text may precede it. ``pass`` alone is a word: ``vault_pass``, not ``pass: 3``."""
 _IS = r"\\?[\"']?[ \t]{0,8}"
 _QUOTED = r"""\\"(?P<{0}1>[^"\\]+)\\"|"(?P<{0}2>(?:\\.|[^"\\])+)"|'(?P<{0}3>(?:\\.|[^'\\])+)'"""
+_APART = r"(?:[ \t]{1,8}|\\?[\"'],[ \t]{0,8})"
+"""Between two arguments: in a command line, or in a list of them that Python or JSON shows."""
 _SECRET = re.compile(
     "|".join(
         (
@@ -32,12 +34,21 @@ _SECRET = re.compile(
             rf"{_KEY}{_IS}(?:=>?|:=?)[ \t]{{0,8}}(?:{_QUOTED.format('quoted')})",
             rf"{_KEY}{_IS}=>?[ \t]{{0,8}}(?P<set>\S+)",
             rf"{_KEY}{_IS}:[ \t]{{0,8}}(?P<said>[^\r\n,}}\]]+)",
-            rf"(?<![\w-])--?[\w.\-]{{0,40}}{_KEY}[ \t]{{1,8}}(?:{_QUOTED.format('option')}|(?P<option>(?!--)\S+))",
+            rf"(?<![\w-])--?[\w.\-]{{0,40}}{_KEY}{_APART}(?:{_QUOTED.format('option')}|(?P<option>(?!--)\S+))",
+            rf"\bsshpass(?:{_APART}[\"']?-[vP]\S{{0,200}}){{0,4}}{_APART}[\"']?-p(?:{_APART})?"
+            rf"(?:{_QUOTED.format('sshpass')}|(?P<sshpass>\S+))",
+            r"\bSSHPASS=(?P<variable>\S+)",
         )
     ),
     re.I | re.S,
 )
-_UNQUOTED = ("set", "said", "option")
+_CURL = re.compile(r"\bcurl\b(?:(?![ \t](?:\|\|?|&&?)[ \t]|;[ \t])(?:\\\r?\n|[^\r\n]))*")
+"""A command of curl, up to the next one; ``-u`` and ``--user`` of others name no password."""
+_LOGIN = re.compile(
+    rf"(?<![\w-])(?:--(?:proxy-)?user|-[a-zA-Z]{{0,8}}?[uU])(?:{_APART}|=)?"
+    r"(?:\\\"[^\":]{0,200}:(?P<login0>[^\"\\]+)|\"[^\":]{0,200}:(?P<login1>(?:\\.|[^\"\\])+)|'[^':]{0,200}:(?P<login2>(?:\\.|[^'\\])+)|[^\s\"':]{0,200}:(?P<login>\S+))"
+)
+_UNQUOTED = ("set", "said", "option", "sshpass", "variable", "login")
 _BEFORE_IT = ": \t'\"\\"
 _AT_ITS_END = ",;:.)]}'\""
 
@@ -48,6 +59,7 @@ def without_secrets(text: str, names: Collection[str] = ()) -> str:
     ``names`` of groups and items stay even if they look like a secret: ``password=x`` may be a group, and
     ``reset-password: …`` a sentence about a group.
     """
+    text = _CURL.sub(lambda command: _LOGIN.sub(lambda match: _withheld(match, names), command[0]), text)
     return _SECRET.sub(lambda match: _withheld(match, names), text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -195,7 +196,16 @@ class ToyOperations(Operations):
         return ToyPerformer(self.toy, self._say)
 
     def _run(self, folder: Path, plan: Plan) -> Run:
-        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell, rules=self._rules)
+        return Run(
+            folder,
+            self._performer(plan),
+            ToyLock(),
+            clock=self._clock,
+            poll_s=0.01,
+            tell=self._tell,
+            rules=self._rules,
+            first_seen=partial(self._first_seen, plan),
+        )
 
 
 def open_toy(toy: ToyGroup, runs: Path, needs_second: bool = False) -> GroupMigration:

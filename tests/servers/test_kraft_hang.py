@@ -1,4 +1,4 @@
-"""How long a broker hangs that was stopped right after the hand-back, to its own end: ``make soak``."""
+"""How long a broker hangs that was stopped before it knew the controller after the hand-back: ``make soak``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import ZOOKEEPER
 from tests.servers.kraft_walk import Walk
-from tests.servers.trap_story import HANGS
 from tests.soak import soak_only
 
 pytestmark = [
@@ -28,7 +27,6 @@ def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in
         began = time.monotonic()
         faults.stop_too_early(lab, broker.broker_id)
         hung = faults.running(broker)
-        wait_until(lambda: HANGS in hung.log.read_text(), "the broker's question to KRaft", 30)
         seen.status("stopped too early")
         wait_until(lambda: not hung.running, "the end of the broker", LIMIT_S)
         hung_s = time.monotonic() - began

@@ -21,7 +21,7 @@ from kit.text.quantity import quantity
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
 SILENT = timedelta(seconds=15)
-"""A controller in dual write sets ``/migration`` twice a second; this long without is a driver that stands still."""
+"""A controller in dual write moves ``/migration`` twice a second; this long without is a driver that stands still."""
 
 
 def findings(facts: Facts) -> list[KraftFinding]:
@@ -198,11 +198,7 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
 
 
 def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
-    control = facts.control
-    if control is None or control.checkpoint_at is None or phase(facts) not in (DUAL_WRITE, KRAFT):
-        return
-    silence = _silence(facts, control.read_at - control.checkpoint_at)
-    if silence is not None:
+    if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
         yield _alarm(
             "/migration",
             f"Dual write stands still: {silence}, and a controller moves it twice a second. ZooKeeper misses every "
@@ -217,12 +213,21 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _silence(facts: Facts, age: timedelta) -> str | None:
-    """A sync that fails again and again writes the znode, too, but leaves the offset in it."""
-    if age > SILENT:
-        return f"/migration was written last {age.total_seconds():.0f} s ago"
+def is_dual_writing(facts: Facts) -> bool:
+    """Whether ``/migration`` has to move."""
+    is_there = facts.control is not None and facts.control.checkpoint_at is not None
+    return is_there and phase(facts) in (DUAL_WRITE, KRAFT)
+
+
+def _silence(facts: Facts) -> str | None:
+    """By one clock at a time: two records of the controller's, or what this process watched.
+
+    The time at which ZooKeeper wrote the znode is not asked: its clock and this machine's may be minutes apart.
+    """
     if facts.behind is not None and facts.behind > SILENT:
         return f"/migration is {facts.behind.total_seconds():.0f} s behind the metadata log"
+    if facts.stood_still_s is not None and facts.stood_still_s > SILENT.total_seconds():
+        return f"/migration did not move in {facts.stood_still_s:.0f} s of watching"
     return None
 
 

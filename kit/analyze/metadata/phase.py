@@ -56,7 +56,9 @@ class Facts:
     """Everything that was read. ``control`` is None without ZooKeeper; ``log_error`` says why there is no log.
 
     ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
-    ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed.
+    ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed, by
+    the controller's clock; ``stood_still_s``: how long the offset in ``/migration`` was seen unchanged, by this
+    process's monotonic clock (None: nobody watched).
     """
 
     at: datetime
@@ -68,6 +70,7 @@ class Facts:
     log_source: str = "the metadata log"
     log_error: str | None = None
     behind: timedelta | None = None
+    stood_still_s: float | None = None
     control_error: str | None = None
     cluster: str = ""
     cluster_id: str | None = None

@@ -142,8 +142,12 @@ def refuse_unless_valid(
     *,
     rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
     latest: datetime | None = None,
+    earliest: datetime | None = None,
 ) -> None:
     """The one gate before every write. ``latest`` is the latest time known so far: it can't be earlier by now.
+
+    ``earliest`` is the earliest time at which the approval was there already: it can't be given later. So one by a
+    clock that was ahead is void for good once that was seen, and does not come to hold when its time has come.
 
     Raises:
         ApprovalError: there is none; it is expired, from the future, older than its plan, or for longer than the
@@ -154,6 +158,7 @@ def refuse_unless_valid(
             f"the plan {plan.digest[:8]} for {plan.subject} was not approved: offramp approve {plan.digest[:8]}"
         )
     refuse_unless_genuine(approval, plan, rules)
+    _refuse_ahead(approval, utc(now, "now"), earliest)
     _refuse_times(approval, plan, utc(now, "now"), rules, latest)
 
 
@@ -289,14 +294,22 @@ def _keys_of(person: str, signers: Mapping[str, Sequence[str]]) -> tuple[str, ..
     return tuple(key for name, keys in signers.items() if _person(name) == _person(person) for key in keys)
 
 
+def _refuse_ahead(approval: Approval, now: datetime, earliest: datetime | None) -> None:
+    if approval.approved_at > now + CLOCK_SKEW:
+        seen = f"here it is {now.isoformat()}"
+    elif earliest is not None and approval.approved_at > earliest + CLOCK_SKEW:
+        seen = f"it was seen here at {earliest.isoformat()}"
+    else:
+        return
+    raise ApprovalError(
+        f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and {seen};"
+        " set the clocks of both machines, and approve again"
+    )
+
+
 def _refuse_times(
     approval: Approval, plan: Plan, now: datetime, rules: ApprovalSettings, latest: datetime | None
 ) -> None:
-    if approval.approved_at > now + CLOCK_SKEW:
-        raise ApprovalError(
-            f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and here it is {now.isoformat()};"
-            " set the clocks of both machines, and approve again"
-        )
     if plan.made_at > approval.approved_at + CLOCK_SKEW:
         raise ApprovalError(
             f"clock trouble: the plan is of {plan.made_at.isoformat()},"
@@ -310,6 +323,7 @@ def _refuse_times(
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:
         later = f" It was {known.isoformat()} here before: was the clock set back?" if known > now + CLOCK_SKEW else ""
+        later += " If a new approval does not help, make a new plan." if later else ""
         raise ApprovalError(
             f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again.{later}"
         )

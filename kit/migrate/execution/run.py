@@ -85,6 +85,7 @@ def start_run(
     clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
     rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
     latest: datetime | None = None,
+    earliest: datetime | None = None,
 ) -> Path:
     """The folder of a new run under ``root``, for :class:`Run`; nothing is touched yet.
 
@@ -93,7 +94,7 @@ def start_run(
         EvidenceError: the folder can't be made.
     """
     refuse_older_format(plan)
-    refuse_unless_valid(approval, plan, clock.now(), rules=rules, latest=latest)
+    refuse_unless_valid(approval, plan, clock.now(), rules=rules, latest=latest, earliest=earliest)
     assert approval is not None
     return create_run(plan, approval, root, clock)
 
@@ -113,7 +114,8 @@ class Run:
     Before each write, and not only when it begins, it is asked whether the approval holds still; on the way back,
     whether that is still within the time that the plan gives it.
 
-    ``versions`` of libraries and servers go into the evidence; ``tell`` is called with each event, in the thread that
+    ``first_seen``: the ``earliest`` of an approval, as ``approval.refuse_unless_valid`` asks for it. ``versions`` of
+    libraries and servers go into the evidence; ``tell`` is called with each event, in the thread that
     works. Only ``request_stop`` may be called from another one.
 
     Each of ``act``, ``resume`` and ``undo`` says how it ended; it raises, before anything is written, where it may not
@@ -132,11 +134,12 @@ class Run:
         poll_s: float = 1.0,
         tell: Callable[[Event], None] | None = None,
         rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008
+        first_seen: Callable[[Approval], datetime | None] = lambda approval: None,
     ) -> None:
         self.folder, self.run_id = folder, folder.name
         self._performer, self._lock, self._clock, self._poll_s, self._tell = performer, lock, clock, poll_s, tell
         self._versions = frozen_mapping(dict(versions or {}), "versions")
-        self._rules = rules
+        self._rules, self._first_seen = rules, first_seen
         self._stop = StopButton()
 
     @property
@@ -208,7 +211,8 @@ class Run:
     def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
         given, now = approval or context.record.approvals[-1], self._clock.now()
         latest = None if approval else context.latest_known()
-        refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest)
+        earliest = self._first_seen(given)
+        refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest, earliest=earliest)
 
     def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""

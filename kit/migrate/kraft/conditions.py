@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from kit.analyze.metadata.contradictions import findings as contradictions
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
@@ -21,13 +20,14 @@ from kit.cluster import Cluster
 from kit.kraft_watch import KraftHistory
 from kit.migrate.kraft.nodes import BROKER
 from kit.migrate.kraft.orders import settings_file
-from kit.migrate.kraft.rehearsals import REHEARSALS
+from kit.migrate.kraft.rehearsals import REHEARSALS, set_aside
 from kit.migrate.kraft.rehearsals import newest as newest_rehearsal
 from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.kraft.standing import (
     Standing,
     behind_problem,
     broker_problem,
+    contradictions,
     diff_problem,
     dual_write_problem,
     flag_problem,
@@ -188,7 +188,7 @@ def phase(*allowed: str) -> Problem:
 
 
 def no_contradiction(look: Look) -> str | None:
-    bad = [each for each in contradictions(look.now.facts) if each.severity in ("alarm", "block")]
+    bad = contradictions(look.cluster, look.now)
     return "; ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad) or None
 
 
@@ -349,9 +349,11 @@ def settings(role: str, mode: str) -> Problem:
 
 
 def rehearsed(look: Look) -> str | None:
-    result = newest_rehearsal(look.runs, look.cluster.cluster_id)
+    result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), datetime.now(UTC)
     if result is not None:
-        return result.problem(datetime.now(UTC))
+        if result.is_ahead(now):
+            set_aside(look.runs, result)
+        return result.problem(now)
     return (
         f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
         f" rehearse FILE --runs {look.runs}"

@@ -49,14 +49,23 @@ class RehearsalResult:
         if self.found:
             counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
             return f"the rehearsal of {save} did not go well: {counts}. Mend that, save, rehearse again"
-        if max(self.saved_at, self.rehearsed_at) > now + CLOCK_SKEW:
+        if self.is_ahead(now):
             return (
                 f"clock trouble: {save} or its rehearsal is of a time that is still to come, by this machine's clock"
                 f" ({now:%Y-%m-%d %H:%M} UTC): set the clocks of both machines, save, rehearse again"
             )
+        if self.saved_at > self.rehearsed_at + CLOCK_SKEW:
+            return (
+                f"clock trouble: {save} is later than its rehearsal of {self.rehearsed_at:%Y-%m-%d %H:%M} UTC: set the"
+                " clocks of both machines, save, rehearse again"
+            )
         if now - self.saved_at > OLDEST:
             return f"{save} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
         return None
+
+    def is_ahead(self, now: datetime) -> bool:
+        """Whether a clock was ahead that stamped it, or this one is behind: when it was made is not known."""
+        return max(self.saved_at, self.rehearsed_at) > now + CLOCK_SKEW
 
     def to_json(self) -> dict[str, Any]:
         times = {name: getattr(self, name).isoformat() for name in ("saved_at", "rehearsed_at")}
@@ -82,14 +91,30 @@ def keep(runs: Path, result: RehearsalResult) -> Path:
     Raises:
         EvidenceError: it can't be.
     """
-    name = f"{quote(result.cluster_id, safe='')}-{result.save_sha256[:12]}.json"
-    path, content = runs / REHEARSALS / name, result.to_json()
+    path, content = _path(runs, result), result.to_json()
     try:
         private_folder(path.parent)
     except OSError as error:
         raise EvidenceError(f"{path} was not written: {error.strerror}") from error
     keep_whole(path, readable({**content, "checksum": digest_of(content)}))
     return path
+
+
+def _path(runs: Path, result: RehearsalResult) -> Path:
+    return runs / REHEARSALS / f"{quote(result.cluster_id, safe='')}-{result.save_sha256[:12]}.json"
+
+
+def set_aside(runs: Path, result: RehearsalResult) -> None:
+    """Under another name, by which it never vouches: else one that is ahead would, once its time has come.
+
+    Raises:
+        EvidenceError: it can't be.
+    """
+    path = _path(runs, result)
+    try:
+        path.rename(path.with_suffix(".ahead"))
+    except OSError as error:
+        raise EvidenceError(f"{path} was not set aside: {error.strerror}") from error
 
 
 def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:

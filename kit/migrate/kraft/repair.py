@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 
-from kit.analyze.metadata.contradictions import findings as contradictions
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import POST_MIGRATION
 from kit.cluster import Cluster, kafka_settings
@@ -30,7 +29,7 @@ from kit.migrate.engine.performer import Checked, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.migrate.kraft.orders import checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, names_controller, zookeeper_of
+from kit.migrate.kraft.standing import Standing, contradictions, names_controller, zookeeper_of
 from kit.migrate.kraft.steps import (
     HANDED_BACK_S,
     MIGRATION_ZNODE,
@@ -182,7 +181,7 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
         NothingToDo: nothing is damaged.
         PlanError: what is wrong can't be repaired by a plan; what to do instead.
     """
-    bad = [each for each in contradictions(now.facts) if each.severity in ("alarm", "block")]
+    bad = contradictions(cluster, now)
     repairable = damages(now)
     if (hidden := now.control.refused(CONTROLLER)) is not None:
         raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")

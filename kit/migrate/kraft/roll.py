@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kit.analyze.metadata.contradictions import findings as contradictions
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import PRE_MIGRATION
 from kit.errors import RunError
@@ -30,6 +29,7 @@ from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import (
     Standing,
     broker_problem,
+    contradictions,
     controllers_problem,
     diff_problem,
     dual_write_problem,
@@ -166,7 +166,7 @@ class RollActor(NodeActor):
             return named(silent, "broker {} does not answer", "brokers {} do not answer")
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
             return control_problem(standing)
-        alarms = [each.sentence for each in contradictions(standing.facts) if each.severity in ("alarm", "block")]
+        alarms = [each.sentence for each in contradictions(self.cluster, standing)]
         if alarms:
             return alarms[0]
         if ZOOKEEPER_MODE in way:

@@ -12,16 +12,17 @@ from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
+from kit.analyze.metadata.contradictions import ALARM, BLOCK, findings
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import PRE_MIGRATION, Facts, phase
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, OfframpError, ReadError
-from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts
+from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts, watched
 from kit.read.brokers import ClusterMetadata
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
-from kit.tables.kraft import MetadataControl, NodeFact
+from kit.tables.kraft import KraftFinding, MetadataControl, NodeFact
 from kit.tables.metadata import MetadataNode
 from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
@@ -83,6 +84,12 @@ def look(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Standing
     standing = Standing(read_facts(cluster, asked), asked)
     _ = standing.control
     return standing
+
+
+def contradictions(cluster: Cluster, standing: Standing) -> list[KraftFinding]:
+    """What no plan goes on with; in dual write ``/migration`` is watched for it."""
+    facts = watched(cluster.zookeeper, standing.facts)
+    return [each for each in findings(facts) if each.severity in (ALARM, BLOCK)]
 
 
 def zookeeper_of(cluster: Cluster) -> KazooClient:

@@ -40,6 +40,31 @@ S = "hunter2-S3cr3t"
             "***-----END RSA PRIVATE KEY----- y",
         ),
         (f"{S}\n-----END PRIVATE KEY-----\nok", "***-----END PRIVATE KEY-----\nok"),
+        (f"curl -u ann:{S} https://host", "curl -u ann:*** https://host"),
+        (f"+ /usr/bin/curl -sS -uann:{S} https://host", "curl -sS -uann:*** https://host"),
+        (f"curl -sSu ann:{S} -X POST x", "curl -sSu ann:*** -X POST x"),
+        (f"curl --user ann:{S} x", "curl --user ann:*** x"),
+        (f"curl --user=ann:{S} x", "curl --user=ann:*** x"),
+        (f"curl x --user 'ann:{S} and more' -v", "curl x --user 'ann:***' -v"),
+        (f"curl -U p:{S} --proxy-user p:{S} --user a:{S} x", "curl -U p:*** --proxy-user p:*** --user a:*** x"),
+        (
+            f'curl "http://h?a=1&b=2;c" -u "ann:{S}" && docker run -u 1000:1000 x',
+            '"ann:***" && docker run -u 1000:1000 x',
+        ),
+        (f"curl \\\n  -u ann:{S} \\\n  x", "-u ann:*** \\\n  x"),
+        (f"Command '['curl', '-u', 'ann:{S}', 'x']' returned 1", "['curl', '-u', 'ann:***', 'x']' returned 1"),
+        (f'"cmd": "[\\"curl\\", \\"-u\\", \\"ann:{S}\\"]"', '\\"ann:***\\"]"'),
+        (f'["curl","--user","ann:{S}","x"]', '["curl","--user","ann:***","x"]'),
+        (f"Command '['x', '--password', '{S}', 'y']' returned 1", "['x', '--password', '***', 'y']' returned 1"),
+        (f"sshpass -p {S} ssh -p 22 host", "sshpass -p *** ssh -p 22 host"),
+        (f"sshpass -p{S} ssh -p 22 host", "sshpass -p*** ssh -p 22 host"),
+        (f"sshpass -v -p '{S} b' ssh -p 22 host", "sshpass -v -p '***' ssh -p 22 host"),
+        (f"['sshpass', '-p', '{S}', 'ssh', '-p', '22']", "['sshpass', '-p', '***', 'ssh', '-p', '22']"),
+        (f"SSHPASS={S} sshpass -e ssh host", "SSHPASS=*** sshpass -e ssh host"),
+        (f"ansible-playbook -e ansible_become_pass={S} x", "ansible_become_pass=*** x"),
+        (f"vault_pass: {S}\nhost: a", "vault_pass: ***\nhost: a"),
+        (f"run --become-pass {S} --check", "run --become-pass *** --check"),
+        (f"db_pwd={S} db-passwd={S} x", "db_pwd=*** db-passwd=*** x"),
     ],
 )
 def test_a_secret_is_withheld_and_the_rest_kept(said, kept):
@@ -51,7 +76,21 @@ def test_a_secret_is_withheld_and_the_rest_kept(said, kept):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "password is wrong", "the token expired", "group=reset-password member=m-1", "a:b"]
+    "text",
+    [
+        "",
+        "password is wrong",
+        "the token expired",
+        "group=reset-password member=m-1",
+        "a:b",
+        "docker run -u 1000:1000 --user 1000:1000 -p 8080:80 image",
+        "ssh -p 22 host; sudo -u kafka:x id",
+        "curl -v https://host:8443/ -o user:1; docker run -u 1:1 x",
+        "sshpass -e ssh -p 22 host",
+        "sshpass: command not found",
+        "give --password, then go on",
+        "3 pass: all well; bypass: 4, compass=5, passed=6, two_pass_sort=7",
+    ],
 )
 def test_text_without_one_stays(text):
     assert without_secrets(text) == text
@@ -68,7 +107,26 @@ def test_a_name_hides_no_secret_that_it_is_only_a_part_of():
 
 
 @pytest.mark.parametrize(
-    "piece", ["password", "://a:", "Bearer ", '"', "\\", "-", "A", "password='", " ", "-----BEGIN PRIVATE KEY-----"]
+    "piece",
+    [
+        "password",
+        "://a:",
+        "Bearer ",
+        '"',
+        "\\",
+        "-",
+        "A",
+        "password='",
+        " ",
+        "-----BEGIN PRIVATE KEY-----",
+        "curl ",
+        "curl -u",
+        "-u a",
+        "sshpass -P",
+        "sshpass -v ",
+        "_pass",
+        "', '",
+    ],
 )
 def test_no_text_takes_long(piece):
     started = time.perf_counter()

@@ -147,6 +147,14 @@ def test_the_state_of_a_sound_migration():
     assert findings(SOUND) == []
 
 
+@pytest.mark.parametrize("ahead_s", [-3600, -60, 60, 3600])
+def test_clocks_that_are_apart_are_no_dual_write_that_stands_still_and_hide_none(ahead_s):
+    """This machine's, ahead of ZooKeeper's or behind it."""
+    seen = replace(SOUND, control=control(read_at=AT + timedelta(seconds=ahead_s)), stood_still_s=0.4)
+    assert findings(seen) == []
+    assert [each.check_id for each in findings(replace(seen, stood_still_s=15.2))] == ["P02"]
+
+
 def test_what_was_not_read_is_unknown_and_not_zero():
     found = state(replace(SOUND, control=None, nodes=(SILENT,), log_read_at=None, registrations=(), zk_state=None))
     numbers = (found.lag, found.n_zookeeper, found.n_migrating, found.n_kraft, found.n_fenced, found.high_watermark)
@@ -160,7 +168,7 @@ def test_what_was_not_read_is_unknown_and_not_zero():
         (replace(SOUND, zk_state="POST_MIGRATION", registrations=()), "P01", "alarm", "broker 1 is in /brokers/ids"),
         (replace(SOUND, nodes=(node("controller", has_flag=False),)), "P01", "alarm", "finalises the migration"),
         (replace(SOUND, control=control(has_migration=False)), "P01", "alarm", "has no /migration"),
-        (replace(SOUND, control=control(checkpoint_at=AT - timedelta(seconds=60))), "P02", "alarm", "60 s ago"),
+        (replace(SOUND, stood_still_s=15.2), "P02", "alarm", "did not move in 15 s of watching"),
         (replace(SOUND, behind=timedelta(seconds=16)), "P02", "alarm", "16 s behind"),
         (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),
         (replace(SOUND, control=UNREADABLE), "Z02", "block", "KAFKA-19480"),

@@ -138,8 +138,74 @@ def test_an_approval_once_seen_expired_stays_so(operations):
     operations._clock = Clock(now=lambda: approval.approved_at + HOUR / 2)
     with pytest.raises(ApprovalError, match="was the clock set back"):
         operations.begin(plan)
+    operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    with pytest.raises(ApprovalError, match="make a new plan"):
+        operations.begin(plan)
     operations._clock = Clock()
     assert not [path for path in operations.runs.iterdir() if path.name != "plans"]
+
+
+AHEAD = timedelta(minutes=50)
+
+
+def approved_ahead(operations):
+    """A plan, and an approval for an hour by somebody whose clock is ahead; this machine's is right."""
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
+    given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    operations._clock = Clock()
+    return plan, given
+
+
+def test_an_approval_by_a_clock_that_was_ahead_does_not_hold_when_its_time_has_come(operations):
+    """It would hold until 1 h 50 min after it was given."""
+    plan, given = approved_ahead(operations)
+    with pytest.raises(ApprovalError, match=r"clock trouble: the approval is of .*, and here it is"):
+        operations.begin(plan)
+    operations._clock = Clock(now=lambda: given.approved_at + timedelta(minutes=5))
+    with pytest.raises(ApprovalError, match=r"clock trouble: the approval is of .*, and it was seen here at"):
+        operations.begin(plan)
+    again = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
+    assert operations.approval(plan) == again
+    assert operations.begin(plan).record.approvals == (again,)
+
+
+def test_a_look_is_enough_to_know_that_a_clock_was_ahead(operations):
+    plan, given = approved_ahead(operations)
+    assert operations.approval(plan) == given
+    operations._clock = Clock(now=lambda: given.approved_at)
+    with pytest.raises(ApprovalError, match="it was seen here at"):
+        operations.begin(plan)
+
+
+def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
+    run_id = operations.begin(plan).run_id
+    operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
+    given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    operations._clock = Clock()
+    assert operations.newer_approval(operations.run(run_id).record) is None  # The first one holds still.
+    operations._clock = Clock(now=lambda: given.approved_at + HOUR / 4)
+    run = operations.run(run_id)
+    newer = operations.newer_approval(run.record)
+    assert newer == given
+    with pytest.raises(ApprovalError, match="it was seen here at"):
+        run.resume(newer)
+
+
+def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time_has_come(operations):
+    """Approved and begun on the machine that is ahead; tried on another one, twice."""
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
+    given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    run_id = operations.begin(plan).run_id
+    operations._clock = Clock()
+    with pytest.raises(ApprovalError, match="and here it is"):
+        operations.run(run_id).act()
+    operations._clock = Clock(now=lambda: given.approved_at + HOUR / 4)
+    with pytest.raises(ApprovalError, match="it was seen here at"):
+        operations.run(run_id).act()
 
 
 def test_plans_and_runs_are_nobody_elses_to_read(operations):

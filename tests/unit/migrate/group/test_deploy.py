@@ -112,8 +112,21 @@ def test_a_command_that_is_refused_with_the_profile(command, wrong):
 
 
 def test_the_instruction_shows_no_secret():
-    told = Command(["swap", "--token", "hunter2", "{group}"], 1).instruction("g", "OZKCC", "MEZKCC")
-    assert told == "Run for each: swap --token *** {group}"
+    def told(*command: str) -> str:
+        return Command([*command, "{group}"], 1).instruction("g", "OZKCC", "MEZKCC").removeprefix("Run for each: ")
+
+    assert told("swap", "--token", "hunter2") == "swap --token *** {group}"
+    assert told("curl", "-u", "ann:hunter2") == "curl -u ann:*** {group}"
+    assert told("sshpass", "-p", "hunter2 b", "ssh", "-p", "22") == "sshpass -p '***' ssh -p 22 {group}"
+    assert told("ansible-playbook", "-e", "ansible_become_pass=hunter2 b") == (
+        "ansible-playbook -e ansible_become_pass='***' {group}"
+    )
+    assert told("sh", "-c", "curl -u ann:hunter2 x") == "sh -c 'curl -u ann:*** x' {group}"
+    assert told("curl", "-u", "ann:it's \\ hunter2") == "curl -u 'ann:***' {group}"
+    assert told("docker", "run", "-u", "1000:1000") == "docker run -u 1000:1000 {group}"
+    with pytest.raises(ProfileError) as refused:
+        Command(["swap", "--password=hunter2{"], 1)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_output_of_any_bytes_is_kept_at_its_ends_without_secrets():

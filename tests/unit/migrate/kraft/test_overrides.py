@@ -161,13 +161,35 @@ def test_a_move_begins_only_after_a_rehearsal_of_this_cluster_that_went_well(tmp
     assert "no rehearsal of this cluster is kept in" in told()
     keep(tmp_path, replace(fresh, saved_at=now - OLDEST - timedelta(hours=1), save_sha256="01" * 32))
     assert "is older than 30 days" in told()
-    for ahead in ({"saved_at": now + timedelta(days=2)}, {"rehearsed_at": now + timedelta(days=2)}):
-        assert replace(fresh, **ahead).problem(now).startswith("clock trouble: the save of 20")
-        assert replace(fresh, **ahead).problem(now + timedelta(days=2)) is None
     keep(tmp_path, replace(fresh, saved_at=now - timedelta(hours=2), found={"aborts": 2, "unknown": 1}))
     assert "did not go well: 2 aborts, 1 unknown. Mend that, save, rehearse again" in told()
     keep(tmp_path, replace(fresh, save_sha256="77" * 32))
     assert told() is None
+
+
+@pytest.mark.parametrize("ahead", [("saved_at",), ("rehearsed_at",), ("saved_at", "rehearsed_at")])
+def test_a_rehearsal_by_a_clock_that_was_ahead_never_vouches_not_even_when_its_time_has_come(
+    tmp_path, monkeypatch, ahead
+):
+    now = datetime.now(UTC)
+    look = replace(look_at(in_phase("zookeeper")), runs=tmp_path)
+    sound = replace(RESULT, saved_at=now, rehearsed_at=now)
+    keep(tmp_path, replace(sound, **dict.fromkeys(ahead, now + timedelta(days=2))))
+    assert "clock trouble: the save of 20" in conditions.rehearsed(look)
+    later = SimpleNamespace(now=lambda zone: now + timedelta(days=2, hours=1))
+    with monkeypatch.context() as patched:
+        patched.setattr(conditions, "datetime", later)
+        assert "no rehearsal of this cluster is kept in" in conditions.rehearsed(look)
+    keep(tmp_path, replace(sound, save_sha256="66" * 32, saved_at=now - timedelta(hours=1)))
+    assert conditions.rehearsed(look) is None
+
+
+def test_a_save_that_is_later_than_its_rehearsal_never_vouches(tmp_path):
+    """Nobody asked before its time had come; the rehearsal shows that a clock was wrong."""
+    now = datetime.now(UTC)
+    ahead = replace(RESULT, saved_at=now, rehearsed_at=now - timedelta(hours=2))
+    assert "is later than its rehearsal" in ahead.problem(now + timedelta(days=1))
+    assert replace(ahead, rehearsed_at=now - timedelta(minutes=1)).problem(now + timedelta(days=1)) is None
 
 
 def test_a_result_that_was_edited_is_refused(tmp_path):

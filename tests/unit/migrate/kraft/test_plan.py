@@ -75,7 +75,9 @@ WORDS = KraftParameters(
 )
 DEPLOYER = SimpleNamespace(needs_person=False, instruction=lambda action, role, mode: f"{action} {role} {mode}".strip())
 CLUSTER = SimpleNamespace(
-    name="production", profile=SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093"))
+    name="production",
+    profile=SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093")),
+    zookeeper=None,
 )
 
 

@@ -115,7 +115,9 @@ def actor(world: World) -> RollActor:
     deployer = SimpleNamespace(needs_person=False, instruction=lambda *words: " ".join(words), order=world.order)
     profile = SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093"), name="production")
     hands = Hands(
-        SimpleNamespace(profile=profile), deployer, clock=Clock(monotonic=lambda: world.at, sleep=world.sleep)
+        SimpleNamespace(profile=profile, zookeeper=None),
+        deployer,
+        clock=Clock(monotonic=lambda: world.at, sleep=world.sleep),
     )
     hands.look = lambda words: world.look()
     return RollActor(hands)
