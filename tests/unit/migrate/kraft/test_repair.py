@@ -28,6 +28,7 @@ from kit.migrate.kraft.steps import (
 )
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
+from tests.unit.migrate.kraft.test_end import NOTHING_OPEN
 from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
 from tests.unit.test_kraft_watch import diff, difference
 
@@ -160,7 +161,9 @@ def test_no_phase_is_planned_on_a_stale_migration(to):
 
 
 def test_brokers_left_in_migration_mode_are_not_called_there_already():
-    with pytest.raises(PlanError, match="brokers run in migration mode: offramp plan kraft --repair"):
+    with pytest.raises(
+        PlanError, match="broker 1 runs in migration mode, which nobody wants: offramp plan kraft --repair"
+    ):
         _refuse_detours(CLUSTER, left(plain(), node("broker"), SILENT), "zookeeper")
 
 
@@ -361,7 +364,7 @@ def failing(monkeypatch):
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None)
+    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return FailOverActor(hands), orders
 
