@@ -395,6 +395,15 @@ def test_the_active_controller_is_restarted_once(failing):
     assert not actor.check_back(step, None).ok
 
 
+def test_the_active_controller_is_not_restarted_with_a_file_that_was_edited(failing):
+    actor, orders = failing
+    actor.hands.edited_problem = lambda words, role, numbers, mode: f"controller-{numbers[0]}.{mode} was edited"
+    report = Report()
+    with pytest.raises(RunError, match=r"controller 3000 is not restarted: controller-3000\.migration was edited"):
+        actor.act(fail_over_step("01", FAIL), report)
+    assert (orders, report.attempted) == ([], [])
+
+
 def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
     step = fail_over_step("01", FAIL)
     assert (step.undo, step.cannot_be_undone) == (None, "who leads is no setting: there is nothing to take back")
