@@ -2,6 +2,9 @@
 
 The files are those that ``offramp kraft preflight --write-settings`` makes, completed by what it says is missing. The
 command and the person reach the lab's processes through a socket, and start them with those files and nothing else.
+
+Then two brokers and one controller, and a deployer that restarts another broker than it was told, starts one in a mode
+that nobody wants, or comes after its order was called off; hosts that changed places, and a file edited in a roll.
 """
 
 from __future__ import annotations
@@ -12,24 +15,28 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kit.cluster import connect
-from kit.errors import OfframpError, RunError, StalePlan, UnsafePlan
-from kit.kraft import kraft_status
+from kit.errors import ConnectError, OfframpError, RunError, StalePlan, UnsafePlan
+from kit.kraft import KraftStatus, broker_addresses, kraft_status
 from kit.lab import Lab, faults
 from kit.lab.java.jvm import properties
+from kit.lab.process import wait_until
+from kit.lab.servers.migrating import connected
+from kit.migrate.kraft.standing import sync_problem
 from kit.profile import load_profile
 from kit.text.properties import parse_properties
-from tests.interop.kraft_scene import Scene
+from tests.interop.kraft_scene import KILLED, Ended, Scene
 from tests.soak import soak_only
 
-pytestmark = soak_only
+pytestmark = [soak_only, pytest.mark.timeout(900)]
 NODE = """
 import sys
 from multiprocessing.connection import Client
@@ -135,7 +142,7 @@ def refused(told: Told, name: str, error: type[OfframpError], *words: str) -> No
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> Iterator[Told]:
+def told(tmp_path_factory) -> Told:
     with Lab(brokers=1, controllers=1) as lab:
         folder = tmp_path_factory.mktemp("kraft")
         profile, nodes, script = folder / "offramp.toml", folder / "nodes", folder / "node.py"
@@ -176,7 +183,7 @@ def told(tmp_path_factory) -> Iterator[Told]:
         with connect(load_profile(file=profile)) as cluster:
             seen.phases.append(kraft_status(cluster).state.phase)
         hosts.close()
-        yield seen
+    return seen
 
 
 def test_the_whole_way_there_and_back_is_walked_with_made_files(told):
@@ -202,3 +209,228 @@ def test_a_file_that_was_edited_after_the_plan_voids_it(told):
 
 def test_other_hands_than_were_approved_are_refused(told):
     assert "the plan says" in told.refused["other hands"]
+
+
+# Deployers that lie
+
+
+@dataclass
+class Liar:
+    """Carries orders out as ``kit.lab`` does, but for what is said here.
+
+    ``instead``: the broker that is restarted whichever was ordered; ``mode``: in which one is started; ``held``: until
+    when an order waits; ``first``: what happens before the next order.
+    """
+
+    lab: Lab
+    orders: list[tuple[int, str]] = field(default_factory=list)
+    instead: dict[int, int] = field(default_factory=dict)
+    mode: str | None = None
+    held: threading.Event | None = None
+    first: Callable[[int], None] | None = None
+
+    def __call__(self, role: str, node: int, action: str, mode: str) -> str:
+        if role != "broker":
+            return self.lab.move_node(role, node, action, mode)
+        self.orders.append((node, mode))
+        first, self.first = self.first, None
+        if first is not None:
+            first(node)
+        if self.held is not None:
+            self.held.wait(300)
+        return self.lab.move_node(role, self.instead.get(node, node), action, self.mode or mode)
+
+
+@dataclass
+class Lies:
+    """What runs said of each lie."""
+
+    scene: Scene
+    deployer: Liar
+    said: dict[str, Ended] = field(default_factory=dict)
+    ordered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    statuses: dict[str, KraftStatus] = field(default_factory=dict)
+    risks: list[str] = field(default_factory=list)
+
+    def note(self, name: str, ended: Ended) -> Ended:
+        """With the orders that were given since the last one."""
+        self.said[name], self.ordered[name] = ended, [*self.deployer.orders]
+        self.deployer.orders.clear()
+        return ended
+
+    def act(self, name: str, to: str, **kill: Any) -> str:
+        run, ended = self.scene.begin(to, **kill)
+        self.note(name, ended)
+        return run
+
+    def mode_of(self, broker: int) -> str | None:
+        return next((it.mode for it in self.scene.status().read.brokers if it.node_id == broker), None)
+
+    def is_sound(self) -> bool:
+        """By the places that the brokers name themselves."""
+        with contextlib.suppress(ConnectError), connect(load_profile(file=self.scene.profile)) as cluster:
+            there = broker_addresses(cluster)
+            return len(there) == 2 and sync_problem(cluster, there) is None
+        return False  # Both are starting.
+
+    def await_sound(self) -> None:
+        wait_until(self.is_sound, "both brokers in sync", 120)
+
+    def restart(self, broker: int, mode: str) -> None:
+        """By hand, as the run asks for it."""
+        self.scene.lab.move_node("broker", broker, "restart", mode)
+        wait_until(lambda: self.mode_of(broker) == mode, f"broker {broker} in {mode} mode", 90)
+        self.await_sound()
+
+
+def change_places(lies: Lies) -> None:
+    """Each broker on the other's port, as if on the other's host; who holds ``/controller`` holds it again."""
+    lab, holder = lies.scene.lab, lies.scene.status().read.control.controller_id
+    one, two = sorted(lab.migration.migrating, key=lambda it: it.broker_id != holder)
+    for each in (one, two):
+        each.process.stop()
+        faults.await_gone(lab, f"/brokers/ids/{each.broker_id}")
+    one.added["listeners"], two.added["listeners"] = two.added["listeners"], one.added["listeners"]
+    one.launch()
+    with connected(lab.zookeeper_connect) as client:
+        wait_until(lambda: client.exists("/controller"), "its election", 90)
+    two.launch()
+    lies.await_sound()
+
+
+def hosts_that_changed_places(lies: Lies) -> None:
+    digest = lies.scene.plan("dual write")["digest"]
+    change_places(lies)
+    lies.note("swapped", lies.scene.offramp("act", digest[:8]))
+    change_places(lies)
+
+
+def another_broker_is_restarted(lies: Lies) -> None:
+    """The undo is refused until the other broker is as before."""
+    lies.deployer.instead = {1: 2, 2: 1}
+    run = lies.act("stray", "dual write")
+    lies.deployer.instead = {}
+    for number in (1, 2):
+        lies.note(f"undo {number}", lies.scene.resume(run, verb="undo"))
+    lies.note("resume", lies.scene.resume(run))
+    ((ordered, _),) = lies.ordered["stray"]
+    lies.restart(3 - ordered, "zookeeper")
+    lies.note("undone", lies.scene.resume(run, verb="undo"))
+    lies.statuses["undone"] = lies.scene.status()
+
+
+def a_broker_is_down_and_a_file_is_edited(lies: Lies, nodes: Path) -> None:
+    """The one that is down was to be the second; the file is edited while it is started."""
+    scene, lab = lies.scene, lies.scene.lab
+    run = lies.act("killed", "kraft", kill_at="attempted/01-roll-to-kraft/broker *")
+    (first,) = {int(it["item"][-1]) for it in scene.events(run) if it["event"] == "attempted"}
+    faults.kill(faults.broker(lab, 3 - first))
+    file = nodes / f"broker-{first}.kraft.properties"
+    text = file.read_text()
+    lies.deployer.first = lambda node: file.write_text(text + "num.network.threads=3\n") and None
+    lies.note("edited", scene.resume(run))
+    file.write_text(text)
+    lies.note("restored", scene.resume(run))
+    lies.statuses["kraft"] = scene.status()
+
+
+def a_broker_is_started_in_a_third_mode(lies: Lies) -> None:
+    """In the first roll of the way back, which is undone."""
+    lies.deployer.mode = "zookeeper"
+    run = lies.act("third mode", "zookeeper")
+    lies.deployer.mode = None
+    lies.note("third mode resumed", lies.scene.resume(run))
+    ((ordered, _),) = lies.ordered["third mode"]
+    lies.restart(ordered, "migration")
+    lies.note("third mode mended", lies.scene.resume(run, verb="undo"))
+
+
+def an_order_comes_after_the_undo(lies: Lies) -> None:
+    lies.deployer.held = threading.Event()
+    run = lies.act("late", "kraft", kill_at="attempted/01-roll-to-kraft/broker *", after_s=5.0)
+    lies.note("late, undone", lies.scene.resume(run, verb="undo"))
+    ((ordered, _),) = lies.ordered["late"]
+    lies.deployer.held.set()
+    wait_until(lambda: lies.mode_of(ordered) == "kraft", "the late order", 90)
+    lies.await_sound()
+    lies.deployer.held = None
+    lies.risks = list(lies.scene.plan("kraft")["risks"])
+    lies.restart(ordered, "migration")
+
+
+@pytest.fixture(scope="module")
+def lies() -> Lies:
+    with Lab(brokers=2, controllers=1) as lab:
+        lab.create_topic("orders", 2, 2)
+        profile, nodes, deployer = lab.folder / "offramp.toml", lab.folder / "nodes", Liar(lab)
+        lab._control._move = deployer
+        profile.write_text(lab.profile_toml())
+        seen = Lies(Scene(lab, profile), deployer)
+        seen.scene.go("controllers")
+        hosts_that_changed_places(seen)
+        another_broker_is_restarted(seen)
+        seen.scene.go("dual write")
+        deployer.orders.clear()
+        an_order_comes_after_the_undo(seen)
+        made = seen.scene.offramp("kraft", "preflight", "--write-settings", str(nodes))
+        assert "written:" in made.err, made.err
+        plain = lab.profile_toml()
+        profile.write_text(plain.replace("[clusters.lab.kraft]", '[clusters.lab.kraft]\nsettings_dir = "nodes"'))
+        a_broker_is_down_and_a_file_is_edited(seen, nodes)
+        profile.write_text(plain)
+        a_broker_is_started_in_a_third_mode(seen)
+    return seen
+
+
+def test_brokers_that_changed_places_are_named_and_nothing_is_ordered(lies):
+    assert lies.said["swapped"].exit_code == RunError.exit_code
+    assert "where the plan knows broker 2" in lies.said["swapped"].err
+    assert "put them back, or make a new plan" in lies.said["swapped"].err
+    assert lies.ordered["swapped"] == []
+
+
+def test_a_broker_that_was_restarted_instead_is_named_with_the_one_that_was_ordered(lies):
+    ((ordered, _),) = lies.ordered["stray"]
+    told = f"broker {ordered} was to go to migration mode, and another one changed, which nobody ordered: broker"
+    assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].err
+
+
+def test_nothing_is_taken_back_or_ordered_until_the_other_broker_is_as_before(lies):
+    ((ordered, _),) = lies.ordered["stray"]
+    for name in ("undo 1", "undo 2", "resume"):
+        assert (lies.said[name].exit_code, lies.ordered[name]) == (RunError.exit_code, []), lies.said[name].err
+        assert f"Start broker {3 - ordered} in zookeeper mode, then go on" in lies.said[name].err
+    assert lies.said["undone"].exit_code == 0, lies.said["undone"].err
+    assert {it.mode for it in lies.statuses["undone"].read.brokers} == {"zookeeper"}
+
+
+def test_a_broker_that_is_down_is_started_first_into_the_mode_that_is_wanted(lies):
+    assert lies.said["killed"].exit_code == KILLED
+    ((down, mode), (first, _)) = lies.ordered["edited"] + lies.ordered["restored"]
+    assert (down, mode) == (3 - first, "kraft")
+    assert lies.statuses["kraft"].state.phase == "kraft"
+
+
+def test_a_file_that_is_edited_in_a_roll_is_refused_before_its_broker_is_ordered(lies):
+    (first, _) = lies.ordered["restored"][0]
+    assert lies.said["edited"].exit_code == RunError.exit_code
+    told = f"broker-{first}.kraft.properties, with which broker {first} would be started, was edited after the plan"
+    assert told in lies.said["edited"].err
+    assert lies.said["restored"].exit_code == 0, lies.said["restored"].err
+
+
+def test_a_mode_that_no_step_expects_is_named_and_not_waited_for(lies):
+    ((ordered, _),) = lies.ordered["third mode"]
+    told = f"broker {ordered} was to go from kraft to migration mode, and runs in zookeeper mode"
+    assert told in lies.said["third mode"].err
+    again = lies.said["third mode resumed"].err
+    assert f"broker {ordered} is in zookeeper mode, which this step does not expect" in again
+    assert lies.ordered["third mode resumed"] == []
+    assert lies.said["third mode mended"].exit_code == 0, lies.said["third mode mended"].err
+
+
+def test_an_order_that_comes_after_its_undo_is_told_by_the_next_plan(lies):
+    ((ordered, _),) = lies.ordered["late"]
+    assert lies.said["late, undone"].exit_code == 0, lies.said["late, undone"].err
+    (told,) = [each for each in lies.risks if each.startswith("The brokers are in different modes")]
+    assert f"broker {ordered} is in kraft mode" in told

@@ -1,27 +1,33 @@
-"""Controllers started, stopped, wiped and finalised. What the deployer says is not believed; what is then seen is."""
+"""Controllers started, stopped and wiped. What the deployer says is not believed; what is then seen is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kit.analyze.metadata.phase import FINALISED as PHASE_FINALISED
-from kit.analyze.metadata.phase import KRAFT, MIGRATION, POST_MIGRATION, PRE_MIGRATION
+from kit.analyze.metadata.phase import MIGRATION, PRE_MIGRATION
 from kit.errors import RunError
-from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.performer import (
+    ActedRecord,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+    WriteAttempt,
+)
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import forget_migration
-from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART, START, STOP, WIPE
+from kit.migrate.kraft.nodes import CONTROLLER, START, STOP, WIPE
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import (
     Standing,
-    broker_problem,
     controllers_problem,
     diff_problem,
     dual_write_problem,
     first_checkpoint_problem,
     joined_problem,
-    registered_problem,
     sync_problem,
     told_modes,
     zookeeper_of,
@@ -31,18 +37,21 @@ from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.text.naming import named
 
 
-class _ControllerActor(NodeActor):
+class ControllerActor(NodeActor):
     def _order_each(
         self, words: KraftParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
         """All at once, so that no controller is long without the others; what the deployer said of each.
 
         Raises:
-            RunError: orders failed, after all were given; each that did is named.
+            RunError: a settings file was edited, and nothing was ordered; or orders failed, after all were given; each
+                that did is named.
         """
         if not numbers:
             return {}
-        report.attempt([controller_item(number) for number in numbers])
+        if (problem := self.hands.edited_problem(words, CONTROLLER, numbers, modes[1])) is not None:
+            raise RunError(f"{problem}. No controller was ordered to {action}")
+        report.attempt([controller_item(number) for number in numbers], {"action": action})
         with ThreadPoolExecutor(len(numbers)) as together:
             given = {
                 number: together.submit(self.hands.order, words, CONTROLLER, number, action, modes)
@@ -55,6 +64,26 @@ class _ControllerActor(NodeActor):
         if errors:
             raise RunError("; ".join(f"{controller_item(number)}: {error}" for number, error in errors.items()))
         return {number: order.result()[1] for number, order in given.items()}
+
+    def _settle_open(self, words: KraftParameters, report: Report) -> None:
+        """Before an undo: an order that was not seen to come may come into the midst of it. Raises RunError."""
+        running = {each.address for each in self.hands.look(words).live_controllers}
+        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
+
+        def has_come(attempt: WriteAttempt) -> bool:
+            """What is no order can't come; of a wipe nothing is seen."""
+            action = attempt.details.get("action") if isinstance(attempt.details, Mapping) else None
+            is_running = places.get(attempt.item) in running
+            seen = {START: is_running, STOP: not is_running, WIPE: True}
+            return attempt.item not in places or seen.get(str(action), False)
+
+        self.hands.settle_open(words, report, has_come)
+
+    def flag_of(self, words: KraftParameters, attempt: WriteAttempt) -> bool | None:
+        """Of the controller that an attempt is about; None: it does not answer."""
+        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
+        node = self.hands.look(words).controller_at(places.get(attempt.item, ""))
+        return None if node is None else node.has_flag
 
     def _n_running(self, words: KraftParameters) -> int:
         return len(self.hands.look(words).live_controllers)
@@ -76,7 +105,20 @@ class _ControllerActor(NodeActor):
         return [outcome(number) for number in words.nodes]
 
 
-class StartActor(_ControllerActor):
+def refuse_astray(words: KraftParameters, number: int, before: Standing, now: Standing) -> None:
+    """Raises RunError: while one controller was ordered to be restarted another one got or lost the flag."""
+    for other, at in words.controller_addresses.items():
+        was, node = before.controller_at(at), now.controller_at(at)
+        if other != number and was is not None and node is not None and was.has_flag is not node.has_flag:
+            flag = "with" if node.has_flag else "without"
+            raise RunError(
+                f"controller {number} was to be restarted, and controller {other} runs {flag} the migration flag now,"
+                " which nobody ordered. Look which host the deployer reaches for each controller, then go on. Nothing"
+                " more is ordered"
+            )
+
+
+class StartActor(ControllerActor):
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         return checked(
@@ -164,6 +206,7 @@ class StartActor(_ControllerActor):
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
         words = KraftParameters.of(step)
+        self._settle_open(words, report)
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
         report.attempt([MIGRATION_ZNODE])
@@ -171,8 +214,15 @@ class StartActor(_ControllerActor):
         report([outcome])
         if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
             raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
+        if (late := _silence_problem(self.hands.look(words))) is not None:
+            raise RunError(f"{late}, after all were stopped: {_CAME_LATE}. Nothing was wiped; undo the run again")
         self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        if (late := _silence_problem(self.hands.look(words))) is not None:
+            raise RunError(f"{late}, after all were stopped and wiped: {_CAME_LATE}. Undo the run again")
         return [*self._outcomes(words, answers, "running with the migration flag", "stopped"), outcome]
+
+
+_CAME_LATE = "an order to start came late, or somebody started it"
 
 
 def _silence_problem(now: Standing) -> str | None:
@@ -181,7 +231,7 @@ def _silence_problem(now: Standing) -> str | None:
     return named(addresses, "controller {} still runs", "controllers {} still run") if running else None
 
 
-class StopActor(_ControllerActor):
+class StopActor(ControllerActor):
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         return checked(
@@ -259,13 +309,14 @@ class StopActor(_ControllerActor):
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
         words = KraftParameters.of(step)
+        self._settle_open(words, report)
         answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
         addresses = words.controller_addresses
         self.hands.await_so(words, lambda now: controllers_problem(now, addresses), report)
         return self._outcomes(words, answers, "stopped", "running with the migration flag")
 
 
-class WipeActor(_ControllerActor):
+class WipeActor(ControllerActor):
     """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
 
     def check(self, step: Step) -> Checked:
@@ -273,14 +324,26 @@ class WipeActor(_ControllerActor):
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, WIPE, CONTROLLER),
-                lambda: self._problem(self.hands.look(words)),
+                lambda: self._problem(words, self.hands.look(words)),
             ),
             "no controller answers, and ZooKeeper has no /migration",
         )
 
-    def _problem(self, standing: Standing) -> str | None:
+    def _problem(self, words: KraftParameters, standing: Standing) -> str | None:
         there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
-        return _silence_problem(standing) or there
+        return _silence_problem(standing) or there or self._left_behind(words, standing)
+
+    def _left_behind(self, words: KraftParameters, standing: Standing) -> str | None:
+        """A broker that came into migration mode after the plan was made: it waits for controllers that are gone."""
+        if words.to_phase in REPAIRS:
+            return None  # Brokers are repaired by a plan of their own.
+        late = {number: mode for number, mode in standing.modes.items() if mode not in (ZOOKEEPER_MODE, None)}
+        if not late:
+            return None
+        return (
+            f"{told_modes(late)}, and the controllers have ended: an order came late, or somebody restarted it. Restart"
+            f" {named(late, 'broker')} in {ZOOKEEPER_MODE} mode, then resume the run"
+        )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.PARTLY
@@ -299,102 +362,4 @@ class WipeActor(_ControllerActor):
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
-        return verified(first_problem(lambda: self._problem(self.hands.look(words))), "no controller answers")
-
-
-class FinaliseActor(_ControllerActor):
-    def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        return checked(
-            first_problem(
-                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
-                lambda: self._not_ready(words, self.hands.look(words)),
-            ),
-            "every broker is in KRaft mode, and both stores hold the same",
-        )
-
-    def _not_ready(self, words: KraftParameters, standing: Standing) -> str | None:
-        """Before the first restart all of it; once the log says state 3 there is only the way on."""
-        problem = self._brokers_problem(words, standing)
-        if problem is not None or standing.facts.zk_state == POST_MIGRATION:
-            return problem
-        if standing.phase not in (KRAFT, PHASE_FINALISED) or standing.facts.zk_state != MIGRATION:
-            return f"the cluster is in phase {standing.phase!r}, state {standing.facts.zk_state}"
-        if not any(each.has_flag is False for each in standing.answering_controllers):
-            problem = dual_write_problem(standing, words.controller_addresses)
-        return problem or diff_problem(self.cluster)
-
-    def _brokers_problem(self, words: KraftParameters, standing: Standing) -> str | None:
-        if (problem := registered_problem(standing)) is not None:
-            return problem
-        wrong_mode = next(
-            filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
-        )
-        return wrong_mode or sync_problem(self.cluster, words.broker_addresses)
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
-        standing = self.hands.look(words)
-        flags = {each.has_flag for each in standing.answering_controllers}
-        is_all = len(standing.answering_controllers) == len(words.controllers)
-        if is_all and flags == {False} and standing.facts.zk_state == POST_MIGRATION:
-            return StepState.DONE
-        return StepState.NOT_DONE if is_all and flags == {True} else StepState.PARTLY
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """Raises:
-        RunError: a broker is not as it has to be, or a controller did not come back; nothing more is restarted.
-        """
-        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
-        left = list(words.nodes)
-        while left:
-            standing = self.hands.look(words)
-            silent, leader = self._silent(words, standing), standing.facts.leader
-            is_active = leader.node_id if leader is not None else None
-            number = min(left, key=lambda it: (it not in silent, it == is_active, left.index(it)))
-            left.remove(number)
-            outcomes.append(self._restart(words, number, standing, report))
-            report(outcomes[-1:])
-        return outcomes
-
-    def _restart(self, words: KraftParameters, number: int, standing: Standing, report: Report) -> ItemOutcome:
-        item, change = controller_item(number), ("with the migration flag", "without it")
-        node = standing.controller_at(words.controller_addresses[number])
-        if node is not None and node.has_flag is False:
-            return ItemOutcome(item, Outcome.UNCHANGED, *change)
-        others = [each for each in self._silent(words, standing) if each != number]
-        missing = named(others, "controller {} does not answer", "controllers {} do not answer") if others else None
-        if node is not None and missing is not None:
-            raise RunError(f"{item} is not restarted: {missing}, and the quorum needs most of them: start what is down")
-        if (problem := self._brokers_problem(words, standing)) is not None:
-            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
-        report.attempt([item])
-        try:
-            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
-            self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
-        except RunError as error:
-            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
-            raise
-        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
-
-    def _silent(self, words: KraftParameters, standing: Standing) -> list[int]:
-        return [number for number, at in words.controller_addresses.items() if standing.controller_at(at) is None]
-
-    def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
-        node = now.controller_at(words.controller_addresses[number])
-        if node is None or node.has_flag is not False:
-            return f"controller {number} does not answer without the flag yet"
-        if now.facts.leader is None or not now.facts.has_log:
-            return "no controller leads the quorum"
-        return self._brokers_problem(words, now)
-
-    def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
-        return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
-
-    def _unfinished(self, words: KraftParameters) -> str | None:
-        standing = self.hands.look(words)
-        problem = controllers_problem(standing, words.controller_addresses, has_flag=False)
-        if problem is None and standing.facts.zk_state != POST_MIGRATION:
-            return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
-        return problem or self._brokers_problem(words, standing)
+        return verified(first_problem(lambda: self._problem(words, self.hands.look(words))), "no controller answers")

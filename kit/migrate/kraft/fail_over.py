@@ -47,11 +47,15 @@ class FailOverActor(NodeActor):
         words = KraftParameters.of(step)
         (number,) = words.nodes
         item, change = controller_item(number), ("active", "restarted, another one is active")
+        is_over = self._still_active(words, self.hands.look(words)) is None
+        self.hands.settle_open(words, report, lambda attempt: is_over)
         standing = self.hands.look(words)
         is_up = standing.controller_at(words.controller_addresses[number]) is not None
         if is_up and self._still_active(words, standing) is None:
             self.hands.await_so(words, lambda now: self._not_over(words, now), report)
             return [ItemOutcome(item, Outcome.UNCHANGED, *change)]
+        if (problem := self.hands.edited_problem(words, CONTROLLER, [number], MIGRATION_MODE)) is not None:
+            raise RunError(f"{item} is not restarted: {problem}")
         report.attempt([item])
         try:
             _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, MIGRATION_MODE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -14,10 +14,12 @@ from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json
-from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
+from kit.migrate.engine.values import Json, digest_of
+from kit.migrate.kraft.nodes import BROKER, NodeDeployer, NodeOrder
 from kit.migrate.kraft.standing import Standing, look, told_diff
 from kit.migrate.kraft.steps import KraftParameters
+from kit.preflight import read_settings_folder
+from kit.tables.kraft import NodeFact
 from kit.tables.schema import METADATA_DIFFERENCES
 from kit.text.naming import listed
 
@@ -63,6 +65,21 @@ class Hands:
             return f"the profile names other controllers than the plan: {named_now}"
         return None
 
+    def edited_problem(self, words: KraftParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
+        """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
+        if self.cluster.profile.kraft.settings_dir is None or not mode:
+            return None
+        now = settings_digests(self.cluster)
+        for number in numbers:
+            name = settings_file(Path(), role, number, mode).name
+            if now.get(name) != words.settings.get(name):
+                changed = "is gone or empty" if name not in now else "was edited after the plan was made"
+                return (
+                    f"{name}, with which {role} {number} would be started, {changed}: restore it and go on, or make a"
+                    " new plan"
+                )
+        return None
+
     def order(
         self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
     ) -> tuple[NodeOrder, str]:
@@ -82,7 +99,7 @@ class Hands:
         """Until a look shows no problem.
 
         Raises:
-            RunError: that did not come in time; what was missing last, and what the deployer said.
+            RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer said.
             Stopped, LockLost: before that.
         """
         deadline, announced = self.clock.monotonic() + words.node_timeout_s, ""
@@ -118,6 +135,8 @@ class Hands:
             raise
         except ConnectError as error:
             return None, str(error)
+        except RunError as error:  # Nothing to wait for.
+            raise RunError(f"{error}{self._told_said()}") from error
 
     def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]) -> None:
         """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
@@ -141,22 +160,48 @@ class Hands:
         """
         self.say(Waiting(f"waiting until no node has changed for {words.quiet_s:g} s"))
         began = since = self.clock.monotonic()
-        seen = self._signature(words)
+        seen, last = self._signature(words), ""
         while self.clock.monotonic() - since < words.quiet_s:
             if self.clock.monotonic() - began > words.quiet_s + words.node_timeout_s:
                 raise RunError(
-                    f"{why}, and no node has been quiet for {words.quiet_s:g} s since: somebody"
+                    f"{why}, and no node has been quiet for {words.quiet_s:g} s since{last}: somebody"
                     " may still be at it. Make sure that nobody is, then resume or undo the run"
                 )
             go_on()
             self.clock.sleep(self._poll_s)
             now = self._signature(words)
             if now != seen:
-                seen, since = now, self.clock.monotonic()
+                changed = listed(f"{it}: {seen.get(it)}, now {now[it]}" for it in now if now[it] != seen.get(it))
+                self.say(f"Changed meanwhile: {changed}.")
+                seen, since, last = now, self.clock.monotonic(), f" (last {changed})"
 
-    def _signature(self, words: KraftParameters) -> Mapping[str, str | None]:
-        nodes = self.look(words).facts.nodes
-        return {each.address: f"{each.mode} {each.has_flag}" if each.error is None else None for each in nodes}
+    def _signature(self, words: KraftParameters) -> Mapping[str, str]:
+        return {_name(each): _told_node(each) for each in self.look(words).facts.nodes}
+
+
+def _name(node: NodeFact) -> str:
+    return f"broker {node.node_id}" if node.role == BROKER else f"controller {node.address}"
+
+
+def _told_node(node: NodeFact) -> str:
+    if node.error is not None:
+        return "no answer"
+    return f"{node.mode} mode" if node.role == BROKER else f"{'with' if node.has_flag else 'without'} the flag"
+
+
+def settings_digests(cluster: Cluster) -> dict[str, str]:
+    """A digest of each of the operator's files, secrets left out: who approved a plan approved these.
+
+    Raises:
+        InputError: one can't be read.
+    """
+    folder = cluster.profile.kraft.settings_dir
+    if folder is None:
+        return {}
+    return {
+        each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
+        for each in read_settings_folder(folder).settings
+    }
 
 
 def settings_file(folder: Path, role: str, number: int, mode: str) -> Path:

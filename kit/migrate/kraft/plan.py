@@ -18,25 +18,26 @@ from typing import TypeAlias
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.cluster import Cluster
-from kit.errors import NothingToDo, PlanError
+from kit.errors import NothingToDo, PlanError, RunError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
 from kit.migrate.engine.checks import raise_if_unsafe, unmet, warnings
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json, digest_of
+from kit.migrate.engine.values import Json
 from kit.migrate.kraft import end_steps, steps
 from kit.migrate.kraft.archive import ArchiveActor, ListActor
 from kit.migrate.kraft.compare import CompareActor
 from kit.migrate.kraft.conditions import Look
-from kit.migrate.kraft.controllers import FinaliseActor, StartActor, StopActor, WipeActor
+from kit.migrate.kraft.controllers import StartActor, StopActor, WipeActor
 from kit.migrate.kraft.fail_over import FailOverActor
+from kit.migrate.kraft.finalise import FinaliseActor
 from kit.migrate.kraft.gates import findings
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
-from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.orders import Hands, settings_digests, settings_file
 from kit.migrate.kraft.overrides import left_behind
 from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.repair import (
@@ -50,7 +51,7 @@ from kit.migrate.kraft.repair import (
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import Standing, look, without_flag, zookeeper_of
+from kit.migrate.kraft.standing import Standing, look, told_modes, without_flag, zookeeper_of
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     KIND,
@@ -67,7 +68,6 @@ from kit.migrate.kraft.steps import (
     unregistered,
 )
 from kit.migrate.kraft.unregister import UnregisterActor
-from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.text.naming import named
 
@@ -132,6 +132,7 @@ def plan_kraft(
         node_timeout_s=request.node_timeout_s,
         quiet_s=request.quiet_s,
         left_behind=left_behind(overridden),
+        settings=settings_digests(cluster),
     )
     return Plan(
         kind=KIND,
@@ -142,11 +143,25 @@ def plan_kraft(
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
-        risks=(*warnings(gate_findings), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
+        risks=(
+            *warnings(gate_findings),
+            *_told_mixed(now),
+            *risks,
+            *(_told_leftovers(cluster) if to_phase == FINALISED else ()),
+        ),
         overridden=overridden,
         way_back_s=request.way_back_s,
         consent=consent_of(to_phase, cluster.name, overridden),
     )
+
+
+def _told_mixed(now: Standing) -> Iterator[str]:
+    """Where a roll stopped half-way, or somebody restarted a node: who approves has to know why."""
+    if len(set(now.modes.values())) > 1:
+        yield (
+            f"The brokers are in different modes: {told_modes(now.modes)}. If no roll was stopped there, an order came"
+            " late, or somebody restarted one: find out who before this is approved."
+        )
 
 
 def _told_leftovers(cluster: Cluster) -> Iterator[str]:
@@ -184,9 +199,30 @@ def performer(
         return observed(hands.look(words), cluster)
 
     def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
-        hands.settle(KraftParameters.of(plan.steps[0]), f"run {other_run} left an order behind", go_on)
+        words = KraftParameters.of(plan.steps[0])
+        hands.settle(words, f"run {other_run} left an order behind", go_on)
+        if (problem := _came_late(plan, hands.look(words))) is not None:
+            raise RunError(
+                f"what run {other_run} ordered came late: {problem}, and this plan does not expect that; nothing was"
+                " written. Make a new plan"
+            )
 
     return ClusterPerformer(cluster, actors, RECIPES, observe, lambda plan: gates_refusal(cluster, plan, runs), settle)
+
+
+def _came_late(plan: Plan, now: Standing) -> str | None:
+    """Brokers that are in another mode than when the plan was made, and that none of its rolls brings there."""
+    planned = plan.observed["broker modes"].value
+    rolls = [words for words in map(KraftParameters.of, plan.steps) if words.from_mode]
+    if not isinstance(planned, Mapping):
+        return None
+    late = {
+        number: mode
+        for number, mode in now.modes.items()
+        if mode not in (planned.get(str(number)), None)
+        and not any(number in words.nodes and words.to_mode == mode for words in rolls)
+    }
+    return told_modes(late) if late else None
 
 
 def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
@@ -213,22 +249,11 @@ def observed(now: Standing, cluster: Cluster) -> dict[str, Json]:
         for address in cluster.profile.kraft.addresses
     }
     return {
-        "settings files": _settings_of(cluster),
+        "settings files": None if cluster.profile.kraft.settings_dir is None else dict(settings_digests(cluster)),
         "phase": now.phase,
         "broker modes": {str(number): mode for number, mode in now.modes.items()},
         "controllers": flags,
         "ZooKeeper's controller": None if control.is_controller_persistent else control.controller_id,
-    }
-
-
-def _settings_of(cluster: Cluster) -> Json:
-    """A digest of each of the operator's files, secrets left out: who approved a plan approved these."""
-    folder = cluster.profile.kraft.settings_dir
-    if folder is None:
-        return None
-    return {
-        each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
-        for each in read_settings_folder(folder).settings
     }
 
 
@@ -256,8 +281,15 @@ def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
     is_whole = len(set(now.modes.values())) == 1 and not (
         here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
     )
-    if here == to_phase == ZOOKEEPER and migrating_brokers(now):
-        raise PlanError(f"{where}, and brokers run in migration mode: offramp plan kraft --repair")
+    if here == ZOOKEEPER and (migrating := migrating_brokers(now)):
+        told = named(migrating, "broker {} runs", "brokers {} run")
+        raise PlanError(f"{where}, and {told} in migration mode, which nobody wants: offramp plan kraft --repair")
+    if here == to_phase == ZOOKEEPER and now.live_controllers:
+        told = named((each.address for each in now.live_controllers), "controller {} runs", "controllers {} run")
+        raise PlanError(
+            f"{where}, and {told}: a start that was called off came late, or somebody began anew. Stop it and empty its"
+            " disk; or go on: offramp plan kraft --to controllers"
+        )
     if here == to_phase and is_whole:
         raise NothingToDo(f"{where} already")
     if to_phase != ZOOKEEPER and PHASES.index(to_phase) > PHASES.index(here) + 1:
@@ -289,7 +321,7 @@ class _Maker:
             UNREGISTER: self._unregister,
         }[UNREGISTER if unregistered(self._words.to_phase) is not None else self._words.to_phase]()
         for number, (name, make, words) in enumerate(entries, start=1):
-            yield make(f"{number:02d}-{name}", words)
+            yield make(f"{number:02d}-{name}", replace(words, settings=_own_settings(words)))
 
     def _start(self) -> Iterator[StepDraft]:
         yield "start", steps.start_step, self._controllers(START, "", MIGRATION_MODE)
@@ -393,3 +425,16 @@ class _Maker:
 
     def _compare(self) -> StepDraft:
         return "compare", steps.compare_step, self._words
+
+
+def _own_settings(words: KraftParameters) -> dict[str, str]:
+    """The files of a step's nodes, in the mode that they go to and, for an undo, in the one that they come from."""
+    modes = (words.from_mode, words.to_mode)
+    names = {
+        settings_file(Path(), role, number, mode).name
+        for role in (BROKER, CONTROLLER)
+        for number in words.nodes
+        for mode in modes
+        if mode
+    }
+    return {name: digest for name, digest in words.settings.items() if name in names}

@@ -11,14 +11,15 @@ from kit.analyze.metadata.phase import POST_MIGRATION
 from kit.errors import RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
+from kit.migrate.kraft.controllers import ControllerActor, refuse_astray
 from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART
-from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.orders import checked, first_problem, verified
 from kit.migrate.kraft.standing import Standing, dual_write_problem, flag_problem
 from kit.migrate.kraft.steps import KraftParameters, controller_item
 from kit.read.nodes import MIGRATION_MODE
 
 
-class ReturnFlagActor(NodeActor):
+class ReturnFlagActor(ControllerActor):
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         return checked(
@@ -43,6 +44,7 @@ class ReturnFlagActor(NodeActor):
         RunError: the migration was finalised meanwhile, or a controller did not come back; nothing more is ordered.
         """
         words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        self.hands.settle_open(words, report, lambda attempt: self.flag_of(words, attempt) is True)
         for number in words.nodes:
             outcomes.append(self._restart(words, number, report))
             report(outcomes[-1:])
@@ -57,19 +59,22 @@ class ReturnFlagActor(NodeActor):
         # One that was ordered before and does not answer is started again: nobody else may be missing.
         if node is not None and (problem := flag_problem(standing, words.controller_addresses)) is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+        if (problem := self.hands.edited_problem(words, CONTROLLER, [number], MIGRATION_MODE)) is not None:
+            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         report.attempt([item])
         try:
             _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (FINALISED, MIGRATION_MODE))
-            self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
+            self.hands.await_so(words, lambda now: self._not_back(words, number, standing, now), report)
         except RunError as error:
             report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
-    def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
+    def _not_back(self, words: KraftParameters, number: int, before: Standing, now: Standing) -> str | None:
         """Raises:
-        RunError: a controller without the flag was elected; there is only the way on.
+        RunError: a controller without the flag was elected, and there is only the way on; or another one changed.
         """
+        refuse_astray(words, number, before, now)
         if now.facts.zk_state == POST_MIGRATION:
             raise RunError(
                 "a controller without the flag was elected, and the migration is finalised (state 3): take the flag"

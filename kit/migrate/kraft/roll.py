@@ -1,13 +1,14 @@
 """Brokers restarted in another mode, one at a time, forward or back.
 
-Before each order every broker serves, every ISR is full, and what the way needs holds. The broker that holds
-``/controller`` goes last. What the deployer says is not believed: an order counts once the broker runs in its new mode,
-is registered so, has caught up, and every ISR is full again.
+Before each order every broker serves, every ISR is full, and what the way needs holds. One that is down goes first:
+nothing but it may be missing then. The broker that holds ``/controller`` goes last. What the deployer says is not
+believed: an order counts once the broker runs in its new mode, is registered so, has caught up, and every ISR is full
+again. A broker that changes without an order, or into a mode that nobody wants, ends the roll at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import PRE_MIGRATION
@@ -23,6 +24,7 @@ from kit.migrate.engine.performer import (
     WriteAttempt,
 )
 from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
 from kit.migrate.kraft.hand_back import control_problem, handed_back_problem
 from kit.migrate.kraft.nodes import BROKER, RESTART
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
@@ -40,7 +42,7 @@ from kit.migrate.kraft.standing import (
 )
 from kit.migrate.kraft.steps import KraftParameters, broker_item
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
-from kit.text.naming import named
+from kit.text.naming import listed, named
 
 Modes = tuple[str, str]
 
@@ -77,6 +79,7 @@ class RollActor(NodeActor):
         standing = self.hands.look(words)
         problem = first_problem(
             *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
+            lambda: _strange(words, standing, words.to_mode, words.nodes),
             lambda: sync_problem(self.cluster, words.broker_addresses),
             lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
         )
@@ -89,10 +92,12 @@ class RollActor(NodeActor):
         words = KraftParameters.of(step)
         if step.cannot_be_undone is not None:
             return Checked(False, step.cannot_be_undone)
-        way = (words.to_mode, words.from_mode)
-        return checked(
-            first_problem(lambda: self._way_problem(words, self.hands.look(words), way)), "the way back is open"
-        )
+        return checked(first_problem(lambda: self._back_problem(words, acted)), "the way back is open")
+
+    def _back_problem(self, words: KraftParameters, acted: ActedRecord) -> str | None:
+        standing = self.hands.look(words)
+        strayed = _strayed(_first_modes(acted) or {}, _ordered(acted), standing)
+        return strayed or self._way_problem(words, standing, (words.to_mode, words.from_mode))
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Back into the mode before, those that this run moved, the last one first.
@@ -107,13 +112,19 @@ class RollActor(NodeActor):
 
     def _roll(self, words: KraftParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
         self.hands.settle_open(words, report, lambda attempt: self._has_come(words, attempt))
-        outcomes, left = [], list(brokers)
+        outcomes, left, done = list[ItemOutcome](), list(brokers), list[int]()
+        first, ordered = _first_modes(report.acted) or self.hands.look(words).modes, _ordered(report.acted)
         while left:
             standing = self.hands.look(words)
-            number = min(left, key=lambda each: (each == standing.control.controller_id, left.index(each)))
+            modes, holder = standing.modes, standing.control.controller_id
+            number = min(left, key=lambda it: (modes.get(it) is not None, it == holder, left.index(it)))
             left.remove(number)
+            _refuse(number, _strayed(first, {*ordered, *done}, standing) or _strange(words, standing, way[1], done))
             outcomes.append(self._move(words, number, way, standing, report))
             report(outcomes[-1:])
+            done.append(number)
+        if (problem := _strange(words, self.hands.look(words), way[1], done)) is not None:
+            raise RunError(problem)
         return outcomes
 
     def _has_come(self, words: KraftParameters, attempt: WriteAttempt) -> bool:
@@ -124,43 +135,52 @@ class RollActor(NodeActor):
     def _move(self, words: KraftParameters, number: int, way: Modes, standing: Standing, report: Report) -> ItemOutcome:
         item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
         if standing.modes.get(number) == way[1]:
-            self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
+            self.hands.await_so(words, lambda now: self._not_back(words, number, way, standing, now), report)
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
         if standing.modes.get(number) is None:
             standing = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
             standing = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
         self._refuse_order(words, number, way, standing)
-        report.attempt([item], {"restarts": number, "in": way[1]})
+        modes: dict[str, Json] = {str(each): mode for each, mode in standing.modes.items()}
+        report.attempt([item], {"restarts": number, "in": way[1], "modes": modes})
         try:
             _, answer = self.hands.order(words, BROKER, number, RESTART, way)
-            self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
+            self.hands.await_so(words, lambda now: self._not_back(words, number, way, standing, now), report)
         except RunError as error:
             report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
-    def _not_back(self, words: KraftParameters, number: int, mode: str, now: Standing) -> str | None:
-        return broker_problem(now, number, mode) or sync_problem(self.cluster, words.broker_addresses)
+    def _not_back(self, words: KraftParameters, number: int, way: Modes, before: Standing, now: Standing) -> str | None:
+        """Raises:
+        RunError: another broker has changed since ``before``, or this one is in a mode that nobody wants.
+        """
+        if (problem := _astray(number, way, before, now)) is not None:
+            raise RunError(problem)
+        problem = broker_problem(now, number, way[1])
+        if problem is not None:
+            return f"{problem}{_told_restarted(number, way, before, now)}"
+        return sync_problem(self.cluster, words.broker_addresses)
 
     def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: Standing) -> None:
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
-        is_down = standing.modes.get(number) is None  # Ordered before, or crashed: it is the one to be started now.
+        is_down = standing.modes.get(number) is None  # Ordered before, or crashed: to start it is what heals.
+        down = number if is_down else None
         problem = first_problem(
+            lambda: self.hands.edited_problem(words, BROKER, [number], way[1]),
             lambda: self._way_problem(words, standing, way),
-            lambda: None if is_down else sync_problem(self.cluster, words.broker_addresses),
+            lambda: sync_problem(self.cluster, words.broker_addresses, down),
             lambda: diff_problem(self.cluster) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
-        if problem is not None:
-            raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
+        _refuse(number, problem)
 
     def _way_problem(self, words: KraftParameters, standing: Standing, way: Modes) -> str | None:
         """What the whole way needs, whichever broker is next. Raises what can't be read."""
-        strange = {number: mode for number, mode in standing.modes.items() if mode not in (*_allowed(words), None)}
-        if strange:
-            return f"{told_modes(strange)}, which this step does not expect"
+        if (problem := _strange(words, standing, way[1])) is not None:
+            return problem
         silent = [number for number, mode in standing.modes.items() if mode is None and number not in words.nodes]
         if silent:
             return named(silent, "broker {} does not answer", "brokers {} do not answer")
@@ -191,9 +211,89 @@ class RollActor(NodeActor):
         return f"the metadata log says the state {state}, and /migration the checkpoint {checkpoint}: copying has begun"
 
 
-def _allowed(words: KraftParameters) -> tuple[str, ...]:
-    """A whole roll may be several steps: the others of the same plan have been, or are to come."""
-    return (words.from_mode, words.to_mode)
+def _refuse(number: int, problem: str | None) -> None:
+    """Raises RunError: there is a problem."""
+    if problem is not None:
+        raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
+
+
+def _strange(words: KraftParameters, standing: Standing, goal: str, done: Collection[int] = ()) -> str | None:
+    """Brokers in a mode in which none should be now, whoever brought them there; ``done``: those moved to ``goal``."""
+    wanted = {it: (goal,) if it in done else _allowed(words, it) for it in standing.modes}
+    strange = {it: mode for it, mode in standing.modes.items() if mode is not None and mode not in wanted[it]}
+    if not strange:
+        return None
+    should = (f"broker {it} in {' or '.join(wanted[it])} mode" for it in strange)
+    return (
+        f"{told_modes(strange)}, which this step does not expect: somebody restarted it, or an order came late. Start"
+        f" {listed(should)}, then go on"
+    )
+
+
+def _allowed(words: KraftParameters, number: int) -> tuple[str, ...]:
+    """Of the brokers that a step does not move only the last one before the copy has still to go."""
+    is_first_part = words.from_mode == ZOOKEEPER_MODE and not words.begins_copy
+    is_to_move = number in words.nodes or is_first_part
+    return (words.from_mode, words.to_mode) if is_to_move else (words.to_mode,)
+
+
+def _astray(number: int, way: Modes, before: Standing, now: Standing) -> str | None:
+    """What came of an order that was not ordered: another broker changed, or this one is in a third mode."""
+    modes = {each: mode for each, mode in now.modes.items() if mode is not None}
+    was = before.modes
+    others = {it: mode for it, mode in modes.items() if it != number and was.get(it) not in (mode, None)}
+    if others:
+        changed = (f"broker {it} from {was[it]} to {mode} mode" for it, mode in others.items())
+        back = (f"broker {it} in {was[it]} mode" for it in others)
+        return (
+            f"broker {number} was to go to {way[1]} mode, and another one changed, which nobody ordered:"
+            f" {listed(changed)}. Look which host the deployer reaches for each broker, restart {listed(back)}, then go"
+            " on. Nothing more is ordered"
+        )
+    if modes.get(number) in (None, *way):
+        return None
+    return (
+        f"broker {number} was to go from {way[0]} to {way[1]} mode, and runs in {modes[number]} mode. Look with which"
+        " settings the deployer starts it, then go on. Nothing more is ordered"
+    )
+
+
+def _told_restarted(number: int, way: Modes, before: Standing, now: Standing) -> str:
+    """Another broker that began anew in its mode while this one did not change: the deployer may have taken it."""
+    if now.modes.get(number) != way[0]:
+        return ""
+    began = {each.node_id: each.incarnation_id for each in before.facts.registered_brokers}
+    anew = sorted(
+        each.node_id
+        for each in now.facts.registered_brokers
+        if each.node_id != number and began.get(each.node_id, each.incarnation_id) != each.incarnation_id
+    )
+    return f", and {named(anew, 'broker {} was', 'brokers {} were')} restarted, which nobody ordered" if anew else ""
+
+
+def _first_modes(acted: ActedRecord) -> Mapping[int, str] | None:
+    """Of each broker that answered at this run's first order; None: it has ordered nothing yet."""
+    for attempt in acted.attempts:
+        modes = attempt.details.get("modes") if isinstance(attempt.details, Mapping) else None
+        if isinstance(modes, Mapping):
+            return {int(number): str(mode) for number, mode in modes.items() if mode is not None}
+    return None
+
+
+def _strayed(first: Mapping[int, str | None], ordered: Collection[int], standing: Standing) -> str | None:
+    """Brokers that this run never ordered, and that are in another mode than at its first order: whoever did that."""
+    strayed = {
+        number: mode
+        for number, mode in standing.modes.items()
+        if mode is not None and number not in ordered and first.get(number) not in (mode, None)
+    }
+    if not strayed:
+        return None
+    back = (f"broker {number} in {first[number]} mode" for number in strayed)
+    return (
+        f"{told_modes(strayed)}, which this run did not order: the deployer took one broker for another, or somebody"
+        f" else restarted it. Start {listed(back)}, then go on; or make a new plan from where the cluster stands"
+    )
 
 
 def _may_go_on(words: KraftParameters) -> str:
@@ -219,3 +319,7 @@ def _left_behind(standing: Standing, number: int) -> str | None:
 
 def _number(of: ItemOutcome | WriteAttempt) -> int:
     return int(of.item.rpartition(" ")[2])
+
+
+def _ordered(acted: ActedRecord) -> set[int]:
+    return {_number(it) for it in acted.attempts}

@@ -5,7 +5,7 @@ Every ``…_problem`` is a sentence, or None when all is as it should be. What c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka.errors import KafkaError
@@ -22,6 +22,7 @@ from kit.read.brokers import ClusterMetadata
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
+from kit.tables.groups import TopicPartition
 from kit.tables.kraft import KraftFinding, MetadataControl, NodeFact
 from kit.tables.metadata import MetadataNode
 from kit.text.naming import by_value, listed, named
@@ -150,29 +151,51 @@ def joined_problem(standing: Standing) -> str | None:
     )
 
 
-def sync_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
-    """By the metadata of each of these brokers: all brokers are there, every partition has a leader and a full ISR."""
+def sync_problem(cluster: Cluster, brokers: Mapping[int, str], down: int | None = None) -> str | None:
+    """By the metadata of each of these brokers: all are at their places, every partition has a leader and a full ISR.
+
+    ``down``: a broker that does not run, and is to be started: it is not asked, and nothing but it may be missing.
+    """
     for number, address in brokers.items():
+        if number == down:
+            continue
         try:
             metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not tell its metadata: {error}"
-        if (problem := _metadata_problem(metadata, brokers)) is not None:
+        if (problem := _metadata_problem(metadata, brokers, down)) is not None:
             return f"broker {number} says: {problem}"
     return None
 
 
-def _metadata_problem(metadata: ClusterMetadata, brokers: Iterable[int]) -> str | None:
-    missing = sorted(set(brokers) - {each.broker_id for each in metadata.brokers if each.host is not None})
+def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], down: int | None) -> str | None:
+    places = {each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None}
+    if (problem := _swapped(places, brokers)) is not None:
+        return problem
+    missing = sorted(set(brokers) - set(places) - {down})
     if missing:
         return named(missing, "broker {} is not there", "brokers {} are not there")
-    bad = [
-        f"{row.topic}-{row.partition}"
-        for row in metadata.topic_partitions
-        if row.leader is None or set(row.isr) != set(row.replicas)
-    ]
+    bad = [f"{row.topic}-{row.partition}" for row in metadata.topic_partitions if not _is_whole(row, down)]
     more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
     return f"no leader or no full ISR: {', '.join(bad[:SHOWN])}{more}" if bad else None
+
+
+def _is_whole(row: TopicPartition, down: int | None) -> bool:
+    """Whether nothing is missing but the broker that is down; where nobody else is in sync, only it can lead."""
+    if row.leader is None:
+        return down in row.replicas and set(row.isr) <= {down}
+    return set(row.replicas) - set(row.isr) <= {down}
+
+
+def _swapped(places: Mapping[int, str], brokers: Mapping[int, str]) -> str | None:
+    """Brokers where the plan knows another one: orders by its ids would reach the wrong host."""
+    planned = {address: number for number, address in brokers.items()}
+    there = [
+        f"broker {number} is at {at}, where the plan knows broker {planned[at]}"
+        for number, at in sorted(places.items())
+        if planned.get(at, number) != number
+    ]
+    return f"{'; '.join(there)}: put them back, or make a new plan from where they are" if there else None
 
 
 def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_flag: bool | None = True) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.errors import PlanError
@@ -94,7 +94,7 @@ class KraftParameters(StepParameters):
 
     ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
     ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
-    forbid nothing.
+    forbid nothing. ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
     """
 
     target: str
@@ -112,6 +112,7 @@ class KraftParameters(StepParameters):
     node_timeout_s: float = NODE_TIMEOUT_S
     quiet_s: float = QUIET_S
     left_behind: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def broker_addresses(self) -> dict[int, str]:
@@ -159,7 +160,8 @@ def roll_step(step_id: str, words: KraftParameters) -> Step:
         step_id=step_id,
         kind=ROLL,
         title=f"Restart {brokers} in {words.to_mode} mode{last}",
-        precondition="before each: every broker is in sync and each partition has its full ISR; " + _before_roll(words),
+        precondition="before each: every broker is in sync and each partition has its full ISR, but for a broker that"
+        f" is down, which goes first; {_before_roll(words)}",
         verification=f"{brokers}: in {words.to_mode} mode, caught up, every ISR is full"
         + ("; the copy is done and dual write goes on" if words.begins_copy else ""),
         deadline_s=words.node_timeout_s,

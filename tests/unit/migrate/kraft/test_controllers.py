@@ -11,17 +11,19 @@ import pytest
 
 from kit.errors import RunError
 from kit.migrate.commands import CommandTemplate
-from kit.migrate.engine.performer import ActedRecord, Outcome, WriteAttempt
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
 from kit.migrate.kraft import controllers as acting
-from kit.migrate.kraft.controllers import StartActor, StopActor
+from kit.migrate.kraft.controllers import StartActor, StopActor, WipeActor
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
-from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.standing import Standing, controllers_problem
-from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
+from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, node, plain
 
+IDS = (3000, 3001, 3002)
 ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
 VOTERS = "3000@a:9093,3001@b:9093,3002@c:9093"
 WORDS = KraftParameters(
@@ -230,3 +232,137 @@ def test_controllers_are_not_stopped_once_a_broker_has_joined_that_the_plan_does
     found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper")))
     assert not found.ok
     assert "broker 9 is registered and not of this plan: make a new one" in found.sentence
+
+
+# Orders that come late, hit another host, or would use a file that was edited
+
+
+@dataclass
+class Late:
+    """Three controllers; ``late``: when which of them starts, whoever was told to call that off."""
+
+    needs_person = False
+    running: set[int] = field(default_factory=set)
+    late: dict[float, int] = field(default_factory=dict)
+    after: dict[str, int] = field(default_factory=dict)
+    ordered: list[tuple[str, int]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    at: float = 0.0
+
+    def order(self, order, tell) -> str:
+        self.ordered.append((order.action, order.node_id))
+        self.running.discard(order.node_id) if order.action == "stop" else None
+        if order.node_id == 3002 and order.action in self.after:
+            self.running.add(self.after[order.action])
+        return "done"
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+        for at in [each for each in self.late if each <= self.at]:
+            self.running.add(self.late.pop(at))
+
+    def hands(self) -> Hands:
+        hands = hands_of(self, is_running=False)
+        hands.say, hands.clock = self.said.append, Clock(monotonic=lambda: self.at, sleep=self.sleep)
+        hands.look = lambda words: standing_of(
+            *self.running, control=plain(has_migration=True), zk_state="PRE_MIGRATION"
+        )
+        hands.await_so = lambda words, problem, report: self.quiet(problem)
+        return hands
+
+    def quiet(self, problem) -> None:
+        """What is waited for is there already."""
+        assert problem(self.hands().look(WORDS)) is None
+
+
+class Going(Report):
+    def __init__(self, *attempts: WriteAttempt) -> None:
+        super().__init__()
+        self.acted = ActedRecord("01", (), attempts)
+
+    def __call__(self, outcomes) -> None:
+        pass
+
+
+@pytest.fixture
+def forgotten(monkeypatch):
+    monkeypatch.setattr(acting, "zookeeper_of", lambda cluster: None)
+    monkeypatch.setattr(acting, "forget_migration", lambda client: ItemOutcome("/migration", Outcome.CONFIRMED))
+
+
+def started(number: int) -> WriteAttempt:
+    return WriteAttempt(f"controller {number}", False, {"action": "start"}, Outcome.UNKNOWN)
+
+
+def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_again(forgotten):
+    """Its command hung; the run failed and is undone; then the controller starts after all."""
+    world = Late({3000, 3001}, late={20.0: 3002})
+    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Going(started(3002)))
+    assert world.at >= 20.0 + WORDS.quiet_s
+    assert "Changed meanwhile: controller c:9093: no answer, now with the flag." in world.said
+    assert (world.running, world.ordered[-3:]) == (set(), [("wipe", 3000), ("wipe", 3001), ("wipe", 3002)])
+
+
+def test_what_was_seen_to_come_is_not_waited_for(forgotten):
+    world = Late({3000, 3001, 3002})
+    attempts = (*map(started, IDS), WriteAttempt("/migration", False, None, None))
+    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Going(*attempts))
+    assert world.at == 0.0
+
+
+@pytest.mark.parametrize(("after", "wiped"), [("stop", 0), ("wipe", 3)])
+def test_a_controller_that_starts_after_all_were_stopped_is_named_and_not_called_undone(forgotten, after, wiped):
+    world = Late({3000, 3001, 3002}, after={after: 3001})
+    hands = world.hands()
+    hands.await_so = lambda words, problem, report: None
+    with pytest.raises(RunError, match=r"controller b:9093 still runs, after all were stopped.* came late"):
+        StartActor(hands).undo(start_step("01", WORDS), ActedRecord("01", ()), Going())
+    assert len([each for each in world.ordered if each[0] == "wipe"]) == wiped
+
+
+def test_a_stop_that_was_not_seen_is_waited_for_before_controllers_are_started_again():
+    attempt = WriteAttempt("controller 3000", False, {"action": "stop"}, Outcome.UNKNOWN)
+    world = Late({3000, 3001, 3002})
+    hands = world.hands()
+    hands.await_so = lambda words, problem, report: None
+    StopActor(hands).undo(stop_step("02", WORDS), ActedRecord("02", ()), Going(attempt))
+    assert world.at >= WORDS.quiet_s
+
+
+@pytest.mark.parametrize(("to_phase", "is_met"), [("zookeeper", False), ("repair /migration", True)])
+def test_a_way_back_does_not_end_with_a_broker_that_came_into_migration_mode_late(to_phase, is_met):
+    """It waits for controllers that are gone. Brokers that a repair finds so have a plan of their own."""
+    world = Late()
+    hands = world.hands()
+    hands.look = lambda words: standing_of(control=plain())
+    step = wipe_step("05", replace(WORDS, to_phase=to_phase))
+    hands.instruction_problem = lambda *words: None
+    found = WipeActor(hands).verify(step)
+    assert (WipeActor(hands).check(step).ok, found.ok) == (is_met, is_met)
+    if not is_met:
+        assert "broker 1 is in migration mode, and the controllers have ended" in found.sentence
+        assert "Restart broker 1 in zookeeper mode" in found.sentence
+
+
+def test_controllers_are_not_started_with_a_file_that_was_edited(tmp_path):
+    file = tmp_path / "controller-3001.migration.properties"
+    file.write_text("node.id=3001\nprocess.roles=controller\n")
+    nodes, report = Nodes(), Report()
+    hands = hands_of(nodes, is_running=False)
+    hands.cluster.profile.kraft = KraftSettings(controllers=VOTERS, settings_dir=tmp_path)
+    words = replace(WORDS, settings=settings_digests(hands.cluster))
+    file.write_text(file.read_text() + "num.io.threads=1\n")
+    with pytest.raises(RunError, match="with which controller 3001 would be started, was edited after the plan"):
+        StartActor(hands).act(start_step("01", words), report)
+    assert (nodes.ordered, report.attempted) == ([], [])
+
+
+def test_a_controller_that_lost_its_flag_instead_of_another_one_is_named():
+    def standing(**flags: bool) -> Standing:
+        now = standing_of(3000, 3001, 3002)
+        nodes = [replace(each, has_flag=flags.get(f"c{each.node_id}", each.has_flag)) for each in now.facts.nodes]
+        return replace(now, facts=replace(now.facts, nodes=tuple(nodes)))
+
+    acting.refuse_astray(WORDS, 3000, standing(), standing(c3000=False))
+    with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
+        acting.refuse_astray(WORDS, 3000, standing(), standing(c3002=False))

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from kit.errors import InputError, NothingToDo, RunError
-from kit.migrate.engine.performer import Outcome, StepState
-from kit.migrate.kraft import archive, controllers, orders
+from kit.migrate.engine.performer import Outcome, StepState, WriteAttempt
+from kit.migrate.kraft import archive, finalise, orders
 from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
 from kit.migrate.kraft.compare import CompareActor
-from kit.migrate.kraft.controllers import FinaliseActor
 from kit.migrate.kraft.end_steps import archive_step, finalise_step, list_step, return_flag_step
+from kit.migrate.kraft.finalise import FinaliseActor
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
@@ -28,6 +28,8 @@ from tests.unit.test_kraft_watch import diff, difference
 from tests.unit.test_metadata_file import saved
 
 AT = {3000: "host:9093", 3001: "b:9093", 3002: "c:9093"}
+NOTHING_OPEN = {"settle_open": lambda *words: None, "edited_problem": lambda *words: None}
+"""Of hands: no order of which nobody knows what came, no file that was edited."""
 THREE = replace(WORDS, controllers={str(number): address for number, address in AT.items()})
 
 
@@ -228,7 +230,7 @@ def actor_on(world: dict) -> ReturnFlagActor:
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(look=look, order=order, await_so=await_so, cluster=CLUSTER)
+    hands = SimpleNamespace(look=look, order=order, await_so=await_so, cluster=CLUSTER, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return ReturnFlagActor(hands)
 
@@ -265,7 +267,7 @@ def test_once_it_is_finalised_no_flag_is_given_back():
 def finalising(monkeypatch, *lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseActor, list[int]]:
     """Controllers that lose the flag by an order, and answer then; who was ordered."""
     without, down, ordered = set(lacking), set(silent), list[int]()
-    monkeypatch.setattr(controllers, "sync_problem", lambda cluster, brokers: None)
+    monkeypatch.setattr(finalise, "sync_problem", lambda cluster, brokers: None)
 
     def look(words):
         return half_done(*without, leader=3002, silent=tuple(down))
@@ -276,7 +278,7 @@ def finalising(monkeypatch, *lacking: int, silent: tuple[int, ...] = ()) -> tupl
         down.discard(number)
         return None, "done"
 
-    hands = SimpleNamespace(look=look, order=order, cluster=CLUSTER)
+    hands = SimpleNamespace(look=look, order=order, cluster=CLUSTER, **NOTHING_OPEN)
     hands.await_so = lambda words, problem, report: None
     return FinaliseActor(hands), ordered
 
@@ -305,3 +307,43 @@ def test_no_controller_is_taken_down_while_another_one_does_not_answer(monkeypat
     with pytest.raises(RunError, match="controller 3001 is not restarted: controller 3000 does not answer"):
         actor.act(replace(FINALISE, parameters={**FINALISE.parameters, "nodes": (3001, 3002)}), Report())
     assert ordered == []
+
+
+@pytest.mark.parametrize(("lacking", "has_come"), [((3000, 3001), True), ((3000,), False)])
+def test_an_order_that_was_not_seen_is_settled_before_the_next_controller_is_restarted(monkeypatch, lacking, has_come):
+    actor, _ = finalising(monkeypatch, *lacking)
+    asked = list[bool]()
+    attempt = WriteAttempt("controller 3001", False, None, Outcome.UNKNOWN)
+    actor.hands.settle_open = lambda words, report, is_so: asked.append(is_so(attempt))
+    actor.act(FINALISE, Report())
+    assert asked == [has_come]
+
+
+def test_finalising_ends_when_another_controller_lost_its_flag(monkeypatch):
+    """The deployer takes the active one for the first."""
+    actor, ordered = finalising(monkeypatch)
+    order = actor.hands.order
+    actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
+    actor.hands.await_so = lambda words, problem, report: problem(actor.hands.look(words))
+    with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
+        actor.act(FINALISE, Report())
+    assert ordered == [3002]
+
+
+def test_the_flag_is_not_given_back_behind_the_back_of_a_deployer_that_takes_another_controller():
+    world = {"lacking": {3001, 3002}, "state": "MIGRATION", "orders": []}
+    actor = actor_on(world)
+    order = actor.hands.order
+    actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
+    with pytest.raises(RunError, match="controller 3001 was to be restarted, and controller 3002 runs with the"):
+        actor.act(STEP, Report())
+    assert len(world["orders"]) == 1
+
+
+def test_the_flag_is_not_given_back_with_a_file_that_was_edited():
+    world = {"lacking": {3001, 3002}, "state": "MIGRATION", "orders": []}
+    actor = actor_on(world)
+    actor.hands.edited_problem = lambda words, role, numbers, mode: f"controller-{numbers[0]}.{mode} was edited"
+    with pytest.raises(RunError, match=r"controller 3001 is not restarted: controller-3001\.migration was edited"):
+        actor.act(STEP, Report())
+    assert world["orders"] == []

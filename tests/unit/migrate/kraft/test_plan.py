@@ -16,17 +16,19 @@ from kit.analyze.metadata.phase import state
 from kit.cli import kraft_plan
 from kit.cli.main import app
 from kit.cli.terminal import refusals
-from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
+from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, RunError, UnsafePlan
 from kit.kraft import KraftStatus
 from kit.kraft_watch import KraftHistory, KraftLook
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
 from kit.migrate.engine.checks import raise_if_unsafe
+from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
 from kit.migrate.engine.values import parse_json, readable
 from kit.migrate.kraft import conditions, end_steps, gates, hand_back, standing, steps
+from kit.migrate.kraft import plan as planning
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_person
-from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mixed
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
@@ -599,3 +601,91 @@ def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, w
     assert told in ended.stderr
     assert "Traceback" not in ended.output
     assert list(tmp_path.iterdir()) == []
+
+
+# What came after it was called off
+
+
+def test_a_plan_says_that_brokers_are_in_different_modes():
+    nodes = (node("broker"), node("broker", node_id=2, mode="kraft", address="b:9092"), node("controller"))
+    (risk,) = _told_mixed(stand(replace(SOUND, nodes=nodes), (1, 2)))
+    assert "broker 1 is in migration mode and broker 2 is in kraft mode" in risk
+    assert list(_told_mixed(in_phase("kraft"))) == []
+
+
+@pytest.mark.parametrize("to", ["zookeeper", "controllers"])
+def test_a_broker_that_came_into_migration_mode_after_the_way_back_is_named_by_the_next_plan(to):
+    now = in_phase("zookeeper")
+    now = replace(now, facts=replace(now.facts, nodes=(node("broker"),)))
+    with pytest.raises(
+        PlanError, match="broker 1 runs in migration mode, which nobody wants: offramp plan kraft --rep"
+    ):
+        _refuse_detours(CLUSTER, now, to)
+
+
+def test_a_controller_that_started_after_the_way_back_is_named_by_the_next_plan():
+    now = in_phase("zookeeper")
+    late = node("controller", is_leader=None)
+    now = replace(now, facts=replace(now.facts, nodes=(*now.facts.nodes, late), log_read_at=None))
+    with pytest.raises(PlanError, match="controller host:9093 runs: a start that was called off came late"):
+        _refuse_detours(CLUSTER, now, "zookeeper")
+    _refuse_detours(CLUSTER, now, "controllers")
+
+
+@pytest.mark.parametrize(
+    ("to_phase", "nodes", "mode", "told"),
+    [
+        ("zookeeper", (), "migration", "broker 1 is in migration mode"),
+        ("dual write", (1,), "migration", None),
+        ("dual write", (1,), "kraft", "broker 1 is in kraft mode"),
+        ("zookeeper", (), None, None),
+    ],
+)
+def test_an_order_of_another_run_that_came_late_has_to_be_one_of_this_plan_too(to_phase, nodes, mode, told):
+    words = replace(WORDS, to_phase=to_phase, nodes=nodes, from_mode="zookeeper", to_mode="migration")
+    plan = SimpleNamespace(steps=[roll_step("01", words)], observed={"broker modes": Observation({"1": "zookeeper"})})
+    now = stand(replace(SOUND, nodes=(node("broker", mode=mode, error=None if mode else "silent"),)))
+    assert _came_late(plan, now) == told
+
+
+def test_a_step_names_the_files_of_its_nodes_alone():
+    files = (
+        "broker-1.migration",
+        "broker-1.kraft",
+        "broker-1.zookeeper",
+        "broker-2.kraft",
+        "controller-3000.migration",
+    )
+    words = replace(WORDS, settings={f"{name}.properties": name for name in files})
+    roll, compare = _Maker(words, DEPLOYER, in_phase("dual write")).steps()
+    assert set(KraftParameters.of(roll).settings.values()) == {"broker-1.migration", "broker-1.kraft"}
+    assert KraftParameters.of(compare).settings == {}
+
+
+def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_write(monkeypatch):
+    now = stand(replace(SOUND, nodes=(node("broker"),)))
+    monkeypatch.setattr(
+        planning, "Hands", lambda *given, **more: SimpleNamespace(settle=lambda *of: None, look=lambda words: now)
+    )
+    plan = SimpleNamespace(
+        steps=[steps.stop_step("01", replace(WORDS, to_phase="zookeeper"))],
+        observed={"broker modes": Observation({"1": "zookeeper"})},
+    )
+    acting = planning.performer(CLUSTER, DEPLOYER, print, Clock(), Path("runs"))
+    with pytest.raises(RunError, match="what run 7a ordered came late: broker 1 is in migration mode"):
+        acting.settle(plan, "7a", lambda: None)
+
+
+def test_a_plan_holds_what_its_approver_vouches_for_the_modes_and_each_file(monkeypatch, tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"broker-{number}.kraft.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
+    nodes = (node("broker"), node("broker", node_id=2, mode="kraft", address="b:9092"), node("controller"))
+    now = stand(replace(SOUND, nodes=nodes), (1, 2))
+    monkeypatch.setattr(planning, "look", lambda cluster, brokers=None: now)
+    monkeypatch.setattr(planning, "findings", lambda *given: [])
+    kraft = KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path)
+    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=SimpleNamespace(kraft=kraft))
+    made = planning.plan_kraft(cluster, DEPLOYER, KraftPlanRequest("kraft"), "ann", tmp_path)
+    assert made.risks[0].startswith("The brokers are in different modes")
+    assert list(KraftParameters.of(made.steps[0]).settings) == ["broker-1.kraft.properties"]
+    assert set(made.observed["settings files"].value) == {"broker-1.kraft.properties", "broker-2.kraft.properties"}

@@ -28,6 +28,7 @@ from kit.migrate.kraft.steps import (
 )
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
+from tests.unit.migrate.kraft.test_end import NOTHING_OPEN
 from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
 from tests.unit.test_kraft_watch import diff, difference
 
@@ -160,7 +161,9 @@ def test_no_phase_is_planned_on_a_stale_migration(to):
 
 
 def test_brokers_left_in_migration_mode_are_not_called_there_already():
-    with pytest.raises(PlanError, match="brokers run in migration mode: offramp plan kraft --repair"):
+    with pytest.raises(
+        PlanError, match="broker 1 runs in migration mode, which nobody wants: offramp plan kraft --repair"
+    ):
         _refuse_detours(CLUSTER, left(plain(), node("broker"), SILENT), "zookeeper")
 
 
@@ -361,7 +364,7 @@ def failing(monkeypatch):
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None)
+    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return FailOverActor(hands), orders
 
@@ -390,6 +393,15 @@ def test_the_active_controller_is_restarted_once(failing):
     (again,) = actor.act(step, report)
     assert (again.outcome, len(orders)) == ("UNCHANGED", 1)
     assert not actor.check_back(step, None).ok
+
+
+def test_the_active_controller_is_not_restarted_with_a_file_that_was_edited(failing):
+    actor, orders = failing
+    actor.hands.edited_problem = lambda words, role, numbers, mode: f"controller-{numbers[0]}.{mode} was edited"
+    report = Report()
+    with pytest.raises(RunError, match=r"controller 3000 is not restarted: controller-3000\.migration was edited"):
+        actor.act(fail_over_step("01", FAIL), report)
+    assert (orders, report.attempted) == ([], [])
 
 
 def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,12 +15,15 @@ from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
 from kit.migrate.kraft import roll as rolling
+from kit.migrate.kraft import standing
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
-from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, roll_step
 from kit.profile import KraftSettings
+from kit.read.brokers import ClusterMetadata
+from kit.tables.groups import Broker, TopicPartition
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
 
 BROKERS = {number: f"host-{number}:9092" for number in (1, 2, 3)}
@@ -27,7 +32,11 @@ ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"
 
 @dataclass
 class World:
-    """Three brokers. ``dead``: what an order does not bring about; ``sick``: what their metadata says is wrong."""
+    """Three brokers. ``dead``: what an order does not bring about; ``sick``: what their metadata says is wrong.
+
+    ``hits``: ordered broker → which one the deployer restarts instead; ``wrong``: the mode in which it starts all;
+    ``missing``: who keeps an ISR from being full until it is ordered; ``late``: when a broker comes into which mode.
+    """
 
     modes: dict[int, str | None]
     controller: int | None = None
@@ -38,6 +47,12 @@ class World:
     old: dict[str, list[str]] = field(default_factory=dict)
     orders: list[tuple[int, str]] = field(default_factory=list)
     at: float = 0.0
+    hits: dict[int, int] = field(default_factory=dict)
+    wrong: str | None = None
+    missing: set[int] = field(default_factory=set)
+    late: dict[float, tuple[int, str]] = field(default_factory=dict)
+    began: Counter[int] = field(default_factory=Counter)
+    said: list[str] = field(default_factory=list)
 
     def look(self) -> Standing:
         listed = tuple(number for number, mode in self.modes.items() if mode in (ZOOKEEPER, MIGRATION))
@@ -47,7 +62,7 @@ class World:
         else:
             controls = plain(has_migration=True, controller_id=self.controller, **held)
         registered = [
-            broker(node_id=number, is_migrating=mode == MIGRATION)
+            broker(node_id=number, is_migrating=mode == MIGRATION, incarnation_id=f"{number}-{self.began[number]}")
             for number, mode in self.modes.items()
             if mode in (MIGRATION, KRAFT)
         ]
@@ -66,11 +81,21 @@ class World:
 
     def order(self, order, tell) -> str:
         self.orders.append((order.node_id, order.to_mode))
-        self.modes[order.node_id] = None if order.node_id in self.dead else order.to_mode
+        number = self.hits.get(order.node_id, order.node_id)
+        self.modes[number] = None if number in self.dead else self.wrong or order.to_mode
+        self.missing.discard(number)
+        self.began[number] += 1
         return "done"
+
+    def sync(self, down: int | None) -> str | None:
+        missing = self.missing - {down}
+        return self.sick or (f"no full ISR: broker {min(missing)} is missing" if missing else None)
 
     def sleep(self, seconds: float) -> None:
         self.at += seconds
+        for at in [each for each in self.late if each <= self.at]:
+            number, mode = self.late.pop(at)
+            self.modes[number] = mode
 
 
 class Report:
@@ -104,21 +129,21 @@ class Report:
 @pytest.fixture
 def world(monkeypatch):
     made = World({1: MIGRATION, 2: MIGRATION, 3: MIGRATION})
-    monkeypatch.setattr(rolling, "sync_problem", lambda cluster, brokers: made.sick)
+    monkeypatch.setattr(rolling, "sync_problem", lambda cluster, brokers, down=None: made.sync(down))
     monkeypatch.setattr(rolling, "diff_problem", lambda cluster: made.diff)
     monkeypatch.setattr(rolling, "live_old_members", lambda client: made.old)
     monkeypatch.setattr(rolling, "zookeeper_of", lambda cluster: None)
     return made
 
 
+def cluster(folder: Path | None = None) -> SimpleNamespace:
+    kraft = KraftSettings(controllers="3000@host:9093", settings_dir=folder)
+    return SimpleNamespace(profile=SimpleNamespace(kraft=kraft, name="production", security=None), zookeeper=None)
+
+
 def actor(world: World) -> RollActor:
     deployer = SimpleNamespace(needs_person=False, instruction=lambda *words: " ".join(words), order=world.order)
-    profile = SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093"), name="production")
-    hands = Hands(
-        SimpleNamespace(profile=profile, zookeeper=None),
-        deployer,
-        clock=Clock(monotonic=lambda: world.at, sleep=world.sleep),
-    )
+    hands = Hands(cluster(), deployer, world.said.append, Clock(monotonic=lambda: world.at, sleep=world.sleep))
     hands.look = lambda words: world.look()
     return RollActor(hands)
 
@@ -175,7 +200,7 @@ LYING = {
     ("command", "told"),
     [
         ("does nothing", "in 60 s: broker 1 runs in migration mode, not kraft."),
-        ("starts it in the wrong mode", "in 60 s: broker 1 runs in zookeeper mode, not kraft."),
+        ("starts it in the wrong mode", "broker 1 was to go from migration to kraft mode, and runs in zookeeper mode."),
         ("starts it well", None),
     ],
 )
@@ -199,7 +224,7 @@ def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told
         return
     with pytest.raises(RunError, match=told) as raised:
         rolling_with.act(step(), report)
-    assert str(raised.value).endswith("undone. The deployer said of broker 1: restarted")
+    assert str(raised.value).endswith(". The deployer said of broker 1: restarted")
     assert world.orders == [(1, KRAFT)], "nothing more is ordered"
     (outcome,) = report.outcomes
     assert (outcome.outcome, outcome.error) == (Outcome.UNKNOWN, str(raised.value))
@@ -299,3 +324,217 @@ def test_another_deployer_than_was_approved_is_refused(world):
     found = actor(world).check(step(instruction="ansible-playbook other.yml"))
     assert not found.ok
     assert "ansible-playbook other.yml" in found.sentence
+
+
+# Deployers that hit another host, come late, or start a broker in a mode that nobody wants
+
+
+def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_until_it_is_mended(world):
+    world.hits = {1: 2}
+    report = Report()
+    told = "broker 1 was to go to kraft mode, and another one changed, which nobody ordered: broker 2 from migration to"
+    with pytest.raises(RunError, match=told):
+        actor(world).act(step(), report)
+    assert world.orders == [(1, KRAFT)]
+    assert world.at < 60.0, "it is not waited for"
+    acted = report.cut_off()
+    for _ in range(2):
+        found = actor(world).check_back(step(), acted)
+        assert (found.ok, "Start broker 2 in migration mode, then go on" in found.sentence) == (False, True)
+        for walk in (
+            lambda again: actor(world).undo(step(), acted, again),
+            lambda again: actor(world).act(step(), again),
+        ):
+            with pytest.raises(RunError, match="broker 2 is in kraft mode, which this run did not order"):
+                walk(Report(acted))
+    assert world.orders == [(1, KRAFT)]
+    world.modes[2], world.hits = MIGRATION, {}
+    assert actor(world).check_back(step(), acted).ok
+    actor(world).act(step(), Report(acted))
+    assert set(world.modes.values()) == {KRAFT}
+
+
+def test_a_broker_that_changes_between_two_orders_is_named(world):
+    class Meanwhile(Report):
+        def __call__(self, outcomes) -> None:
+            world.modes[3] = KRAFT
+
+    with pytest.raises(RunError, match="broker 2 is not restarted: broker 3 is in kraft mode, which this run did not"):
+        actor(world).act(step(), Meanwhile())
+    assert world.orders == [(1, KRAFT)]
+
+
+def test_a_broker_that_was_restarted_in_its_mode_is_named_when_the_ordered_one_did_not_change(world):
+    """From outside a crash looks the same: it is waited for."""
+    rolling_with = actor(world)
+    rolling_with.hands._deployer.order = lambda given, tell: world.began.update([2])
+    with pytest.raises(RunError, match="broker 1 runs in migration mode, not kraft, and broker 2 was restarted, which"):
+        rolling_with.act(step(), Report())
+
+
+def test_a_third_mode_is_not_waited_for(world):
+    world.wrong = ZOOKEEPER
+    with pytest.raises(RunError, match=r"runs in zookeeper mode\. Look with which settings the deployer starts it"):
+        actor(world).act(step(), Report())
+    assert (world.at, world.orders) == (0.0, [(1, KRAFT)])
+
+
+@pytest.mark.parametrize(
+    ("way", "mode", "wanted"),
+    [
+        ((MIGRATION, KRAFT), MIGRATION, KRAFT),
+        ((MIGRATION, KRAFT), ZOOKEEPER, KRAFT),
+        ((KRAFT, MIGRATION), KRAFT, MIGRATION),
+        ((ZOOKEEPER, MIGRATION), KRAFT, "zookeeper or migration"),
+    ],
+)
+def test_a_broker_that_the_step_does_not_move_has_to_be_there_already(world, way, mode, wanted):
+    world.modes = {1: way[0], 2: way[0], 3: mode}
+    told = f"broker 3 is in {mode} mode, which this step does not expect.*Start broker 3 in {wanted} mode"
+    with pytest.raises(RunError, match=told):
+        actor(world).act(step(nodes=(1, 2), way=way), Report())
+    assert world.orders == []
+
+
+def test_a_roll_is_not_verified_while_another_broker_is_back_in_the_mode_before(world):
+    world.modes = {1: KRAFT, 2: KRAFT, 3: MIGRATION}
+    found = actor(world).verify(step(nodes=(1, 2)))
+    assert (found.ok, "broker 3 is in migration mode, which this step does not expect" in found.sentence) == (
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize(("is_back", "late"), [(False, MIGRATION), (True, KRAFT)])
+def test_an_order_that_comes_late_into_the_end_of_a_walk_is_named(world, is_back, late):
+    """The first broker of the walk is restarted once more, after the last one has come."""
+    report = Report()
+    walking = actor(world)
+    if is_back:
+        walking.act(step(), report)
+    first, acted = (3 if is_back else 1), report.cut_off()
+
+    class AtTheEnd(Report):
+        def __call__(self, outcomes) -> None:
+            super().__call__(outcomes)
+            if len(self.outcomes) == 3:
+                world.modes[first] = late
+
+    again = AtTheEnd(acted)
+    with pytest.raises(RunError, match=f"broker {first} is in {late} mode, which this step does not expect"):
+        walking.undo(step(), acted, again) if is_back else walking.act(step(), again)
+
+
+def test_an_order_that_comes_while_the_run_waits_for_quiet_is_said_and_taken_back(world):
+    world.dead = {1}
+    report = Report()
+    with pytest.raises(RunError):
+        actor(world).act(step(), report)
+    acted = report.cut_off()
+    world.dead, world.modes[1], world.orders = set(), MIGRATION, []
+    world.late = {world.at + 8.0: (1, KRAFT)}
+    before = world.at
+    actor(world).undo(step(), acted, Report(acted))
+    assert "Changed meanwhile: broker 1: migration mode, now kraft mode." in world.said
+    assert world.at - before >= 18.0, "quiet begins anew"
+    assert world.orders == [(1, MIGRATION)]
+    assert actor(world).state(step(), acted) == StepState.NOT_DONE
+
+
+# A broker that is down
+
+
+def test_a_broker_that_is_down_is_ordered_first(world):
+    world.modes[2], world.missing = None, {2}
+    actor(world).act(step(), Report())
+    assert world.orders == [(2, KRAFT), (1, KRAFT), (3, KRAFT)]
+
+
+def test_also_where_it_would_have_been_last(world):
+    world.modes, world.state, world.controller = {1: ZOOKEEPER, 2: ZOOKEEPER, 3: None}, "PRE_MIGRATION", 1
+    actor(world).act(step(way=(ZOOKEEPER, MIGRATION)), Report())
+    assert [number for number, _ in world.orders] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("other", [{"missing": {2, 3}}, {"modes": {1: MIGRATION, 2: None, 3: None}, "missing": {2, 3}}])
+def test_a_broker_that_is_down_is_not_ordered_while_another_one_is_missing_too(world, other):
+    world.modes[2] = None
+    for name, value in other.items():
+        setattr(world, name, value)
+    with pytest.raises(RunError, match="broker 2 is not restarted: no full ISR: broker 3 is missing"):
+        actor(world).act(step(), Report())
+    assert world.orders == []
+
+
+PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
+
+
+def told_metadata(monkeypatch, isr, leader=1, replicas=(1, 2, 3), places=PLACES, asked=None):
+    def fetch(settings, address):
+        if asked is not None:
+            asked.append(address)
+        brokers = [Broker(it, *at.split(":"), None, it == 1, None) for it, at in places.items()]
+        return ClusterMetadata(
+            "abc", tuple(brokers), (TopicPartition("orders", 0, False, leader, 1, replicas, isr),), {}
+        )
+
+    monkeypatch.setattr(standing, "kafka_settings", lambda profile: {})
+    monkeypatch.setattr(standing, "fetch_node_metadata", fetch)
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "replicas", "told"),
+    [
+        ((1, 3), 1, (1, 2, 3), None),
+        ((1, 2, 3), 1, (1, 2, 3), None),
+        ((2,), None, (2,), None),
+        ((2,), None, (1, 2), None),
+        ((1,), 1, (1, 2, 3), "no leader or no full ISR: orders-0"),
+        ((1, 3), None, (1, 2, 3), "no leader or no full ISR: orders-0"),
+        ((1,), None, (1, 3), "no leader or no full ISR: orders-0"),
+    ],
+)
+def test_nothing_but_the_broker_that_is_down_may_be_missing(monkeypatch, isr, leader, replicas, told):
+    asked = []
+    told_metadata(monkeypatch, isr, leader, replicas, {1: "a:9092", 3: "c:9092"}, asked)
+    problem = standing.sync_problem(cluster(), PLACES, down=2)
+    assert problem == (told and f"broker 1 says: {told}")
+    assert PLACES[2] not in asked
+    assert "broker 2 is not there" in standing.sync_problem(cluster(), PLACES)
+
+
+def test_brokers_that_changed_places_are_named(monkeypatch):
+    told_metadata(monkeypatch, (1, 2, 3), places={1: "b:9092", 2: "a:9092", 3: "c:9092"})
+    problem = standing.sync_problem(cluster(), PLACES)
+    assert "broker 1 is at b:9092, where the plan knows broker 2; broker 2 is at a:9092, where the plan" in problem
+    told_metadata(monkeypatch, (1, 2, 3), places={**PLACES, 1: "another-name:9092"})
+    assert standing.sync_problem(cluster(), PLACES) is None
+
+
+# Settings files
+
+
+def test_a_file_that_was_edited_in_the_midst_of_a_roll_is_refused_before_the_next_order(world, tmp_path):
+    for number in BROKERS:
+        (tmp_path / f"broker-{number}.kraft.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
+    rolling_with = actor(world)
+    rolling_with.hands.cluster = cluster(tmp_path)
+    words = step(settings=settings_digests(rolling_with.hands.cluster))
+    edited = tmp_path / "broker-2.kraft.properties"
+
+    def order(given, tell) -> str:
+        edited.write_text(edited.read_text() + "num.network.threads=3\n")
+        return world.order(given, tell)
+
+    rolling_with.hands._deployer.order = order
+    report = Report()
+    told = (
+        "broker 2 is not restarted: broker-2.kraft.properties, with which broker 2 would be started, was edited after"
+    )
+    with pytest.raises(RunError, match=told):
+        rolling_with.act(words, report)
+    assert world.orders == [(1, KRAFT)]
+    assert [it.item for it in report.attempts] == ["broker 1"]
+    edited.unlink()
+    with pytest.raises(RunError, match=r"broker-2\.kraft\.properties, .* is gone or empty"):
+        rolling_with.act(words, Report(report.cut_off()))
