@@ -56,10 +56,14 @@ def heard(tab) -> Heard:
     return listening
 
 
+OPEN_MS = 120_000
+"""One page has every table and chart there is: seconds alone, half a minute on a machine with a load of 30."""
+
+
 def opened(tab, tmp_path, html: str) -> Page:
     path = tmp_path / "page.html"
     path.write_text(f"<!doctype html><meta charset=utf-8>{html}", encoding="utf-8")
-    tab.page.goto(path.as_uri())
+    tab.page.goto(path.as_uri(), timeout=OPEN_MS)
     tab.page.evaluate("() => new Promise(done => setTimeout(done, 0))")
     return tab.page
 
