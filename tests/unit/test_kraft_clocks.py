@@ -70,6 +70,16 @@ def test_a_zookeeper_that_stops_answering_meanwhile_is_an_error_of_a_fact(monkey
     assert (seen.control, seen.control_error) == (None, "ZooKeeper stopped answering")
 
 
+def test_a_plan_does_not_go_on_where_zookeeper_stops_answering_while_it_is_watched(monkeypatch):
+    def gone(client):
+        raise ConnectError("ZooKeeper stopped answering")
+
+    monkeypatch.setattr(kraft, "fetch_control", gone)
+    held = standing.Standing(SOUND, {1: "host:9092"})
+    with pytest.raises(ConnectError, match="could not be read: ZooKeeper stopped answering"):
+        standing.contradictions(SimpleNamespace(zookeeper=ZOOKEEPER), held)
+
+
 def test_what_a_plan_may_not_go_on_with_is_watched_too(offsets):
     cluster = SimpleNamespace(zookeeper=ZOOKEEPER)
     held = standing.Standing(AHEAD, {1: "host:9092"})
