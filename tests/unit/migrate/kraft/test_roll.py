@@ -466,6 +466,23 @@ def test_a_broker_that_is_down_is_not_ordered_while_another_one_is_missing_too(w
     assert world.orders == []
 
 
+def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(world):
+    world.modes[2] = None
+    rolling_with, look = actor(world), world.look
+
+    def looked(words) -> Standing:
+        now = look()
+        listed = () if world.at >= 5 else (2,)
+        now = replace(
+            now, facts=replace(now.facts, control=replace(now.control, brokers=(*now.control.brokers, *listed)))
+        )
+        return now
+
+    rolling_with.hands.look, world.late = looked, {5.0: (2, KRAFT)}
+    rolling_with.act(step(), Report())
+    assert world.orders == [(1, KRAFT), (3, KRAFT)]
+
+
 PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 
 
