@@ -555,3 +555,19 @@ def test_a_file_that_was_edited_in_the_midst_of_a_roll_is_refused_before_the_nex
     edited.unlink()
     with pytest.raises(RunError, match=r"broker-2\.kraft\.properties, .* is gone or empty"):
         rolling_with.act(words, Report(report.cut_off()))
+
+
+def test_an_undo_by_a_profile_that_has_lost_its_folder_of_settings_orders_nothing(world, tmp_path):
+    """The way back compares no observations; the deployer would get no file."""
+    for number in BROKERS:
+        (tmp_path / f"broker-{number}.migration.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
+    rolling_with, report = actor(world), Report()
+    words = step(settings=settings_digests(cluster(tmp_path)))
+    rolling_with.hands.cluster = cluster(tmp_path)
+    rolling_with.act(words, report)
+    world.orders.clear()
+    rolling_with.hands.cluster = cluster()
+    acted = report.cut_off()
+    with pytest.raises(RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and go on"):
+        rolling_with.undo(words, acted, Report(acted))
+    assert world.orders == []
