@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.errors import RunError, Stopped
+from kit.errors import PlanError, RunError, Stopped
 from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
@@ -18,6 +18,7 @@ from kit.migrate.kraft import roll as rolling
 from kit.migrate.kraft import standing
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands, settings_digests
+from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, roll_step
@@ -324,6 +325,13 @@ def test_another_deployer_than_was_approved_is_refused(world):
     found = actor(world).check(step(instruction="ansible-playbook other.yml"))
     assert not found.ok
     assert "ansible-playbook other.yml" in found.sentence
+
+
+def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
+    made = step()
+    old = replace(made, parameters={name: it for name, it in made.parameters.items() if name != "settings"})
+    with pytest.raises(PlanError, match="parameter 'settings' is missing .* another version made the plan: make a new"):
+        RECIPES[old.kind].remake(old)
 
 
 # Deployers that hit another host, come late, or start a broker in a mode that nobody wants
