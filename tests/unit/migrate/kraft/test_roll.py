@@ -330,7 +330,7 @@ def test_another_deployer_than_was_approved_is_refused(world):
 def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
     made = step()
     old = replace(made, parameters={name: it for name, it in made.parameters.items() if name != "settings"})
-    with pytest.raises(PlanError, match="parameter 'settings' is missing .* another version made the plan: make a new"):
+    with pytest.raises(PlanError, match=r"'settings' is missing .* another version made the plan: make a new"):
         RECIPES[old.kind].remake(old)
 
 
@@ -481,10 +481,9 @@ def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(
     def looked(words) -> Standing:
         now = look()
         listed = () if world.at >= 5 else (2,)
-        now = replace(
+        return replace(
             now, facts=replace(now.facts, control=replace(now.control, brokers=(*now.control.brokers, *listed)))
         )
-        return now
 
     rolling_with.hands.look, world.late = looked, {5.0: (2, KRAFT)}
     rolling_with.act(step(), Report())
