@@ -15,8 +15,8 @@ _KEY = (
     r"(?:(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
     r"[\w.\-]{0,40}|(?:[._-]|store|key)pass(?![\w.\-]))"
 )
-"""The end of a secret's key; any text may precede it. ``pass`` alone is a word: ``vault_pass`` and keytool's ``-storepass``, not
-``pass: 3``."""
+"""The end of a secret's key; any text may precede it. ``pass`` alone is a word: ``vault_pass``, keytool's
+``-storepass``, not ``pass: 3``."""
 _IS = r"\\?[\"']?[ \t]{0,8}"
 _QUOTED = r"""\\"(?P<{0}1>[^"\\]+)\\"|"(?P<{0}2>(?:\\.|[^"\\])+)"|'(?P<{0}3>(?:\\.|[^'\\])+)'"""
 _APART = r"(?:[ \t]{1,8}|\\?[\"'],[ \t]{0,8})"
