@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 
 import polars as pl
@@ -151,7 +151,7 @@ def _read(
         except OfframpError as error:
             control_error = str(error)
     addresses = [(address, number) for number, address in brokers.items()]
-    return _facts(cluster.profile, cluster.cluster_id, addresses, control, control_error)
+    return _facts(cluster.profile, cluster.cluster_id, addresses, control, control_error, cluster.zookeeper)
 
 
 def broker_addresses(cluster: Cluster) -> dict[int, str]:
@@ -177,7 +177,8 @@ def status_without(profile: Profile) -> KraftStatus:
         try:
             with connect_zookeeper(profile) as zookeeper:
                 control = _control(zookeeper)
-                return _judged(watched(zookeeper, _facts(profile, control.cluster_id, brokers, control, None)))
+                facts = _facts(profile, control.cluster_id, brokers, control, None, zookeeper)
+                return _judged(watched(zookeeper, facts))
         except AuthenticationFailed:
             raise
         except ConnectError as error:
@@ -218,6 +219,7 @@ def _facts(
     brokers: Sequence[tuple[str, int | None]],
     control: MetadataControl | None,
     control_error: str | None,
+    zookeeper: ZookeeperConnection | None = None,
 ) -> Facts:
     nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
     log, log_error = _log(profile, nodes, cluster_id)
@@ -233,7 +235,7 @@ def _facts(
         log_read_at=log_read_at,
         log_source=f"the metadata log of {', '.join(profile.kraft.addresses) or 'the controllers'}",
         log_error=log_error,
-        behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
+        behind=_behind(log, control, zookeeper) if log and control else None,
         control_error=control_error,
     )
 
@@ -249,6 +251,20 @@ def _log(profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None) ->
         return read_log(metadata_controllers(profile, cluster_id)), None
     except OfframpError as error:
         return None, str(error)
+
+
+def _behind(log: MetadataLog, control: MetadataControl, zookeeper: ZookeeperConnection | None) -> timedelta | None:
+    """``Facts.behind``. Nodes that are silent and a big log take long: a ``/migration`` that is late is read again."""
+    if control.checkpoint is None:
+        return None
+    behind = log.behind(control.checkpoint)
+    if behind <= SILENT or zookeeper is None:
+        return behind
+    try:
+        checkpoint = fetch_control(zookeeper).checkpoint
+    except ConnectError:
+        return behind
+    return behind if checkpoint is None else log.behind(checkpoint)
 
 
 def _zk_state(log: MetadataLog | None) -> str | None:

@@ -13,9 +13,10 @@ WITHHELD = "***"
 
 _KEY = (
     r"(?:(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
-    r"[\w.\-]{0,40}|[._-]pass(?![\w.\-]))"
+    r"[\w.\-]{0,40}|(?:[._-]|store|key)pass(?![\w.\-]))"
 )
-"""The end of a secret's key; any text may precede it. ``pass`` alone is a word: ``vault_pass``, not ``pass: 3``."""
+"""The end of a secret's key; any text may precede it. ``pass`` alone is a word: ``vault_pass``, keytool's
+``-storepass``, not ``pass: 3``."""
 _IS = r"\\?[\"']?[ \t]{0,8}"
 _QUOTED = r"""\\"(?P<{0}1>[^"\\]+)\\"|"(?P<{0}2>(?:\\.|[^"\\])+)"|'(?P<{0}3>(?:\\.|[^'\\])+)'"""
 _APART = r"(?:[ \t]{1,8}|\\?[\"'],[ \t]{0,8})"
@@ -35,7 +36,7 @@ _SECRET = re.compile(
             rf"{_KEY}{_IS}=>?[ \t]{{0,8}}(?P<set>\S+)",
             rf"{_KEY}{_IS}:[ \t]{{0,8}}(?P<said>[^\r\n,}}\]]+)",
             rf"(?<![\w-])--?[\w.\-]{{0,40}}{_KEY}{_APART}(?:{_QUOTED.format('option')}|(?P<option>(?!--)\S+))",
-            rf"\bsshpass(?:{_APART}[\"']?-[vP]\S{{0,200}}){{0,4}}{_APART}[\"']?-p(?:{_APART})?"
+            rf"\bsshpass(?:{_APART}[\"']?-[vP][^\s,]{{0,200}}){{0,4}}{_APART}[\"']?-p(?:{_APART})?"
             rf"(?:{_QUOTED.format('sshpass')}|(?P<sshpass>\S+))",
             r"\bSSHPASS=(?P<variable>\S+)",
         )

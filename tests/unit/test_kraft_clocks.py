@@ -61,6 +61,23 @@ def test_only_dual_write_that_may_go_on_is_watched(monkeypatch):
     assert kraft.watched(None, SOUND) == SOUND
 
 
+@pytest.mark.parametrize(("moved_to", "is_late"), [(99, False), (50, True)])
+def test_what_the_log_tells_is_no_older_than_the_read_of_the_log(monkeypatch, moved_to, is_late):
+    """A record a second. Nodes that are silent, and a big log, take longer than dual write may stand still."""
+    checkpoints = iter([50, moved_to])
+    log = SimpleNamespace(behind=lambda offset: timedelta(seconds=99 - offset), image=None)
+    monkeypatch.setattr(kraft, "fetch_control", lambda client: control(checkpoint=next(checkpoints)))
+    monkeypatch.setattr(kraft, "kafka_settings", lambda profile: {})
+    monkeypatch.setattr(kraft, "fetch_node_facts", lambda *given: SOUND.nodes)
+    monkeypatch.setattr(kraft, "_log", lambda *given: (log, None))
+    monkeypatch.setattr(kraft, "node_rows", lambda image: SOUND.registrations)
+    monkeypatch.setattr(kraft, "_zk_state", lambda log: SOUND.zk_state)
+    profile = SimpleNamespace(name="production", kraft=SimpleNamespace(addresses=("host:9093",)))
+    cluster = SimpleNamespace(zookeeper=ZOOKEEPER, profile=profile, cluster_id="abc")
+    found = findings(kraft.read_facts(cluster, {1: "host:9092"}))
+    assert [each.check_id for each in found] == (["P02"] if is_late else [])
+
+
 def test_a_zookeeper_that_stops_answering_meanwhile_is_an_error_of_a_fact(monkeypatch):
     def gone(client):
         raise ConnectError("ZooKeeper stopped answering")
@@ -68,6 +85,16 @@ def test_a_zookeeper_that_stops_answering_meanwhile_is_an_error_of_a_fact(monkey
     monkeypatch.setattr(kraft, "fetch_control", gone)
     seen = kraft.watched(ZOOKEEPER, SOUND)
     assert (seen.control, seen.control_error) == (None, "ZooKeeper stopped answering")
+
+
+def test_a_plan_does_not_go_on_where_zookeeper_stops_answering_while_it_is_watched(monkeypatch):
+    def gone(client):
+        raise ConnectError("ZooKeeper stopped answering")
+
+    monkeypatch.setattr(kraft, "fetch_control", gone)
+    held = standing.Standing(SOUND, {1: "host:9092"})
+    with pytest.raises(ConnectError, match="could not be read: ZooKeeper stopped answering"):
+        standing.contradictions(SimpleNamespace(zookeeper=ZOOKEEPER), held)
 
 
 def test_what_a_plan_may_not_go_on_with_is_watched_too(offsets):

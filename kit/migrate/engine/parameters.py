@@ -33,7 +33,8 @@ class StepParameters:
         odd = step.parameters.keys() ^ kinds.keys()
         if odd:
             raise PlanError(
-                f"step {step.step_id!r} of kind {step.kind!r}: parameter {min(odd)!r} is missing or unknown"
+                f"step {step.step_id!r} of kind {step.kind!r}: parameter {min(odd)!r} is missing or unknown;"
+                " if another version made the plan: make a new one"
             )
         for name, value in step.parameters.items():
             if not _is(value, kinds[name]):

@@ -169,10 +169,11 @@ class Run:
         with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.APPROVED}) as context:
             if context.record.state in _DONE:
                 return self._finish(context, _done(context))
+            if context.record.state in _GOES_BACK_FROM:
+                self._take_for_way_back(context, approval)
+                return self._backward(context)
             if approval is not None:
                 self._take(context, approval)
-            if context.record.state in _GOES_BACK_FROM:
-                return self._backward(context)
             self._refuse_unless_approved(context)
             self._refuse_followed(context)
             return self._forward(context)
@@ -184,8 +185,7 @@ class Run:
         holds, or a new one here. It is refused where a later run changed the same groups.
         """
         with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as context:
-            if approval is not None:
-                self._take(context, approval)
+            self._take_for_way_back(context, approval)
             return self._backward(context)
 
     @contextmanager
@@ -252,6 +252,15 @@ class Run:
         context.journal.approved(approval)
         context.record = load_run(self.folder)
         context.latest = _latest(context.record)
+
+    def _take_for_way_back(self, context: RunContext, approval: Approval | None) -> None:
+        """One that does not hold closes no way back that needs none; see ``_refuse_unless_open``."""
+        try:
+            if approval is not None:
+                self._take(context, approval)
+        except ApprovalError:
+            if max(self._clock.now(), context.latest_known()) >= way_back_until(context.record):
+                raise
 
     def _forward(self, context: RunContext) -> RunResult:
         self._opened(context)

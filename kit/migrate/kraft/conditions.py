@@ -352,7 +352,7 @@ def rehearsed(look: Look) -> str | None:
     result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), datetime.now(UTC)
     if result is not None:
         if result.is_ahead(now):
-            set_aside(look.runs, result)
+            set_aside(look.runs, look.cluster.cluster_id)
         return result.problem(now)
     return (
         f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"

@@ -67,7 +67,7 @@ class Hands:
 
     def edited_problem(self, words: KraftParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
         """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
-        if self.cluster.profile.kraft.settings_dir is None or not mode:
+        if not mode:
             return None
         now = settings_digests(self.cluster)
         for number in numbers:
@@ -76,7 +76,7 @@ class Hands:
                 changed = "is gone or empty" if name not in now else "was edited after the plan was made"
                 return (
                     f"{name}, with which {role} {number} would be started, {changed}: restore it and go on, or make a"
-                    " new plan"
+                    " new plan. If a node is down because its file was wrong: start it by hand before that"
                 )
         return None
 

@@ -104,17 +104,23 @@ def _path(runs: Path, result: RehearsalResult) -> Path:
     return runs / REHEARSALS / f"{quote(result.cluster_id, safe='')}-{result.save_sha256[:12]}.json"
 
 
-def set_aside(runs: Path, result: RehearsalResult) -> None:
-    """Under another name, by which it never vouches: else one that is ahead would, once its time has come.
+def set_aside(runs: Path, cluster_id: str) -> None:
+    """All results of a cluster, under other names, by which they never vouch: save and rehearse again.
+
+    One that is ahead would vouch once its time has come; one before it does not say what a newer one found.
 
     Raises:
-        EvidenceError: it can't be.
+        EvidenceError: a result was edited, can't be read, or can't be set aside.
     """
-    path = _path(runs, result)
-    try:
-        path.rename(path.with_suffix(".ahead"))
-    except OSError as error:
-        raise EvidenceError(f"{path} was not set aside: {error.strerror}") from error
+    for path, each in list(_results(runs)):
+        if each.cluster_id != cluster_id:
+            continue
+        try:
+            path.rename(path.with_suffix(".ahead"))
+        except FileNotFoundError:
+            continue  # Another process was as quick.
+        except OSError as error:
+            raise EvidenceError(f"{path} was not set aside: {error.strerror}") from error
 
 
 def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
@@ -123,11 +129,11 @@ def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
     Raises:
         EvidenceError: a result was edited, or can't be read.
     """
-    results = [each for each in _results(runs) if each.cluster_id == cluster_id]
+    results = [each for _, each in _results(runs) if each.cluster_id == cluster_id]
     return max(results, key=lambda each: (each.saved_at, each.rehearsed_at), default=None)
 
 
-def _results(runs: Path) -> Iterator[RehearsalResult]:
+def _results(runs: Path) -> Iterator[tuple[Path, RehearsalResult]]:
     for path in sorted((runs / REHEARSALS).glob("*.json")):
         try:
             content: Any = parse_json(path.read_text(encoding="utf-8"))
@@ -135,6 +141,6 @@ def _results(runs: Path) -> Iterator[RehearsalResult]:
             if digest_of(fields) != content["checksum"] or fields.pop("format") != FORMAT:
                 raise ValueError("it was edited, or is of another version")
             times = {name: datetime.fromisoformat(fields[name]) for name in ("saved_at", "rehearsed_at")}
-            yield RehearsalResult(**{**fields, **times})
+            yield path, RehearsalResult(**{**fields, **times})
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise EvidenceError(f"{path} is no result of a rehearsal: {error}; rehearse again") from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.analyze.metadata.phase import POST_MIGRATION
+from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION
 from kit.errors import RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
@@ -25,10 +25,18 @@ class ReturnFlagActor(ControllerActor):
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
-                lambda: flag_problem(self.hands.look(words), words.controller_addresses),
+                lambda: self._not_ready(words, self.hands.look(words)),
             ),
             "the migration is not over, and the active controller has the flag",
         )
+
+    def _not_ready(self, words: KraftParameters, standing: Standing) -> str | None:
+        """One that was ordered before and does not answer is started again, if nobody else is missing."""
+        silent = [it for it, at in words.controller_addresses.items() if standing.controller_at(at) is None]
+        is_ours = len(silent) == 1 and silent[0] in words.nodes
+        if is_ours and standing.facts.leader is not None and standing.facts.zk_state == MIGRATION:
+            return None
+        return flag_problem(standing, words.controller_addresses)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)
@@ -45,7 +53,8 @@ class ReturnFlagActor(ControllerActor):
         """
         words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
         self.hands.settle_open(words, report, lambda attempt: self.flag_of(words, attempt) is True)
-        for number in words.nodes:
+        standing, places = self.hands.look(words), words.controller_addresses
+        for number in sorted(words.nodes, key=lambda it: standing.controller_at(places[it]) is not None):
             outcomes.append(self._restart(words, number, report))
             report(outcomes[-1:])
         return outcomes
@@ -56,8 +65,9 @@ class ReturnFlagActor(ControllerActor):
         node = standing.controller_at(words.controller_addresses[number])
         if node is not None and node.has_flag:
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
-        # One that was ordered before and does not answer is started again: nobody else may be missing.
-        if node is not None and (problem := flag_problem(standing, words.controller_addresses)) is not None:
+        addresses = words.controller_addresses  # One that runs is not taken down while another one is.
+        problem = self._not_ready(words, standing) if node is None else flag_problem(standing, addresses)
+        if problem is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         if (problem := self.hands.edited_problem(words, CONTROLLER, [number], MIGRATION_MODE)) is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")

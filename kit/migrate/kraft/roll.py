@@ -134,11 +134,11 @@ class RollActor(NodeActor):
 
     def _move(self, words: KraftParameters, number: int, way: Modes, standing: Standing, report: Report) -> ItemOutcome:
         item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
+        if standing.modes.get(number) is None:
+            standing = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
         if standing.modes.get(number) == way[1]:
             self.hands.await_so(words, lambda now: self._not_back(words, number, way, standing, now), report)
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
-        if standing.modes.get(number) is None:
-            standing = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
             standing = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
         self._refuse_order(words, number, way, standing)

@@ -6,7 +6,7 @@ Every ``…_problem`` is a sentence, or None when all is as it should be. What c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 from kazoo.client import KazooClient
@@ -88,9 +88,14 @@ def look(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Standing
 
 
 def contradictions(cluster: Cluster, standing: Standing) -> list[KraftFinding]:
-    """What no plan goes on with; in dual write ``/migration`` is watched for it."""
-    facts = watched(cluster.zookeeper, standing.facts)
-    return [each for each in findings(facts) if each.severity in (ALARM, BLOCK)]
+    """What no plan goes on with; in dual write ``/migration`` is watched for it.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.
+    """
+    seen = replace(standing, facts=watched(cluster.zookeeper, standing.facts))
+    _ = seen.control
+    return [each for each in findings(seen.facts) if each.severity in (ALARM, BLOCK)]
 
 
 def zookeeper_of(cluster: Cluster) -> KazooClient:

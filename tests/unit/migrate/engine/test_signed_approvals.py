@@ -194,6 +194,22 @@ def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
         run.resume(newer)
 
 
+def test_an_approval_that_does_not_hold_closes_no_way_back_that_needs_none(operations):
+    """Given after the run's, which has expired: by a clock that was ahead."""
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
+    run = operations.begin(plan)
+    run.act()
+    operations._clock = Clock(now=lambda: plan.made_at + 3 * HOUR)
+    given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    operations._clock = Clock(now=lambda: plan.made_at + HOUR)
+    again = operations.run(run.run_id)
+    newer = operations.newer_approval(again.record)
+    assert newer == given
+    assert again.undo(newer).state == RunState.UNDONE
+    assert given not in again.record.approvals
+
+
 def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time_has_come(operations):
     """Approved and begun on the machine that is ahead; tried on another one, twice."""
     plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))

@@ -218,11 +218,12 @@ def actor_on(world: dict) -> ReturnFlagActor:
     """``world``: which controllers lack the flag, who leads, what the log says, what an order brings about."""
 
     def look(words):
-        return half_done(*world["lacking"], state=world["state"])
+        return half_done(*world["lacking"], state=world["state"], silent=tuple(world.get("silent", ())))
 
     def order(words, role, number, action, modes):
         world["orders"].append((role, number, action, modes))
         world["lacking"].discard(number)
+        world.get("silent", set()).discard(number)
         world["state"] = world.get("then", world["state"])
         return None, "done"
 
@@ -250,6 +251,21 @@ def test_the_flag_is_given_back_one_by_one_and_once():
     assert actor.verify(STEP).ok
     assert {each.outcome for each in actor.act(STEP, report)} == {Outcome.UNCHANGED}
     assert report == ["controller 3001", "controller 3002"]
+
+
+def test_one_that_was_ordered_and_did_not_come_back_is_started_first():
+    """A run that is resumed: 3002 was ordered, and is down; nothing else is taken down meanwhile."""
+    world = {"lacking": {3001, 3002}, "silent": {3002}, "state": "MIGRATION", "orders": []}
+    actor = actor_on(world)
+    assert actor.check(STEP).ok
+    actor.act(STEP, Report())
+    assert [number for _, number, *_ in world["orders"]] == [3002, 3001]
+    world = {"lacking": {3001}, "silent": {3002}, "state": "MIGRATION", "orders": []}
+    with pytest.raises(RunError, match="controller 3001 is not restarted: controller 3002 at c:9093 does not answer"):
+        actor_on(world)._restart(KraftParameters.of(STEP), 3001, Report())
+    for silent, told in (({3001, 3002}, "controller 3001 at b:9093"), ({3000}, "controller 3000 at host:9093")):
+        world = {"lacking": {3001, 3002}, "silent": silent, "state": "MIGRATION", "orders": []}
+        assert told in actor_on(world).check(STEP).sentence
 
 
 def test_once_it_is_finalised_no_flag_is_given_back():

@@ -184,6 +184,23 @@ def test_a_rehearsal_by_a_clock_that_was_ahead_never_vouches_not_even_when_its_t
     assert conditions.rehearsed(look) is None
 
 
+@pytest.mark.parametrize("name", [None, "copied.json"])
+def test_an_older_rehearsal_does_not_vouch_for_what_one_that_is_ahead_has_found(tmp_path, name):
+    """Also where its file was copied from another machine under another name."""
+    now = datetime.now(UTC)
+    look = replace(look_at(in_phase("zookeeper")), runs=tmp_path)
+    well = replace(RESULT, saved_at=now - timedelta(days=3), rehearsed_at=now - timedelta(days=3))
+    keep(tmp_path, well)
+    other = keep(tmp_path, replace(well, cluster_id="other"))
+    ahead = replace(RESULT, save_sha256="55" * 32, saved_at=now, rehearsed_at=now + timedelta(hours=1))
+    path = keep(tmp_path, replace(ahead, found={"aborts": 1}))
+    if name is not None:
+        path.rename(path.with_name(name))
+    assert "did not go well: 1 aborts" in conditions.rehearsed(look)
+    assert "no rehearsal of this cluster is kept in" in conditions.rehearsed(look)
+    assert other.exists()
+
+
 def test_a_save_that_is_later_than_its_rehearsal_never_vouches(tmp_path):
     """Nobody asked before its time had come; the rehearsal shows that a clock was wrong."""
     now = datetime.now(UTC)

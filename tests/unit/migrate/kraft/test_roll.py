@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.errors import RunError, Stopped
+from kit.errors import PlanError, RunError, Stopped
 from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
@@ -18,6 +18,7 @@ from kit.migrate.kraft import roll as rolling
 from kit.migrate.kraft import standing
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands, settings_digests
+from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, roll_step
@@ -326,6 +327,13 @@ def test_another_deployer_than_was_approved_is_refused(world):
     assert "ansible-playbook other.yml" in found.sentence
 
 
+def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
+    made = step()
+    old = replace(made, parameters={name: it for name, it in made.parameters.items() if name != "settings"})
+    with pytest.raises(PlanError, match=r"'settings' is missing .* another version made the plan: make a new"):
+        RECIPES[old.kind].remake(old)
+
+
 # Deployers that hit another host, come late, or start a broker in a mode that nobody wants
 
 
@@ -466,6 +474,22 @@ def test_a_broker_that_is_down_is_not_ordered_while_another_one_is_missing_too(w
     assert world.orders == []
 
 
+def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(world):
+    world.modes[2] = None
+    rolling_with, look = actor(world), world.look
+
+    def looked(words) -> Standing:
+        now = look()
+        listed = () if world.at >= 5 else (2,)
+        return replace(
+            now, facts=replace(now.facts, control=replace(now.control, brokers=(*now.control.brokers, *listed)))
+        )
+
+    rolling_with.hands.look, world.late = looked, {5.0: (2, KRAFT)}
+    rolling_with.act(step(), Report())
+    assert world.orders == [(1, KRAFT), (3, KRAFT)]
+
+
 PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 
 
@@ -538,3 +562,19 @@ def test_a_file_that_was_edited_in_the_midst_of_a_roll_is_refused_before_the_nex
     edited.unlink()
     with pytest.raises(RunError, match=r"broker-2\.kraft\.properties, .* is gone or empty"):
         rolling_with.act(words, Report(report.cut_off()))
+
+
+def test_an_undo_by_a_profile_that_has_lost_its_folder_of_settings_orders_nothing(world, tmp_path):
+    """The way back compares no observations; the deployer would get no file."""
+    for number in BROKERS:
+        (tmp_path / f"broker-{number}.migration.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
+    rolling_with, report = actor(world), Report()
+    words = step(settings=settings_digests(cluster(tmp_path)))
+    rolling_with.hands.cluster = cluster(tmp_path)
+    rolling_with.act(words, report)
+    world.orders.clear()
+    rolling_with.hands.cluster = cluster()
+    acted = report.cut_off()
+    with pytest.raises(RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and go on"):
+        rolling_with.undo(words, acted, Report(acted))
+    assert world.orders == []
