@@ -7,7 +7,7 @@ hour.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -28,7 +28,9 @@ from tests.servers.lag_peers import LookupTable, TwoAnchors
 from tests.servers.late_topics import KINDS, PARTITIONS, Compacted, Late, Noted, now_ms, running
 from tests.soak import IS_SOAK
 
-SECONDS = 1700 if IS_SOAK else 32
+SECONDS, LONGEST = (1700, 3400) if IS_SOAK else (32, 200)
+BRACKETS = 5000 if IS_SOAK else 100
+"""More than so many are held against the truth; a busy machine takes longer for them."""
 OURS = (*METHODS, "polls")
 PEERS = ("kafka-lag-exporter", "klag")
 HOLES = pl.DataFrame({"topic": ["late-compacted", "late-transactional"]}).join(
@@ -99,6 +101,12 @@ class Looks:
                 self.samples += [Sample(name, *place, _row_of(rows, row)) for name, rows in (told | peers).items()]
 
     @property
+    def are_enough(self) -> bool:
+        """With some to spare: not every bracket has a truth."""
+        told = Counter(each.method for each in self.samples if each.row.get("lower_ms") is not None)
+        return self.are_of_all_kinds and all(told[method] > 1.25 * BRACKETS for method in OURS)
+
+    @property
     def are_of_all_kinds(self) -> bool:
         by_record = (each for each in self.samples if each.method == "record")
         return {each.kind for each in by_record if each.row["time_lag_ms"] is not None} == set(KINDS)
@@ -152,7 +160,7 @@ def test_each_bracket_holds_the_truth(lab):
     path.write_text(lab.profile_toml())
     with connect(load_profile(file=path)) as cluster, running(lab) as topics:
         looks, began = Looks(cluster, topics), time.monotonic()
-        while (lasted := time.monotonic() - began) < SECONDS or (lasted < 2 * SECONDS and not looks.are_of_all_kinds):
+        while (lasted := time.monotonic() - began) < SECONDS or (lasted < LONGEST and not looks.are_enough):
             looks.take()
     held, errors, unanswered = defaultdict(list), defaultdict(list), defaultdict(int)
     for sample in looks.samples:
@@ -173,7 +181,7 @@ def test_each_bracket_holds_the_truth(lab):
             if not is_held
         ]
         print(method, *missed[:20], sep="\n    ")
-        assert len(held[method]) > (5000 if IS_SOAK else 100), method
+        assert len(held[method]) > BRACKETS, method
         assert len(missed) <= 0.01 * len(held[method]), (method, missed[:5])
     assert {kind for (method, kind), found in errors.items() if found and method == "record"} == set(KINDS)
 
