@@ -146,7 +146,7 @@ def _changed(partitions: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
         epoch=pl.col("epoch") + pl.col("n_changes").fill_null(0),
         leader_epoch=pl.col("leader_epoch") + pl.col("n_leaders").fill_null(0),
     ).select(list(SCHEMA))
-    if rows.select(pl.max_horizontal(pl.col("epoch", "leader_epoch").max() > _MOST_INT32)).item():
+    if rows.select(pl.any_horizontal(pl.col("epoch", "leader_epoch").max() > _MOST_INT32)).item():
         raise Unfit
     return with_lists(rows)
 

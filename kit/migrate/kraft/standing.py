@@ -94,8 +94,8 @@ def contradictions(cluster: Cluster, standing: Standing) -> list[KraftFinding]:
         ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.
     """
     seen = replace(standing, facts=watched(cluster.zookeeper, standing.facts))
-    _ = seen.control
-    return [each for each in findings(seen.facts) if each.severity in (ALARM, BLOCK)]
+    facts = replace(seen.facts, control=seen.control)
+    return [each for each in findings(facts) if each.severity in (ALARM, BLOCK)]
 
 
 def zookeeper_of(cluster: Cluster) -> KazooClient:
