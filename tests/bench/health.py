@@ -1,4 +1,4 @@
-"""Burrow's rules over many partitions: Spark beside a straight restatement of them in Python."""
+"""Burrow's rules over many partitions: Spark and polars beside a straight restatement of them in Python."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 
+import polars as pl
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,15 +38,18 @@ def compared(site: Site) -> Iterator[Row]:
         with TemporaryDirectory() as folder:
             _write(spark, folder)
             part = _judged(spark, f"{folder}/part", folder)
+            in_spark = _judged(spark, f"{folder}/commits", folder)
             python = timed(lambda: _restated(folder), lambda found: expect("statuses by Python", found, part))
             ours = timed(
                 lambda: _judged(spark, f"{folder}/commits", folder),
                 lambda found: expect("partitions that were judged", sum(found.values()), PARTITIONS),
             )
-            name = f"Burrow's rules, {PARTITIONS:,} partitions × {COMMITS} commits vs Python"
-            row = compare(name, ours, lambda: PART * python(), GOAL, 2)
+            name = f"Burrow's rules, {PARTITIONS:,} partitions × {COMMITS} commits"
+            row = compare(f"{name} vs Python", ours, lambda: PART * python(), GOAL, 2)
             yield row
-            yield Row(f"{name.removesuffix(' vs Python')} vs its limit", row.ours, LIMIT_S, "s", 1)
+            yield Row(f"{name} vs its limit", row.ours, LIMIT_S, "s", 1)
+            polars = timed(lambda: _judged_by_polars(folder), lambda found: expect("by polars", found, in_spark))
+            yield compare(f"{name}, by polars vs Python", polars, lambda: PART * python(), GOAL)
     finally:
         spark.stop()
 
@@ -57,6 +61,13 @@ def _judged(spark: SparkSession, commits: str, folder: str) -> dict[str, int]:
     rows: DataFrame = analyze.partition_health(spark.read.parquet(commits), ends, times, COMMITS)
     counted = rows.groupBy("status").agg(F.count("*").alias("n"), F.max(F.length("evidence")))
     return {row["status"]: row["n"] for row in counted.collect()}
+
+
+def _judged_by_polars(folder: str) -> dict[str, int]:
+    commits, ends = (pl.read_parquet(f"{folder}/{name}/*.parquet") for name in ("commits", "ends"))
+    rows: pl.DataFrame = analyze.partition_health(commits, ends, pl.DataFrame({"at_ms": [_NOW_MS]}), COMMITS)
+    counted = rows.group_by("status").agg(pl.len(), pl.col("evidence").str.len_chars().max())
+    return {status: n for status, n, _ in counted.iter_rows()}
 
 
 def _write(spark: SparkSession, folder: str) -> None:

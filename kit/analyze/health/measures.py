@@ -6,8 +6,10 @@ Why not by narwhals: docs/decisions/two-engines.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -27,6 +29,8 @@ _MEASURES = [
 _RING = ["lowest_end", "newest_end"]
 _FLAGS = ("falls", "was_allowed")
 _MOST = np.iinfo(np.int64).max
+_AT_ONCE = 10_000
+"""So many lists are measured together: their numbers stay in the processor's cache."""
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -70,7 +74,11 @@ def _by_list(
     if isinstance(rows, pl.LazyFrame):
         return _by_list(nw.from_native(rows.collect()), log, key, fields, task, besides).lazy()
     if isinstance(rows, pl.DataFrame):
-        found = pl.concat(task(rows.group_by(*log, *key).agg(pl.struct(fields).alias("each")).sort(*log, key[0])))
+        lists = rows.rechunk().group_by(*log, *key).agg(pl.struct(fields).alias("each"))
+        lists = _log_by_log(lists, log) if log else lists
+        slices = chain([lists.clear()], lists.iter_slices(_AT_ONCE))
+        with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+            found = pl.concat(chain.from_iterable(pool.map(lambda part: [*task(part)], _whole(slices))))
     else:
         types = dict(rows.dtypes) | dict.fromkeys(_FLAGS, "boolean")
         schema = ", ".join(f"{name} {types.get(name, 'bigint')}" for name in [*besides, *_MEASURES])
@@ -81,15 +89,26 @@ def _by_list(
     return nw.from_native(found)
 
 
+def _log_by_log(lists: pl.DataFrame, log: Sequence[str]) -> pl.DataFrame:
+    """In the order of a number of each log: to sort by its name takes twice as long."""
+    numbered = lists.select(log).unique().with_row_index("log")
+    return lists.join(numbered, on=log).sort("log", pl.col(_GROUP[0]).is_not_null()).drop("log")
+
+
 def _in_batches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A log may be in two batches: its ends are in the first one."""
-    ends: pl.DataFrame | None = None
-    for batch in batches:
-        rows: Any = pl.from_arrow(batch)
-        rows = rows if ends is None else pl.concat([ends, rows])
-        for found in task(rows):
+    frames: Iterator[Any] = map(pl.from_arrow, batches)
+    for lists in _whole(frames):
+        for found in task(lists):
             yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
+def _whole(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Each with the ends of the log that it begins with: they may be in the frame before."""
+    ends: pl.DataFrame | None = None
+    for frame in frames:
+        rows = frame if ends is None else pl.concat([ends, frame])
         ends = rows.filter(pl.col(_GROUP[0]).is_null()).tail(1)
+        yield rows
 
 
 @dataclass(frozen=True)
@@ -200,9 +219,8 @@ class _Partitions:
                 rows = own[chosen].with_columns(
                     pl.lit(at_ms, pl.Int64).alias("at_ms"), *_measured(windows, self.allowed_lag)
                 )
-                yield rows.join(self._ring(kept, ends, at_ms), on="log", how="left", maintain_order="left").select(
-                    columns
-                )
+                ring = self._ring(kept, ends, at_ms)
+                yield rows.join(ring, on="log", how="left", maintain_order="left").select(columns)
 
     def _none(self, own: pl.DataFrame) -> pl.DataFrame:
         empty = {name: pl.Boolean if name in _FLAGS else pl.Int64 for name in ("at_ms", *_RING, *_MEASURES)}

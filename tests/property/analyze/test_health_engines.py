@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit import analyze
+from kit.analyze.health import measures
 from kit.analyze.health.outlook import TRENDS
 from kit.tables import schema as tables
 from kit.tables.groups import LogRetention
@@ -220,8 +221,12 @@ def test_a_log_may_be_in_many_batches(spark: SparkSession, spark_frames: Frames)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_partition_is_judged_by_its_window_and_ring(seed: int) -> None:
-    """Both as SQL's windows give them, the rules as one would write them down."""
+@pytest.mark.parametrize("at_once", [1, 3, 10_000])
+def test_each_partition_is_judged_by_its_window_and_ring(
+    seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both as SQL's windows give them, the rules as one would write them down; so many lists are measured at once."""
+    monkeypatch.setattr(measures, "_AT_ONCE", at_once)
     frames = history(seed)
     key = [*KEY, "at_ms"]
     windows = analyze.commit_windows(frames["commits"], frames["ends"], frames["times"], 4).sort("order")
