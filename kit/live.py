@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,9 +19,11 @@ from kit.show.sparkline import sparkline
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.text.quantity import quantity
 
-ONE_LOOK = "one look tells no rates"
 KEPT = 12
 """Looks: rates go back so far."""
+FEWEST = 4
+"""Looks without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
+TOO_FEW = f"rates take 2 looks, and a trend {FEWEST}"
 RISKS = ("standing", "growing", "steady", "unknown", "closing", "caught up")
 """What is said of a group or a partition, the worst first."""
 _GROUP = ["group_id", "store"]
@@ -119,6 +121,9 @@ class GroupsOfLate:
     def add(self, partitions: pl.DataFrame) -> pl.DataFrame:
         """One more look → a row per group and store, who is at risk first.
 
+        ``growing``: each lag of the newer half of the looks is above each of the older half, ``closing``: below. A busy
+        group that keeps up goes to and fro instead: it is ``steady``. Before ``FEWEST`` looks neither is said.
+
         Columns: group_id, store, lag, trend (one of ``RISKS``; ``standing``: nothing was committed), lag_per_s,
         read_per_s, written_per_s (in records; null after one look), lags (of each look), n_unknown (partitions).
         """
@@ -127,9 +132,7 @@ class GroupsOfLate:
         now = views.group_lag(partitions).select(*_GROUP, "lag", "n_unknown")
         known = self._rates().drop_nulls("lag_per_s")
         rates = known.group_by(_GROUP).agg(pl.sum(*_RATES))
-        totals = pl.concat(self._totals).sort("at_ms")
-        lags = totals.group_by(_GROUP).agg(lags="lag")
-        rows = now.join(rates, on=_GROUP, how="left").join(lags, on=_GROUP, how="left")
+        rows = now.join(rates, on=_GROUP, how="left").join(_lags(self._totals, _GROUP), on=_GROUP, how="left")
         return _worst_first(rows, _GROUP).select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_unknown")
 
     def partitions(self, group_id: str) -> pl.DataFrame:
@@ -138,10 +141,10 @@ class GroupsOfLate:
         Columns: store, topic, partition, member_id, lag, trend, lag_per_s, read_per_s, written_per_s, committed_offset,
         log_end_offset, expired_unread, error.
         """
-        rates = self._rates(group_id)
-        now = self._looks[-1].filter(pl.col("group_id") == group_id)
+        looks = [each.filter(pl.col("group_id") == group_id) for each in self._looks]
         names = ["member_id", "lag", "expired_unread", "committed_offset", "log_end_offset", "error"]
-        rows = now.select(*PARTITION, *names).join(rates, on=PARTITION, how="left")
+        rows = looks[-1].select(*PARTITION, *names).join(self._rates(group_id), on=PARTITION, how="left")
+        rows = rows.join(_lags(looks, PARTITION), on=PARTITION, how="left")
         return _worst_first(rows, PARTITION).select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
 
     def _rates(self, group_id: str | None = None) -> pl.DataFrame:
@@ -202,11 +205,23 @@ def _whole_sum() -> pl.Expr:
     return pl.when(is_known).then(known_sum("lag")).alias("lag")
 
 
+def _lags(looks: Iterable[pl.DataFrame], key: list[str]) -> pl.DataFrame:
+    """lags: at each look, oldest first; null where it was unknown."""
+    seen = pl.concat([each.select(*key, "at_ms", "lag") for each in looks])
+    return seen.sort("at_ms").group_by(key).agg(lags="lag")
+
+
 def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    lag, rate = pl.col("lag"), pl.col("lag_per_s")
+    rows = rows.with_columns(known=pl.col("lags").list.drop_nulls())
+    lag, rate, known, half = pl.col("lag"), pl.col("lag_per_s"), pl.col("known").list, pl.col("known").list.len() // 2
+    rows = rows.with_columns(older=known.head(half), newer=known.tail(half))
+    older, newer = pl.col("older").list, pl.col("newer").list
     trend = pl.when(lag == 0).then(pl.lit("caught up")).when(lag.is_null() | rate.is_null()).then(pl.lit("unknown"))
     trend = trend.when(pl.col("read_per_s") == 0).then(pl.lit("standing"))
-    trend = trend.when(rate > 0).then(pl.lit("growing")).when(rate < 0).then(pl.lit("closing"))
+    trend = trend.when(known.len() < FEWEST).then(pl.lit("unknown"))
+    # Against the rate: an offset was set back, or a topic made anew, among these looks.
+    trend = trend.when((newer.min() > older.max()) & (rate > 0)).then(pl.lit("growing"))
+    trend = trend.when((newer.max() < older.min()) & (rate < 0)).then(pl.lit("closing"))
     rows = rows.with_columns(trend=trend.otherwise(pl.lit("steady")))
     rank = pl.col("trend").replace_strict(list(RISKS), range(len(RISKS)), return_dtype=pl.Int8)
     return rows.sort(rank, lag.fill_null(-1), *key, descending=[False, True, *[False] * len(key)])

@@ -58,7 +58,7 @@ def watch(
     Rates and the line of late go back twelve looks. Exit code 12: at the last look something was not read.
     """
     from kit.cluster import connect
-    from kit.live import ONE_LOOK, GroupsOfLate, Looks
+    from kit.live import FEWEST, TOO_FEW, GroupsOfLate, Looks
     from kit.snapshot import verify_read
 
     with refusals():
@@ -74,7 +74,7 @@ def watch(
                     look = looks.take()
                     rows = of_late.add(look.partitions)
                 where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, look {look.number:,}"
-                _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *[ONE_LOOK] * (look.number == 1)]))
+                _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *[TOO_FEW] * (look.number < FEWEST)]))
                 if keep is not None:
                     keep(look.snapshot)
                 if look.number == count:

@@ -9,7 +9,7 @@ import polars as pl
 import traitlets as t
 
 from kit.errors import OfframpError
-from kit.live import ONE_LOOK, RISKS, GroupsOfLate, Look, Looks
+from kit.live import FEWEST, RISKS, TOO_FEW, GroupsOfLate, Look, Looks
 from kit.snapshot import verify_read
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
@@ -76,10 +76,10 @@ class Monitor(t.HasTraits):
 
     @property
     def cost(self) -> str:
-        """What looking costs the cluster, in sentences; after one look, why there are no rates."""
+        """What looking costs the cluster, in sentences; of the first ones, what they can't tell."""
         so_far = f"{quantity(self.last.number, 'look')} so far: {quantity(self.n_requests, 'request')}"
-        no_rates = f" {ONE_LOOK.capitalize()}." if self.last.number == 1 else ""
-        return f"The last look: {self.last.cost}. {so_far}.{no_rates}"
+        too_few = f" {TOO_FEW.capitalize()}." if self.last.number < FEWEST else ""
+        return f"The last look: {self.last.cost}. {so_far}.{too_few}"
 
     # What is done
 

@@ -29,6 +29,7 @@ def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
         lag = None if offset is None else end - offset
         parts = {"committed_offset": offset, "log_end_offset": end, "lag": lag, "lag_retained": lag}
         rows.append({"group_id": group, **PLACE, **parts, "expired_unread": 0, "has_no_commit": False, "at_ms": at_ms})
+        rows[-1]["error"] = None
     numbers = dict.fromkeys(("committed_offset", "lag", "lag_retained"), pl.Int64)
     return pl.DataFrame(rows, schema_overrides=numbers)
 
@@ -76,25 +77,63 @@ def test_looks_are_judged_by_what_moved_between_them():
     }
 
 
+FOUR_LOOKS = {
+    "idle": (1000, 1100, 1200, 1300),
+    "slow": (500, 550, 600, 650),
+    "quick": (100, 700, 1000, 1200),
+    "dead": (10, 10, 10, 10),
+    "unread": (None, None, None, None),
+    "even": (990, 1090, 1190, 1290),
+    "busy": (990, 1060, 1180, 1255),
+    "set-back": (990, 1090, 500, 900),
+}
+"""What each had committed at the looks."""
+
+
+def seen(*groups: str, n_looks: int = 4) -> list[pl.DataFrame]:
+    return [look(10_000 * at, **{group: FOUR_LOOKS[group][at] for group in groups}) for at in range(n_looks)]
+
+
 def test_who_is_at_risk_comes_first():
-    looks = [
-        look(0, idle=1000, slow=500, quick=100, dead=10, unread=None, even=990),
-        look(10_000, idle=1100, slow=550, quick=700, dead=10, unread=None, even=1090),
-    ]
-    rows = shown(looks)
+    rows = shown(seen(*FOUR_LOOKS))
     assert rows.select("group_id", "trend").rows() == [
         ("dead", "standing"),
         ("slow", "growing"),
+        ("set-back", "steady"),
+        ("busy", "steady"),
         ("even", "steady"),
         ("unread", "unknown"),
         ("quick", "closing"),
         ("idle", "caught up"),
     ]
     slow = rows.row(1, named=True)
-    assert (slow["lag"], slow["lag_per_s"], slow["read_per_s"], slow["written_per_s"]) == (550, 5, 5, 10)
-    assert slow["of_late"] == "▇█"
-    assert rows.row(3, named=True)["of_late"] == "··"
-    assert rows.row(3, named=True)["n_unknown"] == 1
+    assert (slow["lag"], slow["lag_per_s"], slow["read_per_s"], slow["written_per_s"]) == (650, 5, 5, 10)
+    assert slow["of_late"] == "▆▇▇█"
+    assert rows.row(5, named=True)["of_late"] == "····"
+    assert rows.row(5, named=True)["n_unknown"] == 1
+
+
+def test_a_busy_group_that_keeps_up_is_no_alarm():
+    """Its lag goes to and fro, and is higher at the last look than at the first."""
+    (row,) = shown(seen("busy")).to_dicts()
+    assert (row["trend"], row["lag_per_s"] > 0) == ("steady", True)
+
+
+def test_what_an_offset_that_was_set_back_left_is_read_and_does_not_grow():
+    of_late = GroupsOfLate()
+    for each in seen("set-back"):
+        (group,) = of_late.add(each).to_dicts()
+    (partition,) = of_late.partitions("set-back").to_dicts()
+    for row in (group, partition):
+        assert (row["trend"], row["lag_per_s"]) == ("steady", -30)
+
+
+@pytest.mark.parametrize("n_looks", [2, 3])
+def test_before_the_fourth_look_nothing_grows_or_closes(n_looks):
+    rows = shown(seen("slow", "quick", "dead", "idle", n_looks=n_looks))
+    assert dict(rows.select("group_id", "trend").iter_rows()) == {
+        "slow": "unknown", "quick": "unknown", "dead": "standing", "idle": "caught up",
+    }  # fmt: skip
 
 
 def test_one_look_tells_no_rate():
@@ -129,7 +168,7 @@ def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monke
 
 @pytest.fixture
 def fake(monkeypatch):
-    looks = [look(0, slow=500), look(10_000, slow=550)]
+    looks = seen("slow")
     cluster = SimpleNamespace(n_sent=(0, 0))
 
     def observe(cluster, pattern):
@@ -145,12 +184,14 @@ def fake(monkeypatch):
 
 
 def test_it_says_what_a_look_costs(fake):
-    ended = CliRunner().invoke(app, ["watch", "--every", "1", "--count", "2"])
+    ended = CliRunner().invoke(app, ["watch", "--every", "1", "--count", "4"])
     assert ended.exit_code == 0, ended.output
-    first, second = [line for line in ended.stdout.splitlines() if line.startswith("fake at ")]
-    assert "look 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; one look tells no rates" in first
+    first, second, third, fourth = [line for line in ended.stdout.splitlines() if line.startswith("fake at ")]
+    assert "look 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 looks, and a trend 4" in first
     assert "ZooKeeper" not in first  # It was asked nothing.
-    assert "look 2: 1 group (1 growing); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper" in second
+    assert "look 2: 1 group (1 unknown); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper; rates" in second
+    assert third.endswith("rates take 2 looks, and a trend 4")
+    assert fourth.endswith("look 4: 1 group (1 growing); 0.0 s, 7 requests to brokers")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300"])

@@ -27,17 +27,22 @@ def model(looks):
 
 def test_who_stands_still_comes_first_and_costs_are_summed(model):
     assert model.risks == {"unknown": 50}
-    assert model.cost.endswith(" 1 look so far: 1,214 requests. One look tells no rates.")
+    assert model.cost.endswith(" 1 look so far: 1,214 requests. Rates take 2 looks, and a trend 4.")
     model.refresh()
-    assert model.risks == {"standing": 25, "steady": 25}
+    assert model.risks == {"standing": 25, "unknown": 25}
     assert (
         model.cost
-        == "The last look: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 looks so far: 2,428 requests."
+        == "The last look: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 looks so far: 2,428 requests. "
+        "Rates take 2 looks, and a trend 4."
     )
     rows, first, n = model.shown()
     assert (len(rows), first, n) == (ROWS, 0, 50)
     assert rows["group_id"][0] == "group-00001"
     assert rows["lags"].to_list()[0] == [30, 50]
+    for _ in range(2):
+        model.refresh()
+    assert model.risks == {"standing": 25, "steady": 25}
+    assert model.cost.endswith(" 4 looks so far: 4,856 requests.")
 
 
 def test_search_and_pages(model):
