@@ -51,6 +51,13 @@ class Files:
             path = self._jvm.org.apache.hadoop.fs.Path(folder)
             self._system = path.getFileSystem(cast(Any, spark)._jsc.hadoopConfiguration())
 
+    def local(self, folder: str) -> str | None:
+        """Its absolute path on this machine; None where the file system is another."""
+        with told_as(f"{folder} can't be reached"):
+            if self._system.getUri().getScheme() != "file":
+                return None
+            return str(self._system.makeQualified(self._jvm.org.apache.hadoop.fs.Path(folder)).toUri().getPath())
+
     def names(self, folder: str) -> list[str]:
         """Names of what lies in a folder, sorted; none when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
@@ -127,5 +134,8 @@ def cause(error: Exception) -> str:
     if changed:
         file, column, expected, found = changed.groups()
         return f"{file} holds {column} as {found} where {expected} is expected: another version of offramp wrote it"
+    told = re.findall(r"^kit\.errors\.HistoryError: ([^\n]+)", str(error), re.MULTILINE)  # By a task.
+    if told:
+        return str(told[-1])
     causes = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error), re.MULTILINE)
     return causes[-1] if causes else str(error).partition("\n")[0]

@@ -8,6 +8,7 @@ came late or two runs made it, one with most looks counts; the others stay, sinc
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,6 +24,7 @@ from kit import analyze
 from kit.errors import HistoryError
 from kit.history.files import Files, told_as
 from kit.history.names import GIVEN_UP, begun, run_name
+from kit.history.ranges import FILES, GroupRanges
 from kit.history.store import Reading, Store
 from kit.tables import schema as tables
 
@@ -142,14 +144,29 @@ class Hours:
         self._files.delete(staging)
 
     def _rows(self, reading: Reading, hours: Collection[int], looks: pl.DataFrame) -> DataFrame:
-        spark = self._store.spark
         chosen = analyze.looks_of_hours(looks, list(hours))
         day_ms, before_ms = min(hours), min(hours) - int(_BEFORE.total_seconds() * 1000)
         hourly = looks.filter(pl.col("hour_ms").is_between(before_ms, day_ms, closed="left")).group_by("hour_ms").last()
         ends_at = pl.concat([chosen.select("snapshot_id", "at_ms"), hourly.select("snapshot_id", "at_ms")]).unique()
 
+        is_local = str(self._store.spark.sparkContext.master).startswith("local")
+        way = self._by_ranges if is_local and self._files.local(self._store.folder) else self._by_spark
+        return way(reading, chosen, ends_at).select(tables.GROUP_HOURS.schema.names)
+
+    def _by_ranges(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
+        offsets, owners = (self._lie(reading, each, chosen) for each in (tables.COMMITTED_OFFSETS, tables.OWNERSHIP))
+        ends = self._lie(reading, tables.LOG_OFFSETS, ends_at)
+        return GroupRanges(offsets, ends, owners, chosen, ends_at).hours(self._store.spark)
+
+    def _lie(self, reading: Reading, table: tables.Table, at: pl.DataFrame) -> dict[str, list[str]]:
+        """The local folders with a table's rows of these looks, each with the snapshots that it has for them."""
+        days = {snapshot_id: _place(at_ms)[0] for snapshot_id, at_ms in at.select("snapshot_id", "at_ms").iter_rows()}
+        folders = {str(self._files.local(each)): ids for each, ids in reading.folders(table, days).items()}
+        return {each: ids for each, ids in folders.items() if fnmatch.filter(self._files.names(each), FILES)}
+
+    def _by_spark(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         def small(frame: pl.DataFrame) -> DataFrame:
-            return F.broadcast(spark.createDataFrame(frame.rechunk().to_arrow()))
+            return F.broadcast(self._store.spark.createDataFrame(frame.rechunk().to_arrow()))
 
         def seen(table: tables.Table, at: pl.DataFrame, *columns: str | Column) -> DataFrame:
             days = sorted({_place(at_ms)[0] for at_ms in at["at_ms"]})
@@ -168,7 +185,7 @@ class Hours:
             seen(tables.OWNERSHIP, at, "group_id", "source", "topic", "partition", "member_id"),
             small(chosen),
         )
-        return rows.select(tables.GROUP_HOURS.schema.names)
+        return rows
 
     def _sweep(self) -> None:
         """Delete what runs wrote that were cut off."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, reduce
 
@@ -205,6 +205,19 @@ class Reading:
             frames += [compacted.where(condition) for condition in is_in.values()]
         is_asked = F.col("date").isin(list(days))
         return self._together(table, [frame.where(is_asked).select(table.stamped_schema.names) for frame in frames])
+
+    def folders(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
+        """Where these snapshots' rows lie, by the day (UTC) of each: folders, each with those that it has for us.
+
+        A folder that isn't there (no snapshot had a row) is among them.
+        """
+        found = defaultdict[str, list[str]](list)
+        for snapshot_id, day in looks.items():
+            part = self._places.get(snapshot_id)
+            name = f"snapshot_id={snapshot_id}" if part is None else f"part={part}"
+            prefix = "" if part is None else f"{DAYS}/"
+            found[self._store.path(f"{prefix}{table.name}/date={day}/{name}")].append(snapshot_id)
+        return dict(found)
 
     def _together(self, table: tables.Table, frames: Sequence[DataFrame]) -> DataFrame:
         if not frames:  # No snapshot had a row of it.

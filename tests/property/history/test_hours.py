@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
@@ -14,7 +15,8 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.errors import HistoryError
-from kit.history import History, Hours, Upkeep
+from kit.history import History, Hours, Upkeep, ranges
+from kit.history.files import Files
 from tests.generators import health_history
 from tests.generators.health_history import START
 from tests.soak import soak_only
@@ -55,9 +57,12 @@ def rows(spark: SparkSession, folder: str) -> dict[tuple[str, int], Any]:
 
 @pytest.fixture(scope="module")
 def expected(spark: SparkSession, written: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
+    """By Spark's own joins and sums, as of files that are elsewhere."""
     copy = tmp_path_factory.mktemp("expected") / "history"
     shutil.copytree(written, copy)
-    assert sum(n_hours for _, n_hours in hours(spark, str(copy)).make()) == 2  # the third is not over
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Files, "local", lambda self, folder: None)
+        assert sum(n_hours for _, n_hours in hours(spark, str(copy)).make()) == 2  # the third is not over
     found = rows(spark, str(copy))
     assert found.keys() == {(group, hour) for group, _ in GROUPS for hour in (0, 1)}
     return found
@@ -74,6 +79,47 @@ def test_what_an_hour_says(expected):
     assert (dead.n_stop, dead.n_warn, dead.n_read) == (0, 0, 2200)  # a look of the hour was without lag
     assert (back.lag_p95, back.n_rewind) == (1000, 0)  # it ends before where others are, not before where it began
     assert expected["dead", 0].lag_max == 0
+
+
+@pytest.mark.parametrize("n_rows", [1, 60, 10**9])
+def test_they_are_the_same_of_ranges_of_groups(spark, folder, expected, n_rows, monkeypatch):
+    """About so many offsets each: one group, two, all."""
+    monkeypatch.setattr(ranges, "_ROWS", n_rows)
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+
+
+def test_a_column_that_older_files_lack_is_null(spark, folder, expected):
+    for file in Path(folder, "committed_offsets").rglob("*.parquet"):
+        pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["committed_at"]), file)
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:-9]), "can't be read: "),
+        (lambda file: file.write_bytes(b""), "can't be read: "),
+        (lambda file: _with_text(file), "holds committed_offset as String where Int64 is expected: another version of"),
+    ],
+    ids=["cut off", "empty", "another type"],
+)
+def test_a_file_that_says_nothing_is_named_and_no_hour_is_made(spark, folder, change, why):
+    file = sorted(Path(folder, "committed_offsets").rglob("*.parquet"))[5]
+    change(file)
+    with pytest.raises(
+        HistoryError, match=rf"the hours of 2026-11-22 can't be made: .*{file.parent.name} {why}[^\n]+$"
+    ):
+        list(hours(spark, folder).make())
+    with pytest.raises(HistoryError, match="no hours were made"):
+        hours(spark, folder).load()
+
+
+def _with_text(file: Path) -> None:
+    table = pq.read_table(file, partitioning=None)
+    at = table.schema.get_field_index("committed_offset")
+    pq.write_table(table.set_column(at, "committed_offset", table["committed_offset"].cast("string")), file)
 
 
 @soak_only
