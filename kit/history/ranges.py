@@ -1,7 +1,7 @@
 """A history's hours, a range of groups at a time: Spark's tasks read the files themselves, with polars.
 
-For histories on this machine's own disks. Rows that Spark reads and hands to a task, and joins and sums of its own,
-take three times as long (docs/decisions/two-engines.md).
+For histories on this machine's own disks. Joins and sums of Spark's own take up to three times as long
+(docs/decisions/two-engines.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Folders = Mapping[str, Sequence[str]]
 column that names it."""
 FILES = "[!._]*.parquet"
 _ROWS = 2_000_000
-"""So many offsets are in a range, about: they and what is made of them take a gigabyte."""
+"""So many offsets are in a range, about: they and what is made of them took 1.5 GB."""
 _OFFSETS = ["group_id", "store", "topic", "partition", "committed_offset", "committed_at"]
 _ENDS = ["topic", "partition", "log_end_offset"]
 _OWNERS = ["group_id", "source", "topic", "partition", "member_id"]

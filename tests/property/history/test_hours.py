@@ -26,6 +26,8 @@ GROUPS = {
     ("steady", "kafka"): lambda minute: max(0, 100 * minute - 5),
     ("dead", "kafka"): lambda minute: 100 * min(minute, 80),
     ("back", "kafka"): lambda minute: 100 * minute - (1000 if minute > 90 else 0),
+    ("", "kafka"): lambda minute: 100 * minute - 1,
+    ("a'b\"c\\d\n%20 Ω\U0001f600", "kafka"): lambda minute: 100 * minute - 2,
 }
 """100 records a minute; looks each two minutes, from 22:00 to 0:20 (UTC)."""
 
