@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -10,7 +11,7 @@ from narwhals.typing import FrameT
 
 from kit.analyze.health.burrow import partition_health
 from kit.analyze.health.waiting import waiting_since
-from kit.analyze.health.windows import INTERVALS, PARTITION, commit_windows, end_rings
+from kit.analyze.health.windows import INTERVALS, PARTITION
 
 
 class Rule(Protocol):
@@ -52,7 +53,7 @@ class LagRule:
     for_ms: int = 0
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
-        rows = _standing(commits, ends, times)
+        rows: Any = nw.from_native(waiting_since(commits, ends, times))
         is_over, at = nw.col("lag") > self.more_than, nw.col("at_ms")
         rows = rows.with_columns(fine_ms=nw.when(~is_over).then(at), first_ms=at.min().over(*PARTITION))
         filled = nw.col("fine_ms").fill_null(strategy="forward").over(*PARTITION, order_by="at_ms")
@@ -76,8 +77,7 @@ class SilenceRule:
     for_ms: int
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
-        waiting: Any = nw.from_native(waiting_since(commits, ends, times))
-        rows = _standing(commits, ends, times).join(waiting, on=[*PARTITION, "at_ms"], how="left")
+        rows: Any = nw.from_native(waiting_since(commits, ends, times))
         at = nw.col("at_ms")
         since = nw.max_horizontal("arrived_ms", "fine_ms")
         waits = nw.col("lag") > 0
@@ -94,25 +94,23 @@ class AnyRule:
     rules: tuple[Rule, ...]
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
-        rows: Any = nw.concat([nw.from_native(rule.verdicts(commits, ends, times)) for rule in self.rules])
-        rows = rows.with_columns(alarm=nw.when(nw.col("is_alarm")).then(nw.col("status")))
-        both = rows.group_by(*PARTITION, "at_ms").agg(
-            *[nw.col(name).min() for name in ("alarm", "since_ms")],
-            *[nw.col(name).max() for name in ("status", "lag")],
-            nw.col("is_alarm").any(),
-        )
-        quiet = nw.when(~nw.col("status").is_null()).then(nw.lit("OK"))
-        both = both.with_columns(said=nw.coalesce(nw.col("alarm"), quiet))
-        return nw.to_native(_told(both, "said", nw.col("is_alarm"), nw.col("since_ms")))
+        said = [nw.from_native(rule.verdicts(commits, ends, times)) for rule in self.rules]
+        return nw.to_native(reduce(_either, said))
 
 
-def _standing(commits: Any, ends: Any, times: Any) -> Any:
-    """The newest commit of each partition and its lag, at each time."""
-    windows: Any = nw.from_native(commit_windows(commits, ends, times, 1))
-    rings: Any = nw.from_native(end_rings(ends, times, 1))
-    rows = windows.drop("lag").join(rings, on=["topic", "partition", "at_ms"], how="left")
-    behind = nw.col("newest_end") - nw.col("committed_offset")
-    return rows.with_columns(lag=nw.when(behind < 0).then(nw.lit(0, nw.Int64)).otherwise(behind))
+def _either(one: FrameT, other: FrameT) -> FrameT:
+    key, figures = [*PARTITION, "at_ms"], ["status", "is_alarm", "since_ms", "lag"]
+    rows = one.join(other.rename({name: f"other_{name}" for name in figures}), on=key, how="full", suffix="_other")
+    alarms = [nw.when(nw.col(f"{of}is_alarm")).then(nw.col(f"{of}status")) for of in ("", "other_")]
+    first = nw.when(alarms[1] < alarms[0]).then(alarms[1]).otherwise(nw.coalesce(*alarms))
+    is_told = ~nw.coalesce("status", "other_status").is_null()
+    return rows.select(
+        *[nw.coalesce(name, f"{name}_other") for name in key],
+        status=nw.coalesce(first, nw.when(is_told).then(nw.lit("OK"))),
+        is_alarm=nw.coalesce("is_alarm", nw.lit(False)) | nw.coalesce("other_is_alarm", nw.lit(False)),
+        since_ms=nw.min_horizontal("since_ms", "other_since_ms"),
+        lag=nw.max_horizontal("lag", "other_lag"),
+    )
 
 
 def _told(rows: FrameT, status: str, is_alarm: nw.Expr, since: nw.Expr) -> FrameT:

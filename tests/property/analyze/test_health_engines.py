@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit import analyze
-from kit.analyze.health import measures
+from kit.analyze.health import lists
 from kit.analyze.health.outlook import TRENDS
 from kit.tables import schema as tables
 from kit.tables.groups import LogRetention
@@ -226,7 +226,7 @@ def test_each_partition_is_judged_by_its_window_and_ring(
     seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both as SQL's windows give them, the rules as one would write them down; so many lists are measured at once."""
-    monkeypatch.setattr(measures, "_AT_ONCE", at_once)
+    monkeypatch.setattr(lists, "AT_ONCE", at_once)
     frames = history(seed)
     key = [*KEY, "at_ms"]
     windows = analyze.commit_windows(frames["commits"], frames["ends"], frames["times"], 4).sort("order")
@@ -279,6 +279,46 @@ def restated(row: dict[str, Any], intervals: int, allowed: int, minimum: float) 
     rewound = (None, None) if back is None else (offsets[back - 1], offsets[back])
     values = [status, len(offsets), lag, ms[0], ms[-1], min(lags, default=None), *rewound]
     return dict(zip(RESTATED, values, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("at_once", [1, 3, 10_000])
+def test_each_partition_waits_since_what_happened_to_it(
+    seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one event after the other, up to each look; so many lists are measured at once."""
+    monkeypatch.setattr(lists, "AT_ONCE", at_once)
+    frames = history(seed)
+    found = _sorted(analyze.waiting_since(frames["commits"], frames["ends"], frames["times"]))
+    ends = frames["ends"].drop_nulls("log_end_offset").sort("sampled_ms")
+    expected = []
+    for key, commits in frames["commits"].sort("order").group_by(KEY):
+        entered = commits["committed_ms"].cum_max()
+        events = [(ms, 1, offset) for ms, offset in zip(entered, commits["committed_offset"])]
+        log = ends.filter(topic=key[2], partition=key[3])
+        events += [(ms, 0, end) for ms, end in log.select("sampled_ms", "log_end_offset").rows()]
+        events.sort(key=lambda event: event[:2])  # of one moment the end comes first; the commits stay in order
+        for at_ms in frames["times"]["at_ms"]:
+            row = waiting([event for event in events if event[0] <= at_ms])
+            expected += [] if row is None else [(*key, at_ms, *row)]
+    assert len(expected) > 100
+    assert found == sorted(expected, key=lambda row: tuple((value is None, str(value)) for value in row))
+
+
+def waiting(events: list[tuple[int, int, int | None]]) -> tuple[int | None, ...] | None:
+    offset = end = fine_ms = waits_ms = arrived_ms = None
+    is_committed = False
+    for ms, is_commit, number in events:
+        if is_commit:
+            offset, is_committed, arrived_ms = (offset if number is None else number), number is not None, ms
+        else:
+            end = number
+        if offset is not None and end is not None and end > offset:
+            waits_ms = ms if waits_ms is None else waits_ms
+        elif offset is not None and end is not None:
+            fine_ms, waits_ms = ms, None
+    lag = None if end is None or offset is None else max(0, end - offset)
+    return (lag, arrived_ms, fine_ms, waits_ms) if is_committed else None
 
 
 def test_the_history_has_every_status() -> None:

@@ -1,0 +1,273 @@
+"""Lists of each partition's commits and of its log's ends, handed to numpy; on Spark its tasks get them.
+
+Questions of order are asked of lists: as windows of SQL each is a sort and a pass of its own
+(docs/decisions/two-engines.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from kit.analyze.health.windows import PARTITION
+
+GROUP, LOG = PARTITION[:2], PARTITION[2:]
+COMMIT = ["order", "offset", "ms"]
+NUMBER, FLAG = "bigint", "boolean"
+"""Spark's types of what is measured."""
+MOST = np.iinfo(np.int64).max
+AT_ONCE = 10_000
+"""So many lists are measured together, of one look or of several: their numbers stay in the processor's cache."""
+_LOOKS = 1_000
+"""So many looks are counted together: a number for each of them and each list."""
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Task: TypeAlias = Callable[[pl.DataFrame], Iterable[pl.DataFrame]]
+PartitionsTask: TypeAlias = Callable[["Partitions"], Iterable[pl.DataFrame]]
+Columns: TypeAlias = dict[str, str]
+
+
+def by_list(frame: Any, key: Sequence[str], fields: Sequence[str], task: Task, measured: Columns) -> Any:
+    """``task`` gets a row per key with ``each``, a list, and gives the key with what is measured."""
+    return _by_list(nw.from_native(frame), [], key, fields, task, measured)
+
+
+def by_partition(
+    commits: Any, ends: Any, task: Callable[[Partitions], Iterable[pl.DataFrame]], measured: Columns
+) -> Any:
+    """The same of the lists of ``commits`` and ``ends``, as ``commit_windows`` takes them; the key is ``PARTITION``."""
+    marks, rows = nw.from_native(ends), nw.from_native(commits)
+    marks = marks.filter(~nw.col("log_end_offset").is_null()).select(
+        *[nw.lit(None, nw.String).alias(name) for name in GROUP],
+        *LOG,
+        order="sampled_ms",
+        offset="log_end_offset",
+        ms="sampled_ms",
+    )
+    rows = rows.select(*PARTITION, nw.col("order").cast(nw.Int64), offset="committed_offset", ms="committed_ms")
+    together = nw.concat([marks, rows])
+    return _by_list(together, LOG, GROUP, COMMIT, partial(_of_partitions, task), measured)
+
+
+def _of_partitions(task: PartitionsTask, lists: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    return task(Partitions.of(lists))
+
+
+def values(frame: Any, name: str) -> tuple[int, ...]:
+    """In order, each once."""
+    native: Any = nw.to_native(nw.from_native(frame).select(name))
+    is_polars = isinstance(native, (pl.DataFrame, pl.LazyFrame))
+    return tuple(sorted(set((native.lazy().collect().to_arrow() if is_polars else native.toArrow())[name].to_pylist())))
+
+
+def _by_list(
+    frame: Any, log: Sequence[str], key: Sequence[str], fields: Sequence[str], task: Task, measured: Columns
+) -> Any:
+    """A log's lists are in one call, first that without a key."""
+    rows: Any = nw.to_native(frame)
+    if isinstance(rows, pl.LazyFrame):
+        return _by_list(nw.from_native(rows.collect()), log, key, fields, task, measured).lazy()
+    columns = PARTITION if log else key
+    if isinstance(rows, pl.DataFrame):
+        lists = rows.rechunk().group_by(*log, *key).agg(pl.struct(fields).alias("each"))
+        lists = _log_by_log(lists, log) if log else lists
+        slices = lists.iter_slices(AT_ONCE)
+        with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+            found = chain.from_iterable(pool.map(lambda part: [*task(part)], _whole(slices)))
+            return nw.from_native(pl.concat([_nothing(rows.select(columns), measured), *found]))
+    types = dict(rows.dtypes)
+    schema = ", ".join(f"{name} {kind}" for name, kind in ({name: types[name] for name in columns} | measured).items())
+    rows = rows.repartition(*log) if log else rows
+    rows = rows.selectExpr(*log, *key, f"struct({', '.join(fields)}) as each").groupBy(*log, *key)
+    lists = rows.agg({"each": "collect_list"}).toDF(*log, *key, "each").sortWithinPartitions(*log, key[0])
+    return nw.from_native(lists.mapInArrow(partial(_in_batches, task), schema))
+
+
+def _nothing(keys: pl.DataFrame, measured: Columns) -> pl.DataFrame:
+    empty = {name: pl.Boolean if kind == FLAG else pl.Int64 for name, kind in measured.items()}
+    return pl.concat([keys.clear(), pl.DataFrame(schema=empty)], how="horizontal")
+
+
+def _log_by_log(lists: pl.DataFrame, log: Sequence[str]) -> pl.DataFrame:
+    """In the order of a number of each log: to sort by its name takes twice as long."""
+    numbered = lists.select(log).unique().with_row_index("log")
+    return lists.join(numbered, on=log).sort("log", pl.col(GROUP[0]).is_not_null()).drop("log")
+
+
+def _in_batches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    frames: Iterator[Any] = map(pl.from_arrow, batches)
+    for lists in _whole(frames):
+        for found in task(lists):
+            yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
+def _whole(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Each with the ends of the log that it begins with: they may be in the frame before."""
+    ends: pl.DataFrame | None = None
+    for frame in frames:
+        rows = frame if ends is None else pl.concat([ends, frame])
+        ends = rows.filter(pl.col(GROUP[0]).is_null()).tail(1)
+        yield rows
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists one behind the other, none of them empty, each in its order."""
+
+    columns: dict[str, tuple[Longs, Flags]]
+    """The numbers, and which of them are known."""
+    starts: Longs
+    lengths: Longs
+
+    @classmethod
+    def of(cls, each: pl.Series) -> Lists:
+        rows = each.explode(empty_as_null=False).struct.unnest()
+        lengths = each.list.len().cast(pl.Int64).to_numpy()
+        starts = np.cumsum(lengths) - lengths
+        order = rows["order"].to_numpy()
+        falls = order[1:] < order[:-1]
+        falls[starts[1:] - 1] = False
+        if falls.any():
+            rows = rows[np.lexsort((order, np.repeat(np.arange(len(lengths)), lengths)))]
+        columns = {
+            name: (rows[name].fill_null(0).to_numpy(), rows[name].is_not_null().to_numpy()) for name in rows.columns
+        }
+        return cls(columns, starts, lengths)
+
+    def part(self, begins: Longs, lengths: Longs) -> Lists:
+        """Stretches of them."""
+        if np.array_equal(lengths, self.lengths) and np.array_equal(begins, self.starts):
+            return self
+        starts = np.cumsum(lengths) - lengths
+        at = np.repeat(begins - starts, lengths) + np.arange(lengths.sum())
+        return Lists({name: (x[at], known[at]) for name, (x, known) in self.columns.items()}, starts, lengths)
+
+    def number(self, name: str) -> Longs:
+        return self.columns[name][0]
+
+    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.repeat(values, self.lengths)
+
+    def highest_so_far(self) -> Longs:
+        """Of ms."""
+        ms = self.number("ms")
+        falls = ms[1:] < ms[:-1]
+        falls[self.starts[1:] - 1] = False
+        if not falls.any():
+            return ms
+        rows = pl.DataFrame({"ms": ms, "list": self.spread(np.arange(len(self.lengths)))})
+        return rows.select(pl.col("ms").cum_max().over("list")).to_series().to_numpy()
+
+    def last(self, chosen: Flags) -> Longs:
+        """For each place the last one until there that is chosen, in the same list; -1: none is."""
+        last: Longs = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))
+        return np.where(last >= self.spread(self.starts), last, -1)
+
+
+def lowest_of_last(lists: Lists, name: str, n: int) -> Longs:
+    """For each place the lowest of so many until there, in the same list; of twice as many in each turn."""
+    place = np.arange(len(lists.number(name))) - lists.spread(lists.starts)
+    lowest, size = lists.number(name), 1
+    while size < n:
+        step = min(size, n - size)
+        lowest = np.where(place >= step, np.minimum(lowest, np.roll(lowest, step)), lowest)
+        size += step
+    return lowest
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Partitions at times, one pair each: what was known of it then."""
+
+    at_ms: Longs
+    partition: Longs
+    last_commit: Longs
+    """Its place among the commits; -1: there was none."""
+    last_end: Longs
+    """Its place among the ends; -1: there was none."""
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Commits of partitions, and the ends of their logs; lists of (order, offset, ms)."""
+
+    own: pl.DataFrame
+    """``PARTITION`` of each."""
+    logs: Longs
+    """The place of its log's list among the ends; -1: it has none."""
+    commits: Lists
+    ends: Lists
+
+    @classmethod
+    def of(cls, lists: pl.DataFrame) -> Partitions:
+        lists = lists.with_columns(log=pl.struct(LOG).rle_id())
+        is_end = lists[GROUP[0]].is_null()
+        own, kept = lists.filter(~is_end), lists.filter(is_end)
+        places = np.full(len(lists) + 1, -1)
+        places[kept["log"].to_numpy()] = np.arange(len(kept))
+        logs = places[own["log"].to_numpy()]
+        return cls(own.select(PARTITION), logs, Lists.of(own["each"]), Lists.of(kept["each"]))
+
+    def first_ends(self) -> Longs:
+        """The place of each one's first end; one without any has none."""
+        return np.append(self.ends.starts, 0)[self.logs]
+
+    def own_ends(self) -> Lists:
+        """The ends of each one's log, which may be empty."""
+        return self.ends.part(self.first_ends(), np.append(self.ends.lengths, 0)[self.logs])
+
+    def sampled(self, ms: Longs) -> Longs:
+        """For a time of each commit: how many ends of its log were sampled until then."""
+        number = np.zeros(len(ms), np.int64)
+        firsts = np.flatnonzero(np.diff(self.logs, prepend=-2))
+        bounds = [*self.commits.starts[firsts].tolist(), len(ms)]
+        for log, begin, end in zip(self.logs[firsts].tolist(), bounds, bounds[1:]):
+            if log >= 0:
+                own = slice(self.ends.starts[log], self.ends.starts[log] + self.ends.lengths[log])
+                number[begin:end] = np.searchsorted(self.ends.number("ms")[own], ms[begin:end], side="right")
+        return number
+
+    def looks(self, entered: Longs, times: Sequence[int]) -> Iterator[Looks]:
+        """All at each time, a few times together; ``entered``: when each commit was known, never falling in a list."""
+        n_together = max(1, AT_ONCE // max(1, len(self.own)))
+        commits = _last(entered, self.commits, times, n_together)
+        for (some, last_commit), (_, last_end) in zip(
+            commits, _last(self.ends.number("ms"), self.ends, times, n_together)
+        ):
+            last_end = np.hstack([last_end, np.full((len(some), 1), -1)])[:, self.logs]
+            partition = np.tile(np.arange(len(self.own)), len(some))
+            yield Looks(np.repeat(some, len(self.own)), partition, last_commit.ravel(), last_end.ravel())
+
+
+def _last(ms: Longs, lists: Lists, times: Sequence[int], n_together: int) -> Iterator[tuple[Longs, Longs]]:
+    """So many times, and of each of them and each list, in rows: the last place until then, or -1."""
+    turn = lists.spread(np.arange(len(lists.lengths)))
+    for first in range(0, len(times), _LOOKS):
+        some = np.array(times[first : first + _LOOKS], np.int64)
+        shape = len(some) + 1, len(lists.lengths)
+        new = np.bincount(np.searchsorted(some, ms) * shape[1] + turn, minlength=shape[0] * shape[1])
+        count = new.reshape(shape).cumsum(axis=0)
+        for at in range(0, len(some), n_together):
+            known = count[:-1][at : at + n_together]
+            yield some[at : at + n_together], np.where(known > 0, lists.starts + known - 1, -1)
+
+
+def where(name: str, is_known: Flags, numbers: Longs) -> pl.Series:
+    """Null where it is not known."""
+    return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(numbers)).alias(name)).to_series()
+
+
+def known_at(name: str, numbers: Longs, places: Longs) -> pl.Series:
+    """The numbers at these places; null at -1."""
+    return where(name, places >= 0, np.append(numbers, 0)[places])
