@@ -127,6 +127,38 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
     return result
 
 
+def commits_and_ends(load: Callable[..., Any]) -> tuple[Any, Any]:
+    """What :func:`commits_of_history` and :func:`ends_of_history` give, of what ``history.by_groups`` hands out."""
+    at = ("topic", "partition")
+    columns = ("group_id", "store", *at, "committed_offset", "committed_at", "observed_at", "error")
+    commits = commits_of_history(load(tables.COMMITTED_OFFSETS, *columns))
+    ends = load(tables.LOG_OFFSETS, *at, "log_end_offset", "observed_at")
+    return commits, ends_of_history(ends, load(tables.READ_TIMINGS, "step", "started_at"))
+
+
+def verdicts(load: Callable[..., Any], rule: Rule, looks: pl.DataFrame) -> Any:
+    """What a rule says of what ``history.by_groups`` hands out; ``looks``: :func:`looks_of`."""
+    commits, ends = commits_and_ends(load)
+    is_local = isinstance(commits, pl.DataFrame)
+    return rule.verdicts(commits, ends, looks if is_local else in_spark(commits.sparkSession, looks.to_arrow()))
+
+
+def lags(load: Callable[..., Any]) -> Any:
+    """:func:`lags_of_history` of what ``history.by_groups`` hands out."""
+    return lags_of_history(*_offsets_and_ends(load))
+
+
+def ages(load: Callable[..., Any], holes: Iterable[str] = ()) -> Any:
+    """:func:`ages_of_history` of what ``history.by_groups`` hands out."""
+    return ages_of_history(*_offsets_and_ends(load), holes)
+
+
+def _offsets_and_ends(load: Callable[..., Any]) -> tuple[Any, Any]:
+    at = ("topic", "partition", "observed_at")
+    offsets = load(tables.COMMITTED_OFFSETS, "group_id", "store", *at, "committed_offset")
+    return offsets, load(tables.LOG_OFFSETS, *at, "log_end_offset")
+
+
 def idle_groups(
     snapshot: Snapshot[Frame],
     partition_lag: Frame,

@@ -8,13 +8,12 @@ came late or two runs made it, one with most looks counts; the others stay, sinc
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
+from functools import partial, reduce
 
 import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,9 +21,9 @@ from pyspark.sql import functions as F
 
 from kit import analyze
 from kit.errors import HistoryError
-from kit.history.files import Files, told_as
+from kit.history.files import told_as
 from kit.history.names import GIVEN_UP, begun, run_name
-from kit.history.ranges import FILES, GroupRanges
+from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store
 from kit.tables import schema as tables
 
@@ -55,7 +54,7 @@ class Hours:
         self, spark: SparkSession, folder: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._store = Store(spark, folder)
-        self._files = Files(spark, folder)
+        self._files = self._store.files
         self._now = now
 
     def make(self) -> Iterator[tuple[date, int]]:
@@ -114,10 +113,7 @@ class Hours:
 
     def _looks(self, reading: Reading) -> pl.DataFrame:
         """All complete snapshots: snapshot_id, at_ms, hour_ms."""
-        with told_as(f"{self._store.folder} can't be read"):
-            rows = reading.load(tables.SNAPSHOTS).select("snapshot_id", F.unix_millis("observed_at").alias("at_ms"))
-            looks = pl.DataFrame(rows.toArrow())
-        return looks.with_columns(hour_ms=pl.col("at_ms") // _HOUR_MS * _HOUR_MS).sort("at_ms")
+        return reading.looks().with_columns(hour_ms=pl.col("at_ms") // _HOUR_MS * _HOUR_MS)
 
     def _made(self) -> Mapping[date, dict[int, int]]:
         """From how many snapshots each hour was made, by the names of the folders."""
@@ -149,20 +145,14 @@ class Hours:
         hourly = looks.filter(pl.col("hour_ms").is_between(before_ms, day_ms, closed="left")).group_by("hour_ms").last()
         ends_at = pl.concat([chosen.select("snapshot_id", "at_ms"), hourly.select("snapshot_id", "at_ms")]).unique()
 
-        is_local = str(self._store.spark.sparkContext.master).startswith("local")
-        way = self._by_ranges if is_local and self._files.local(self._store.folder) else self._by_spark
+        way = self._by_ranges if self._store.local else self._by_spark
         return way(reading, chosen, ends_at).select(tables.GROUP_HOURS.schema.names)
 
     def _by_ranges(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
-        offsets, owners = (self._lie(reading, each, chosen) for each in (tables.COMMITTED_OFFSETS, tables.OWNERSHIP))
-        ends = self._lie(reading, tables.LOG_OFFSETS, ends_at)
-        return GroupRanges(offsets, ends, owners, chosen, ends_at).hours(self._store.spark)
-
-    def _lie(self, reading: Reading, table: tables.Table, at: pl.DataFrame) -> dict[str, list[str]]:
-        """The local folders with a table's rows of these looks, each with the snapshots that it has for them."""
-        days = {snapshot_id: _place(at_ms)[0] for snapshot_id, at_ms in at.select("snapshot_id", "at_ms").iter_rows()}
-        folders = {str(self._files.local(each)): ids for each, ids in reading.folders(table, days).items()}
-        return {each: ids for each, ids in folders.items() if fnmatch.filter(self._files.names(each), FILES)}
+        looks = {tables.COMMITTED_OFFSETS: chosen, tables.LOG_OFFSETS: ends_at, tables.OWNERSHIP: chosen}
+        folders = {table.name: reading.local_folders(table, _days(at)) for table, at in looks.items()}
+        newest_first = chosen.sort("at_ms", descending=True)["snapshot_id"].unique(maintain_order=True).to_list()
+        return GroupRanges(folders, newest_first).map(self._store.spark, partial(_group_hours, chosen, ends_at))
 
     def _by_spark(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         def small(frame: pl.DataFrame) -> DataFrame:
@@ -192,6 +182,21 @@ class Hours:
         for name in self._files.names(self._store.path(_STAGING)):
             if begun(name) < self._now() - GIVEN_UP:
                 self._files.delete(self._store.path(f"{_STAGING}/{name}"))
+
+
+def _group_hours(looks: pl.DataFrame, ends_at: pl.DataFrame, load: Load) -> pl.DataFrame:
+    key = ("group_id", "store", "topic", "partition", "committed_offset")
+    offsets = load(tables.COMMITTED_OFFSETS, *key, "committed_at").with_columns(
+        written_ms=pl.col("committed_at").dt.epoch("ms")
+    )
+    ends = load(tables.LOG_OFFSETS, "topic", "partition", "log_end_offset").join(ends_at, on="snapshot_id")
+    owners = load(tables.OWNERSHIP, "group_id", "source", "topic", "partition", "member_id")
+    rows: pl.DataFrame = analyze.group_hours(offsets, ends, owners, looks)
+    return rows
+
+
+def _days(looks: pl.DataFrame) -> dict[str, date]:
+    return {snapshot_id: _place(at_ms)[0] for snapshot_id, at_ms in looks.select("snapshot_id", "at_ms").iter_rows()}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A history's hours, a range of groups at a time: Spark's tasks read the files themselves, with polars.
+"""A history a range of groups at a time: Spark's tasks read the files themselves, with polars.
 
 For histories on this machine's own disks. Joins and sums of Spark's own take up to three times as long
 (docs/decisions/two-engines.md).
@@ -6,101 +6,123 @@ For histories on this machine's own disks. Joins and sums of Spark's own take up
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kit import analyze
 from kit.errors import HistoryError
 from kit.tables import schema as tables
 from kit.tables.polars import polars_types
 
-Folders = Mapping[str, Sequence[str]]
+Folders: TypeAlias = Mapping[str, Sequence[str]]
 """Local folders of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no
 column that names it."""
+Load: TypeAlias = Callable[..., Any]
+"""A table and names of columns → rows, with snapshot_id."""
 FILES = "[!._]*.parquet"
+_TIME = pl.Datetime("us", "UTC")
 _ROWS = 2_000_000
 """So many offsets are in a range, about: they and what is made of them took 1.5 GB."""
-_OFFSETS = ["group_id", "store", "topic", "partition", "committed_offset", "committed_at"]
-_ENDS = ["topic", "partition", "log_end_offset"]
-_OWNERS = ["group_id", "source", "topic", "partition", "member_id"]
 
 
 @dataclass(frozen=True)
 class GroupRanges:
-    """What ``analyze.group_hours`` takes, by the folders of its tables.
+    """A history's tables, by their names.
 
-    ``looks``: ``analyze.looks_of_hours``; ``ends_at``: snapshot_id and at_ms of the looks whose ends count.
+    ``newest_first``: the snapshots with offsets; ``group_ids``: of these groups alone.
     """
 
-    committed_offsets: Folders
-    log_offsets: Folders
-    ownership: Folders
-    looks: pl.DataFrame
-    ends_at: pl.DataFrame
+    folders: Mapping[str, Folders]
+    newest_first: Sequence[str]
+    group_ids: Collection[str] | None = None
 
-    def hours(self, spark: SparkSession) -> DataFrame:
-        """``tables.GROUP_HOURS``.
+    def map(self, spark: SparkSession, work: Callable[[Load], pl.DataFrame]) -> DataFrame:
+        """What ``work`` makes of each range's rows: those of its groups, and the ends of the logs that they commit to.
 
         Raises:
             HistoryError: a file can't be read, now or when Spark asks for the rows.
         """
         bounds = [None, *self._bounds(), None]
         ranges = spark.createDataFrame(list(pairwise(bounds)), "first string, before string")
-        schema = tables.GROUP_HOURS.spark_row_schema
-        return ranges.repartition(len(bounds) - 1).mapInArrow(self._of_batches, schema)
+        schema = _plain(work(partial(_read, {}, pl.lit(True))).to_arrow().schema)
+        task = partial(self._in_batches, work, schema)
+        return ranges.repartition(len(bounds) - 1).mapInArrow(task, tables.spark_ddl(schema))
 
     def _bounds(self) -> list[str]:
         """Names of groups between which there are about as many offsets each, by the newest look that saw any."""
-        n_looks = self.looks["snapshot_id"].n_unique()
-        for snapshot_id in self.looks.sort("at_ms", descending=True)["snapshot_id"].unique(maintain_order=True):
-            at = {folder: [snapshot_id] for folder, ids in self.committed_offsets.items() if snapshot_id in ids}
-            groups = _read(tables.COMMITTED_OFFSETS, at, ["group_id"], pl.lit(True))["group_id"].sort()
+        offsets = self.folders[tables.COMMITTED_OFFSETS.name]
+        for snapshot_id in self.newest_first:
+            at = {folder: [snapshot_id] for folder, ids in offsets.items() if snapshot_id in ids}
+            groups = _read({tables.COMMITTED_OFFSETS.name: at}, self._chosen, tables.COMMITTED_OFFSETS, "group_id")
             if len(groups):
-                step = max(1, _ROWS // n_looks)
-                return groups.gather_every(step, offset=step).unique().sort().to_list()
+                step = max(1, _ROWS // len(self.newest_first))
+                return groups["group_id"].sort().gather_every(step, offset=step).unique().sort().to_list()
         return []
 
-    def _of_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = tables.GROUP_HOURS.schema
+    @property
+    def _chosen(self) -> pl.Expr:
+        return pl.lit(True) if self.group_ids is None else pl.col("group_id").is_in(list(self.group_ids))
+
+    def _in_batches(
+        self, work: Callable[[Load], pl.DataFrame], schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for first, before in zip(batch["first"].to_pylist(), batch["before"].to_pylist()):
-                rows = self._of_range(first, before).select(schema.names)
+                rows = work(self._load(first, before)).select(schema.names)
                 yield from rows.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
 
-    def _of_range(self, first: str | None, before: str | None) -> pl.DataFrame:
-        group = pl.col("group_id")
-        is_in = pl.lit(True) if first is None else group >= first
-        is_in = is_in if before is None else is_in & (group < before)
-        offsets = _read(tables.COMMITTED_OFFSETS, self.committed_offsets, _OFFSETS, is_in)
-        is_read = pl.col("topic").is_in(offsets["topic"].unique().to_list())
-        rows: pl.DataFrame = analyze.group_hours(
-            offsets.rename({"committed_at": "written_ms"}),
-            _read(tables.LOG_OFFSETS, self.log_offsets, _ENDS, is_read).join(self.ends_at, on="snapshot_id"),
-            _read(tables.OWNERSHIP, self.ownership, _OWNERS, is_in),
-            self.looks,
-        )
-        return rows
+    def _load(self, first: str | None, before: str | None) -> Load:
+        group, is_in = pl.col("group_id"), self._chosen
+        is_in = is_in if first is None else is_in & (group >= first)
+        return _Rows(self.folders, is_in if before is None else is_in & (group < before))
 
 
-def _read(table: tables.Table, folders: Folders, names: Sequence[str], is_in: pl.Expr) -> pl.DataFrame:
-    """snapshot_id and these columns, times in ms (epoch); a column that a file lacks is null.
+@dataclass
+class _Rows:
+    """Those of some groups, and of the logs that they commit to."""
+
+    folders: Mapping[str, Folders]
+    is_in: pl.Expr
+    topics: list[str] | None = None
+
+    def __call__(self, table: tables.Table, *names: str) -> pl.DataFrame:
+        if "group_id" in table.hints:
+            rows = _read(self.folders, self.is_in, table, *names)
+            if table.name == tables.COMMITTED_OFFSETS.name and "topic" in names:
+                self.topics = rows["topic"].unique().to_list()
+            return rows
+        if "topic" not in table.hints:
+            return _read(self.folders, pl.lit(True), table, *names)
+        if self.topics is None:
+            self(tables.COMMITTED_OFFSETS, "topic")
+        return _read(self.folders, pl.col("topic").is_in(self.topics or []), table, *names)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Spark knows no Arrow strings of 64-bit length, which polars gives."""
+    kinds = [pa.string() if pa.types.is_large_string(field.type) else field.type for field in schema]
+    return pa.schema(list(zip(schema.names, kinds)))
+
+
+def _read(folders: Mapping[str, Folders], is_in: pl.Expr, table: tables.Table, *names: str) -> pl.DataFrame:
+    """snapshot_id and these columns; a column that a file lacks is null.
 
     Raises:
         HistoryError: a file can't be read, or has a column of another type.
     """
-    types = {"snapshot_id": pl.String, **{name: polars_types(table)[name] for name in names}}
-    none = pl.DataFrame(schema={name: pl.Int64 if kind.is_temporal() else kind for name, kind in types.items()})
-    scans = {folder: _scan(folder, ids, types).filter(is_in) for folder, ids in folders.items()}
+    known = {"snapshot_id": pl.String, "observed_at": _TIME, **polars_types(table)}
+    types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
+    scans = {folder: _scan(folder, ids, types, is_in) for folder, ids in folders.get(table.name, {}).items()}
     try:
-        return pl.concat([none, *pl.collect_all(scans.values())])
+        return pl.concat([pl.DataFrame(schema=types), *pl.collect_all(scans.values())])
     except (OSError, pl.exceptions.PolarsError):
         for folder, scan in scans.items():  # Which one was it?
             with _told(folder):
@@ -116,7 +138,7 @@ def _told(folder: str) -> Iterator[None]:
         raise HistoryError(f"{folder} can't be read: {str(error).partition(chr(10))[0]}") from error
 
 
-def _scan(folder: str, ids: Sequence[str], types: Mapping[str, Any]) -> pl.LazyFrame:
+def _scan(folder: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Expr) -> pl.LazyFrame:
     files = sorted(Path(folder).glob(FILES))
     if not files:
         raise HistoryError(f"{folder} can't be read: its files are gone")
@@ -127,16 +149,18 @@ def _scan(folder: str, ids: Sequence[str], types: Mapping[str, Any]) -> pl.LazyF
         if not _is_alike(found.get(name, kind), kind):
             why = f"holds {name} as {found[name]} where {kind} is expected: another version of offramp wrote it"
             raise HistoryError(f"{folder} {why}")
-    if "snapshot_id" in found:
-        rows = rows.filter(pl.col("snapshot_id").is_in(ids))
-    else:
-        rows = rows.with_columns(snapshot_id=pl.lit(ids[0]))
-    lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found and name != "snapshot_id"}
-    rows = rows.with_columns(**lacking)
-    times = [pl.col(name).dt.epoch("ms") for name, kind in types.items() if kind.is_temporal()]
-    return rows.with_columns(*times).select(
-        pl.col(name) if kind.is_temporal() else pl.col(name).cast(kind) for name, kind in types.items()
-    )
+    is_its = pl.col("snapshot_id").is_in(ids) if "snapshot_id" in found else pl.lit(True)
+    lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found}
+    if "snapshot_id" in lacking:
+        lacking["snapshot_id"] = pl.lit(ids[0])
+    rows = rows.filter(is_its & is_in).with_columns(**lacking)
+    return rows.select(_typed(name, found.get(name, kind), kind) for name, kind in types.items())
+
+
+def _typed(name: str, found: Any, kind: Any) -> pl.Expr:
+    """A time without a zone is one of UTC."""
+    is_other_time = kind.is_temporal() and found != kind
+    return (pl.col(name).dt.epoch("us") if is_other_time else pl.col(name)).cast(kind)
 
 
 def _is_alike(found: Any, kind: Any) -> bool:

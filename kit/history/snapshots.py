@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError
 from kit.history.files import told_as
+from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
@@ -123,6 +126,51 @@ class History:
         if table is tables.SNAPSHOTS:
             return complete
         return reading.load(table).join(complete.select("snapshot_id"), "snapshot_id", "left_semi")
+
+    def by_groups(
+        self,
+        work: Callable[[Load], Any],
+        since: datetime | None = None,
+        group_ids: Collection[str] | None = None,
+    ) -> DataFrame:
+        """What ``work`` makes of the complete snapshots' rows, with each group looked at by itself.
+
+        On this machine's disks a range of groups at a time: Spark's tasks read the files with polars. Elsewhere by
+        Spark.
+
+        Args:
+            work: gets a function that gives the columns of a table, as polars frames or as Spark's:
+                ``load(tables.COMMITTED_OFFSETS, "topic", "observed_at")``. Of ``LOG_OFFSETS`` it gives the topics with
+                offsets; of ``READ_TIMINGS`` all; snapshot_id besides. It gives a frame of the same kind, and must not
+                put groups together: it is done many times, and once with frames without rows.
+            since: as :meth:`load` has it.
+            group_ids: of these groups alone.
+
+        Raises:
+            HistoryError: there is no history in the folder, or it can't be read.
+        """
+        reading = Reading(self._store)
+        if self._store.local is None:
+            return cast(DataFrame, work(partial(self._rows_of_groups, since, group_ids)))
+        looks = reading.looks(since)
+        days = {
+            snapshot_id: datetime.fromtimestamp(at_ms / 1000, UTC).date() for snapshot_id, at_ms in looks.iter_rows()
+        }
+        kept = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
+        folders = {table.name: reading.local_folders(table, days) for table in kept}
+        return GroupRanges(folders, looks["snapshot_id"].reverse().to_list(), group_ids).map(self._store.spark, work)
+
+    def _rows_of_groups(
+        self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str
+    ) -> DataFrame:
+        of_groups, rows = self.load(tables.COMMITTED_OFFSETS, since), self.load(table, since)
+        if group_ids is not None:
+            of_groups = of_groups.where(F.col("group_id").isin(list(group_ids)))
+        if table is tables.COMMITTED_OFFSETS:
+            rows = of_groups
+        elif "topic" in table.hints:
+            rows = rows.join(F.broadcast(of_groups.select("topic").distinct()), "topic", "left_semi")
+        return rows.select(*dict.fromkeys(["snapshot_id", *names]))
 
     def check(self, *kept: tables.Table, since: datetime | None = None) -> None:
         """Read these tables once, from those observed at or after ``since``.

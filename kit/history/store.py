@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, reduce
+from pathlib import Path
 
+import polars as pl
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +18,7 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
 from kit.history.files import Files, cause, told_as
+from kit.history.ranges import FILES
 from kit.tables import schema as tables
 
 DAYS = "days"
@@ -50,6 +53,18 @@ class Store:
             raise InputError(f"{folder} can't be the folder of a history: Spark takes any of {_PATTERNS} for a pattern")
         self._check_version()
 
+    @cached_property
+    def files(self) -> Files:
+        """Raises HistoryError by Spark Connect, which hands out no file system."""
+        return Files(self.spark, self.folder)
+
+    @cached_property
+    def local(self) -> str | None:
+        """The folder on disks that Spark's tasks have too, for they are threads of this machine's driver; else None."""
+        if not isinstance(self.spark, SparkSession) or not str(self.spark.sparkContext.master).startswith("local"):
+            return None
+        return self.files.local(self.folder)
+
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}"
 
@@ -76,7 +91,7 @@ class Store:
         """
         if not isinstance(self.spark, SparkSession):
             return
-        names = Files(self.spark, self.folder).names(self.path(name))
+        names = self.files.names(self.path(name))
         if copies := [each for each in names if _COPY.fullmatch(each)]:
             why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
             raise HistoryError(f"{self.path(name)} can't be read: {why}")
@@ -218,6 +233,21 @@ class Reading:
             prefix = "" if part is None else f"{DAYS}/"
             found[self._store.path(f"{prefix}{table.name}/date={day}/{name}")].append(snapshot_id)
         return dict(found)
+
+    def local_folders(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
+        """As :meth:`folders`, as local paths, those with files alone; for a store that is ``local``."""
+        inside = {each.removeprefix(f"{self._store.folder}/"): ids for each, ids in self.folders(table, looks).items()}
+        found = {f"{self._store.local}/{each}": ids for each, ids in inside.items()}
+        return {each: ids for each, ids in found.items() if any(Path(each).glob(FILES))}
+
+    def looks(self, since: datetime | None = None) -> pl.DataFrame:
+        """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order."""
+        rows = self.load(tables.SNAPSHOTS).select("snapshot_id", F.unix_millis("observed_at").alias("at_ms"))
+        if since is not None:
+            rows = rows.where(F.col("observed_at") >= F.lit(since))
+        with told_as(f"{self._store.folder} can't be read"):
+            found = pl.DataFrame(rows.toArrow())
+        return found.sort("at_ms")
 
     def _together(self, table: tables.Table, frames: Sequence[DataFrame]) -> DataFrame:
         if not frames:  # No snapshot had a row of it.

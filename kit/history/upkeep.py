@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.history.files import Files, Size, told_as
+from kit.history.files import Size, told_as
 from kit.history.names import GIVEN_UP, begun, day_of, run_name
 from kit.history.store import ABOUT, DAYS, PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
@@ -54,7 +54,7 @@ class Upkeep:
         self, spark: SparkSession, folder: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._store = Store(spark, folder)
-        self._files = Files(spark, folder)
+        self._files = self._store.files
         self._now = now
         if Reading(self._store).is_empty:
             raise HistoryError(

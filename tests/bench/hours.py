@@ -9,14 +9,13 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
 from kit.history import Hours
-from kit.history.store import ABOUT, ABOUT_SCHEMA
 from kit.profile import SparkSettings
 from kit.spark.session import start
 from kit.tables import schema as tables
 from tests.bench.clock import compare, expect, say, timed
+from tests.bench.parts import write_day
 from tests.bench.rows import Row
 from tests.bench.site import Site
 
@@ -61,7 +60,6 @@ def _scanned(spark: SparkSession, folder: str) -> None:
 
 def _write(spark: SparkSession, folder: str) -> None:
     """As `offramp history compact` leaves a day: sorted by group, a few files per table."""
-    spark.createDataFrame([(tables.SCHEMA_VERSION,)], ABOUT_SCHEMA).write.parquet(f"{folder}/{ABOUT}")
     at = F.timestamp_seconds(F.lit(int(_BEGIN.timestamp())) + 60 * F.col("look"))
     stamp = (F.format_string("s-%06d", "look").alias("snapshot_id"), at.alias("observed_at"))
     n_looks = LOOKS * HOURS
@@ -93,13 +91,4 @@ def _write(spark: SparkSession, folder: str) -> None:
             *stamp, F.lit(_BEGIN).alias("compacted_at")
         ),
     }  # fmt: skip
-    for table, rows in frames.items():
-        filled = [
-            F.lit(None).cast(f.dataType).alias(f.name) for f in _schema(spark, table) if f.name not in rows.columns
-        ]
-        part = f"{folder}/days/{table.name}/date={_BEGIN:%Y-%m-%d}/part=bench"
-        rows.select("*", *filled).write.option("compression", "zstd").parquet(part)
-
-
-def _schema(spark: SparkSession, table: tables.Table) -> list[StructField]:
-    return spark.createDataFrame([], table.spark_schema.replace(" NOT NULL", "")).schema.fields
+    write_day(spark, frames, folder, _BEGIN.date())

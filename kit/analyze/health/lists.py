@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -33,7 +33,7 @@ _LOOKS = 1_000
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Task: TypeAlias = Callable[[pl.DataFrame], Iterable[pl.DataFrame]]
+Task: TypeAlias = Callable[[pl.DataFrame, "Lists"], Iterable[pl.DataFrame]]
 PartitionsTask: TypeAlias = Callable[["Partitions"], Iterable[pl.DataFrame]]
 Columns: TypeAlias = dict[str, str]
 
@@ -60,8 +60,8 @@ def by_partition(
     return _by_list(together, LOG, GROUP, COMMIT, partial(_of_partitions, task), measured)
 
 
-def _of_partitions(task: PartitionsTask, lists: pl.DataFrame) -> Iterable[pl.DataFrame]:
-    return task(Partitions.of(lists))
+def _of_partitions(task: PartitionsTask, keys: pl.DataFrame, lists: Lists) -> Iterable[pl.DataFrame]:
+    return task(Partitions.of(keys, lists))
 
 
 def values(frame: Any, name: str) -> tuple[int, ...]:
@@ -80,11 +80,16 @@ def _by_list(
         return _by_list(nw.from_native(rows.collect()), log, key, fields, task, measured).lazy()
     columns = PARTITION if log else key
     if isinstance(rows, pl.DataFrame):
-        lists = rows.rechunk().group_by(*log, *key).agg(pl.struct(fields).alias("each"))
-        lists = _log_by_log(lists, log) if log else lists
-        slices = lists.iter_slices(AT_ONCE)
+        rows, names, lengths = together(rows, [*log, *key], fields[0])
+        flat = rows.select(fields)
+
+        def of_part(part: pl.DataFrame) -> list[pl.DataFrame]:
+            begins, lengths = part["begin"].to_numpy(), part["length"].to_numpy()
+            return [*task(part.select(*log, *key), Lists.of(flat[_places(begins, lengths)], lengths))]
+
+        names = names.with_columns(begin=pl.Series(np.cumsum(lengths) - lengths), length=pl.Series(lengths))
         with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-            found = chain.from_iterable(pool.map(lambda part: [*task(part)], _whole(slices)))
+            found = chain.from_iterable(pool.map(of_part, _parts(names, log, key)))
             return nw.from_native(pl.concat([_nothing(rows.select(columns), measured), *found]))
     types = dict(rows.dtypes)
     schema = ", ".join(f"{name} {kind}" for name, kind in ({name: types[name] for name in columns} | measured).items())
@@ -99,16 +104,53 @@ def _nothing(keys: pl.DataFrame, measured: Columns) -> pl.DataFrame:
     return pl.concat([keys.clear(), pl.DataFrame(schema=empty)], how="horizontal")
 
 
-def _log_by_log(lists: pl.DataFrame, log: Sequence[str]) -> pl.DataFrame:
-    """In the order of a number of each log: to sort by its name takes twice as long."""
-    numbered = lists.select(log).unique().with_row_index("log")
-    return lists.join(numbered, on=log).sort("log", pl.col(GROUP[0]).is_not_null()).drop("log")
+def _parts(names: pl.DataFrame, log: Sequence[str], key: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """About so many lists each, log by log, first the list without a key."""
+    begins = np.arange(0, len(names), AT_ONCE)
+    if log:  # In the order of a number of each log: to sort by its name takes twice as long.
+        logs = names.select(log).unique().with_row_index("log")
+        names = names.join(logs, on=log).sort("log", pl.col(key[0]).is_not_null())
+        of_logs = np.flatnonzero(np.diff(names["log"].to_numpy().astype(np.int64), prepend=-1))
+        begins = np.unique(of_logs[np.searchsorted(of_logs, begins).clip(max=len(of_logs) - 1)])
+    for first, until in pairwise([*begins.tolist(), len(names)]):
+        yield names[first:until]
+
+
+def _places(begins: Longs, lengths: Longs) -> Longs:
+    """Of so many rows from each begin on."""
+    places: Longs = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+    return places
+
+
+def together(rows: pl.DataFrame, key: Sequence[str], order: str) -> tuple[pl.DataFrame, pl.DataFrame, Longs]:
+    """The rows of each key one behind the other, in order; the keys in that order; and how many rows each has.
+
+    Quick where they stand so already, as those of a compacted history do.
+    """
+    is_new = rows.select(pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in key)).to_series()
+    is_new = is_new | (pl.int_range(len(rows), eager=True) == 0)
+    heads, begins = rows.select(key).filter(is_new), is_new.arg_true().to_numpy().astype(np.int64)
+    names, lengths = heads.unique(maintain_order=True), np.diff(begins, append=len(rows))
+    if len(names) == len(heads) and not _falls(rows[order], begins):
+        return rows, names, lengths
+    found = heads.join(names.with_row_index("number"), on=key, how="left", nulls_equal=True, maintain_order="left")
+    number = np.repeat(found["number"].to_numpy(), lengths)
+    rows = rows.with_columns(pl.Series("number", number)).sort("number", order).drop("number")
+    return rows, names, np.bincount(number, minlength=len(names))
+
+
+def _falls(order: pl.Series, begins: Longs) -> bool:
+    """Anywhere but where a list begins."""
+    at = order.to_numpy()
+    falls = at[1:] < at[:-1]
+    falls[begins[1:] - 1] = False
+    return bool(falls.any())
 
 
 def _in_batches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     frames: Iterator[Any] = map(pl.from_arrow, batches)
     for lists in _whole(frames):
-        for found in task(lists):
+        for found in task(lists.drop("each"), Lists.of_series(lists["each"])):
             yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 
@@ -131,27 +173,32 @@ class Lists:
     lengths: Longs
 
     @classmethod
-    def of(cls, each: pl.Series) -> Lists:
-        rows = each.explode(empty_as_null=False).struct.unnest()
-        lengths = each.list.len().cast(pl.Int64).to_numpy()
-        starts = np.cumsum(lengths) - lengths
-        order = rows["order"].to_numpy()
-        falls = order[1:] < order[:-1]
-        falls[starts[1:] - 1] = False
-        if falls.any():
-            rows = rows[np.lexsort((order, np.repeat(np.arange(len(lengths)), lengths)))]
+    def of(cls, rows: pl.DataFrame, lengths: Longs) -> Lists:
+        """Of rows of so many for each list."""
         columns = {
             name: (rows[name].fill_null(0).to_numpy(), rows[name].is_not_null().to_numpy()) for name in rows.columns
         }
-        return cls(columns, starts, lengths)
+        return cls(columns, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def of_series(cls, each: pl.Series) -> Lists:
+        lengths = each.list.len().cast(pl.Int64).to_numpy()
+        rows = each.explode(empty_as_null=False).struct.unnest()
+        if _falls(rows["order"], np.cumsum(lengths) - lengths):
+            number = pl.Series("number", np.repeat(np.arange(len(lengths)), lengths))
+            rows = rows.with_columns(number).sort("number", "order").drop("number")
+        return cls.of(rows, lengths)
 
     def part(self, begins: Longs, lengths: Longs) -> Lists:
         """Stretches of them."""
         if np.array_equal(lengths, self.lengths) and np.array_equal(begins, self.starts):
             return self
-        starts = np.cumsum(lengths) - lengths
-        at = np.repeat(begins - starts, lengths) + np.arange(lengths.sum())
-        return Lists({name: (x[at], known[at]) for name, (x, known) in self.columns.items()}, starts, lengths)
+        at = _places(begins, lengths)
+        return Lists(
+            {name: (x[at], known[at]) for name, (x, known) in self.columns.items()},
+            np.cumsum(lengths) - lengths,
+            lengths,
+        )
 
     def number(self, name: str) -> Longs:
         return self.columns[name][0]
@@ -210,14 +257,13 @@ class Partitions:
     ends: Lists
 
     @classmethod
-    def of(cls, lists: pl.DataFrame) -> Partitions:
-        lists = lists.with_columns(log=pl.struct(LOG).rle_id())
-        is_end = lists[GROUP[0]].is_null()
-        own, kept = lists.filter(~is_end), lists.filter(is_end)
-        places = np.full(len(lists) + 1, -1)
-        places[kept["log"].to_numpy()] = np.arange(len(kept))
-        logs = places[own["log"].to_numpy()]
-        return cls(own.select(PARTITION), logs, Lists.of(own["each"]), Lists.of(kept["each"]))
+    def of(cls, keys: pl.DataFrame, lists: Lists) -> Partitions:
+        log, is_end = keys.select(pl.struct(LOG).rle_id()).to_series().to_numpy(), keys[GROUP[0]].is_null()
+        own, kept = np.flatnonzero(~is_end.to_numpy()), np.flatnonzero(is_end.to_numpy())
+        places = np.full(len(keys), -1)
+        places[log[kept]] = np.arange(len(kept))
+        commits, ends = (lists.part(lists.starts[some], lists.lengths[some]) for some in (own, kept))
+        return cls(keys.filter(~is_end).select(PARTITION), places[log[own]], commits, ends)
 
     def first_ends(self) -> Longs:
         """The place of each one's first end; one without any has none."""

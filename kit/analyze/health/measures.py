@@ -53,8 +53,8 @@ def measured_partitions(commits: Any, ends: Any, times: Any, intervals: int, all
     return by_partition(commits, ends, task, dict.fromkeys(["at_ms", *_RING], NUMBER) | _MEASURES)
 
 
-def _of_windows(lists: pl.DataFrame, allowed_lag: int) -> Iterator[pl.DataFrame]:
-    yield lists.drop("each").with_columns(_measured(Lists.of(lists["each"]), allowed_lag))
+def _of_windows(keys: pl.DataFrame, windows: Lists, allowed_lag: int) -> Iterator[pl.DataFrame]:
+    yield keys.with_columns(_measured(windows, allowed_lag))
 
 
 def _measured(windows: Lists, allowed_lag: int) -> list[pl.Series]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import narwhals as nw
+import numpy as np
+import polars as pl
 from narwhals.typing import FrameT
 
+from kit.analyze.health.lists import together
 from kit.analyze.health.windows import PARTITION
 
 _ORDER = "observed_ms"
@@ -33,9 +39,7 @@ def commits_seen(committed_offsets: FrameT) -> FrameT:
     [(5, 10), (9, 30)]
     """
     rows = committed_offsets.filter(nw.col("error").is_null())
-    names = ["committed_offset", "written_ms", _ORDER]
-    before = {f"{name}_before": nw.col(name).shift(1).over(*PARTITION, order_by=_ORDER) for name in names}
-    rows = rows.with_columns(**before)
+    rows = _with_before(rows, ["committed_offset", "written_ms", _ORDER])
     is_new = nw.col(f"{_ORDER}_before").is_null() | _differs("committed_offset") | _differs("written_ms")
     return rows.filter(is_new).select(
         *PARTITION,
@@ -71,6 +75,21 @@ def topic_commits(offset_commits: FrameT) -> FrameT:
         committed_ms=nw.coalesce(nw.col("committed_ms"), nw.col("written_ms")),
         order=nw.col("offset"),
     )
+
+
+def _with_before(rows: FrameT, names: Sequence[str]) -> FrameT:
+    """With what stood there in the snapshot before. polars sorts once: as windows it takes three times as long."""
+    native: Any = nw.to_native(rows)
+    if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
+        ordered, _, lengths = together(native.lazy().collect(), PARTITION, _ORDER)
+        is_first = np.zeros(len(ordered), bool)
+        is_first[np.cumsum(lengths) - lengths] = True
+        known = pl.when(~pl.Series(is_first))
+        found = ordered.with_columns(known.then(pl.col(name).shift(1)).alias(f"{name}_before") for name in names)
+        with_before: FrameT = nw.from_native(found if isinstance(native, pl.DataFrame) else found.lazy())
+        return with_before
+    over = {f"{name}_before": nw.col(name).shift(1).over(*PARTITION, order_by=_ORDER) for name in names}
+    return rows.with_columns(**over)
 
 
 def _differs(name: str) -> nw.Expr:

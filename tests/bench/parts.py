@@ -1,0 +1,23 @@
+"""Writes a history as `offramp history compact` leaves it, of whatever columns a bench cares for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kit.history.store import ABOUT, ABOUT_SCHEMA, DAYS
+from kit.tables import schema as tables
+
+
+def write_day(spark: SparkSession, frames: Mapping[tables.Table, DataFrame], folder: str, day: date) -> None:
+    """One day in one part; columns that a frame lacks are null."""
+    spark.createDataFrame([(tables.SCHEMA_VERSION,)], ABOUT_SCHEMA).write.parquet(f"{folder}/{ABOUT}")
+    for table, rows in frames.items():
+        schema = spark.createDataFrame([], table.spark_schema.replace(" NOT NULL", "")).schema
+        filled = {f.name: F.lit(None).cast(f.dataType) for f in schema if f.name not in rows.columns}
+        known = [name for name in rows.columns if name in {*schema.names, "compacted_at"}]
+        part = f"{folder}/{DAYS}/{table.name}/date={day}/part=bench"
+        rows.select(*known).withColumns(filled).write.option("compression", "zstd").parquet(part)

@@ -1,0 +1,144 @@
+"""What is made of a history group by group: the same by ranges of groups on local disks, and by Spark elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import kit
+from kit import analyze, health
+from kit.history import History, Upkeep, ranges
+from kit.history.files import Files, cause
+from kit.tables import schema as tables
+from tests.generators import health_history
+from tests.generators.health_history import START
+from tests.soak import soak_only
+
+GROUPS = {
+    ("steady", "kafka"): lambda minute: max(0, 100 * minute - 5),
+    ("dead", "kafka"): lambda minute: 100 * min(minute, 30),
+    ("dead", "zookeeper"): lambda minute: 100 * min(minute, 50),
+    ("back", "kafka"): lambda minute: 100 * minute - (1000 if minute > 60 else 0),
+    ("late", "kafka"): lambda minute: 100 * minute if minute > 80 else None,
+    ("", "kafka"): lambda minute: 100 * minute - 1,
+    ("a'b\"c\\d\n%20 Ω\U0001f600", "kafka"): lambda minute: 100 * min(minute, 40),
+}
+SOME = ["dead", "a'b\"c\\d\n%20 Ω\U0001f600", "nobody"]
+SINCE = START + timedelta(minutes=20)
+NAMES = ("verdicts", "alarms", "lags", "ages", "with holes")
+Work = Callable[[Any], Any]
+RULE = analyze.AnyRule((analyze.BurrowRule(5, 100, 0.3), analyze.SilenceRule(15 * 60_000)))
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Looks each four minutes over midnight (UTC); the first day's are compacted."""
+    folder = tmp_path_factory.mktemp("by-groups") / "history"
+    health_history.write(folder, 140, GROUPS, frozenset(range(2, 140, 4)))
+    upkeep = Upkeep(spark, str(folder), lambda: START + timedelta(days=1))
+    assert [each.n_snapshots for each in upkeep.compact()] == [30]
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def works(spark: SparkSession, folder: str) -> dict[str, Work]:
+    looks = health.looks_of(kit.collect(History(spark, folder).load(tables.SNAPSHOTS, SINCE)), 4)
+    return {
+        "verdicts": lambda load: health.verdicts(load, RULE, looks),
+        "alarms": lambda load: analyze.group_alarms(health.verdicts(load, RULE, looks)),
+        "lags": health.lags,
+        "ages": health.ages,
+        "with holes": partial(health.ages, holes=["t"]),
+    }
+
+
+@pytest.fixture(scope="module")
+def loaded(spark: SparkSession, folder: str) -> Callable[..., pl.DataFrame]:
+    """All rows of each table, without by_groups."""
+    kept = History(spark, folder)
+    read = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
+    rows = {table.name: pl.DataFrame(kept.load(table, SINCE).toArrow()) for table in read}
+
+    def load(some: list[str] | None, table: tables.Table, *names: str) -> pl.DataFrame:
+        asked = rows[table.name].select(*dict.fromkeys(["snapshot_id", *names]))
+        return asked.filter(pl.col("group_id").is_in(some)) if some and "group_id" in names else asked
+
+    return load
+
+
+def ordered(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(rows.rows(), key=lambda row: tuple((value is None, str(value)) for value in row))
+
+
+def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[tuple[Any, ...]]:
+    return ordered(kit.collect(History(spark, folder).by_groups(work, SINCE, **wishes)))
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        *((name, None) for name in NAMES),
+        *(pytest.param(name, SOME, marks=[] if name == "alarms" else soak_only) for name in NAMES),
+    ],
+)
+def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, monkeypatch):
+    """A range of about one group, of two, of all."""
+    expected = ordered(works[name](partial(loaded, some)))
+    for n_rows in (1, 120, 10**9):
+        monkeypatch.setattr(ranges, "_ROWS", n_rows)
+        assert found(spark, folder, works[name], group_ids=some) == expected
+    quiet = {"steady", "", "late"} if name == "alarms" else set()
+    assert {row[0] for row in expected} == {group for group, _ in GROUPS if some is None or group in some} - quiet
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("lags", SOME),
+        *(pytest.param(name, None, marks=soak_only) for name in NAMES),
+    ],
+)
+def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypatch):
+    expected = ordered(works[name](partial(loaded, some)))
+    monkeypatch.setattr(Files, "local", lambda self, folder: None)
+    assert found(spark, folder, works[name], group_ids=some) == expected
+
+
+def test_of_no_group_there_are_no_rows_and_of_all_columns_each(spark, folder, works):
+    rows = kit.collect(History(spark, folder).by_groups(works["verdicts"], SINCE, []))
+    assert rows.is_empty()
+    assert rows.columns == [
+        "group_id", "store", "topic", "partition", "at_ms", "status", "is_alarm", "since_ms", "lag",
+    ]  # fmt: skip
+
+
+def test_one_look_at_all_is_none_before_since(spark, folder, works):
+    later = History(spark, folder).by_groups(works["lags"], START + timedelta(minutes=139))
+    assert kit.collect(later)["at_ms"].unique().to_list() == [round(START.timestamp() * 1000) + 140 * 60_000]
+
+
+def test_a_file_that_can_not_be_read_is_named(spark, folder, works, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
+    file = sorted(Path(copy, "days", "committed_offsets").rglob("*.parquet"))[0]
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(PySparkException) as raised:
+        kit.collect(History(spark, str(copy)).by_groups(works["lags"], SINCE))
+    assert f"{file.parent} can't be read: " in cause(raised.value)
+
+
+def test_what_work_raises_is_told(spark, folder):
+    def work(load: Any) -> pl.DataFrame:
+        rows = load(tables.COMMITTED_OFFSETS, "group_id")
+        return rows.select("group_id", n=1 // (0 if len(rows) else 1))
+
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        kit.collect(History(spark, folder).by_groups(work, SINCE))
