@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, cast
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import polars as pl
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError
+from kit.history import parquet
 from kit.history.files import told_as
 from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
+
+_AT_MS = "unix_millis(observed_at) as at_ms"
 
 
 class History:
@@ -52,7 +56,8 @@ class History:
         Raises:
             HistoryError: naming the table, what was expected and what was found.
         """
-        kept = _snapshot(Reading(self._store), snapshot.snapshot_id)
+        (this,) = snapshot.snapshots.selectExpr("snapshot_id", _AT_MS).collect()
+        kept = _snapshot(Reading(self._store), this)
         with told_as(f"{self._store.folder} can't be read"):
             found = counts([getattr(each, table.name) for table in tables.ALL for each in (snapshot, kept)])
         for table in tables.ALL:
@@ -75,8 +80,8 @@ class History:
             & (F.col("started_at") < F.lit(this.started_at))
         )
         with told_as(f"{self._store.folder} can't be read"):
-            newest = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
-        return _snapshot(reading, newest[0].snapshot_id) if newest else None
+            newest = older.orderBy(F.col("started_at").desc()).selectExpr("snapshot_id", _AT_MS).head(1)
+        return _snapshot(reading, newest[0]) if newest else None
 
     def latest(self) -> Snapshot[DataFrame]:
         """The newest complete snapshot.
@@ -86,10 +91,11 @@ class History:
         """
         reading = Reading(self._store)
         with told_as(f"{self._store.folder} can't be read"):
-            newest = reading.load(tables.SNAPSHOTS).orderBy(F.col("ended_at").desc()).select("snapshot_id").head(1)
+            complete = reading.load(tables.SNAPSHOTS).orderBy(F.col("ended_at").desc())
+            newest = complete.selectExpr("snapshot_id", _AT_MS).head(1)
         if not newest:
             raise HistoryError(f"there is no complete snapshot in {self._store.folder}: append one first")
-        return _snapshot(reading, newest[0].snapshot_id)
+        return _snapshot(reading, newest[0])
 
     def recent_lags(self, snapshot: Snapshot[DataFrame], group_ids: Sequence[str], last: int = 12) -> DataFrame:
         """How the lag of some groups came to be what it is, over the ``last`` snapshots like this one, which is one.
@@ -153,9 +159,7 @@ class History:
         if self._store.local is None:
             return cast(DataFrame, work(partial(self._rows_of_groups, since, group_ids)))
         looks = reading.looks(since)
-        days = {
-            snapshot_id: datetime.fromtimestamp(at_ms / 1000, UTC).date() for snapshot_id, at_ms in looks.iter_rows()
-        }
+        days = _days(looks)
         kept = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
         folders = {table.name: reading.local_folders(table, days) for table in kept}
         return GroupRanges(folders, looks["snapshot_id"].reverse().to_list(), group_ids).map(self._store.spark, work)
@@ -181,8 +185,14 @@ class History:
         Raises:
             HistoryError: naming a file that is damaged, has a column of another type, or lacks one that is never null.
         """
+        if self._store.local is None:
+            for table in kept:
+                self._store.check(table, since)
+            return
+        reading = Reading(self._store)
+        days = _days(reading.looks(since))
         for table in kept:
-            self._store.check(table, since)
+            parquet.check(reading.local_folders(table, days), table)
 
     def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
         def write(table: tables.Table) -> None:
@@ -193,11 +203,17 @@ class History:
         return write
 
 
+def _days(looks: pl.DataFrame) -> dict[str, date]:
+    return dict(looks.select("snapshot_id", pl.from_epoch("at_ms", "ms").dt.date()).iter_rows())
+
+
 def _utc_date(time: str) -> Column:
     """Whatever the session's time zone: by ``to_date`` one snapshot would have a day in each zone it is appended in."""
     return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int"))
 
 
-def _snapshot(reading: Reading, snapshot_id: str) -> Snapshot[DataFrame]:
-    is_its = F.col("snapshot_id") == snapshot_id
-    return Snapshot(snapshot_id, **{table.name: reading.load(table).where(is_its) for table in tables.ALL})
+def _snapshot(reading: Reading, found: Row) -> Snapshot[DataFrame]:
+    """By its snapshot_id and at_ms (epoch)."""
+    day = datetime.fromtimestamp(found.at_ms / 1000, UTC).date()
+    kept = {table.name: reading.of_snapshots(table, [found.snapshot_id], [day]) for table in tables.ALL}
+    return Snapshot(found.snapshot_id, **kept)

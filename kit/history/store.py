@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, reduce
-from pathlib import Path
 
 import polars as pl
 from py4j.protocol import Py4JError
@@ -18,7 +17,7 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
 from kit.history.files import Files, cause, told_as
-from kit.history.ranges import FILES
+from kit.history.parquet import files_of
 from kit.tables import schema as tables
 
 DAYS = "days"
@@ -238,7 +237,7 @@ class Reading:
         """As :meth:`folders`, as local paths, those with files alone; for a store that is ``local``."""
         inside = {each.removeprefix(f"{self._store.folder}/"): ids for each, ids in self.folders(table, looks).items()}
         found = {f"{self._store.local}/{each}": ids for each, ids in inside.items()}
-        return {each: ids for each, ids in found.items() if any(Path(each).glob(FILES))}
+        return {each: ids for each, ids in found.items() if files_of(each)}
 
     def looks(self, since: datetime | None = None) -> pl.DataFrame:
         """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order."""

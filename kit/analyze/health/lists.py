@@ -39,13 +39,12 @@ Columns: TypeAlias = dict[str, str]
 
 
 def by_list(frame: Any, key: Sequence[str], fields: Sequence[str], task: Task, measured: Columns) -> Any:
-    """``task`` gets a row per key with ``each``, a list, and gives the key with what is measured."""
+    """``task`` gets keys, and the list of ``fields`` of each, in the order of the first one; it gives keys with what is
+    measured."""
     return _by_list(nw.from_native(frame), [], key, fields, task, measured)
 
 
-def by_partition(
-    commits: Any, ends: Any, task: Callable[[Partitions], Iterable[pl.DataFrame]], measured: Columns
-) -> Any:
+def by_partition(commits: Any, ends: Any, task: PartitionsTask, measured: Columns) -> Any:
     """The same of the lists of ``commits`` and ``ends``, as ``commit_windows`` takes them; the key is ``PARTITION``."""
     marks, rows = nw.from_native(ends), nw.from_native(commits)
     marks = marks.filter(~nw.col("log_end_offset").is_null()).select(
@@ -56,8 +55,8 @@ def by_partition(
         ms="sampled_ms",
     )
     rows = rows.select(*PARTITION, nw.col("order").cast(nw.Int64), offset="committed_offset", ms="committed_ms")
-    together = nw.concat([marks, rows])
-    return _by_list(together, LOG, GROUP, COMMIT, partial(_of_partitions, task), measured)
+    both = nw.concat([marks, rows])
+    return _by_list(both, LOG, GROUP, COMMIT, partial(_of_partitions, task), measured)
 
 
 def _of_partitions(task: PartitionsTask, keys: pl.DataFrame, lists: Lists) -> Iterable[pl.DataFrame]:
@@ -131,7 +130,7 @@ def together(rows: pl.DataFrame, key: Sequence[str], order: str) -> tuple[pl.Dat
     is_new = is_new | (pl.int_range(len(rows), eager=True) == 0)
     heads, begins = rows.select(key).filter(is_new), is_new.arg_true().to_numpy().astype(np.int64)
     names, lengths = heads.unique(maintain_order=True), np.diff(begins, append=len(rows))
-    if len(names) == len(heads) and not _falls(rows[order], begins):
+    if len(names) == len(heads) and not _falls(rows[order].to_numpy(), begins):
         return rows, names, lengths
     found = heads.join(names.with_row_index("number"), on=key, how="left", nulls_equal=True, maintain_order="left")
     number = np.repeat(found["number"].to_numpy(), lengths)
@@ -139,10 +138,9 @@ def together(rows: pl.DataFrame, key: Sequence[str], order: str) -> tuple[pl.Dat
     return rows, names, np.bincount(number, minlength=len(names))
 
 
-def _falls(order: pl.Series, begins: Longs) -> bool:
+def _falls(numbers: Longs, begins: Longs) -> bool:
     """Anywhere but where a list begins."""
-    at = order.to_numpy()
-    falls = at[1:] < at[:-1]
+    falls = numbers[1:] < numbers[:-1]
     falls[begins[1:] - 1] = False
     return bool(falls.any())
 
@@ -184,7 +182,7 @@ class Lists:
     def of_series(cls, each: pl.Series) -> Lists:
         lengths = each.list.len().cast(pl.Int64).to_numpy()
         rows = each.explode(empty_as_null=False).struct.unnest()
-        if _falls(rows["order"], np.cumsum(lengths) - lengths):
+        if _falls(rows["order"].to_numpy(), np.cumsum(lengths) - lengths):
             number = pl.Series("number", np.repeat(np.arange(len(lengths)), lengths))
             rows = rows.with_columns(number).sort("number", "order").drop("number")
         return cls.of(rows, lengths)
@@ -194,11 +192,8 @@ class Lists:
         if np.array_equal(lengths, self.lengths) and np.array_equal(begins, self.starts):
             return self
         at = _places(begins, lengths)
-        return Lists(
-            {name: (x[at], known[at]) for name, (x, known) in self.columns.items()},
-            np.cumsum(lengths) - lengths,
-            lengths,
-        )
+        columns = {name: (x[at], known[at]) for name, (x, known) in self.columns.items()}
+        return Lists(columns, np.cumsum(lengths) - lengths, lengths)
 
     def number(self, name: str) -> Longs:
         return self.columns[name][0]
@@ -209,9 +204,7 @@ class Lists:
     def highest_so_far(self) -> Longs:
         """Of ms."""
         ms = self.number("ms")
-        falls = ms[1:] < ms[:-1]
-        falls[self.starts[1:] - 1] = False
-        if not falls.any():
+        if not _falls(ms, self.starts):
             return ms
         rows = pl.DataFrame({"ms": ms, "list": self.spread(np.arange(len(self.lengths)))})
         return rows.select(pl.col("ms").cum_max().over("list")).to_series().to_numpy()
@@ -288,9 +281,8 @@ class Partitions:
         """All at each time, a few times together; ``entered``: when each commit was known, never falling in a list."""
         n_together = max(1, AT_ONCE // max(1, len(self.own)))
         commits = _last(entered, self.commits, times, n_together)
-        for (some, last_commit), (_, last_end) in zip(
-            commits, _last(self.ends.number("ms"), self.ends, times, n_together)
-        ):
+        ends = _last(self.ends.number("ms"), self.ends, times, n_together)
+        for (some, last_commit), (_, last_end) in zip(commits, ends):
             last_end = np.hstack([last_end, np.full((len(some), 1), -1)])[:, self.logs]
             partition = np.tile(np.arange(len(self.own)), len(some))
             yield Looks(np.repeat(some, len(self.own)), partition, last_commit.ravel(), last_end.ravel())

@@ -1,0 +1,136 @@
+"""A history's files on this machine's disks, read with polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from kit.errors import HistoryError
+from kit.tables import schema as tables
+from kit.tables.polars import polars_types
+
+Folders: TypeAlias = Mapping[str, Sequence[str]]
+"""Local folders of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no
+column that names it."""
+_FILES = "[!._]*.parquet"
+_TIME = pl.Datetime("us", "UTC")
+_AT_ONCE = 64
+"""So many files are open together."""
+
+
+def files_of(folder: str) -> list[Path]:
+    """None where it isn't there, too."""
+    return sorted(Path(folder).glob(_FILES))
+
+
+def read(folders: Mapping[str, Folders], is_in: pl.Expr, table: tables.Table, *names: str) -> pl.DataFrame:
+    """snapshot_id and these columns; a column that a file lacks is null.
+
+    Raises:
+        HistoryError: a file can't be read, or has a column of another type.
+    """
+    known = _types(table)
+    types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
+    scans = {folder: _scan(folder, ids, types, is_in) for folder, ids in folders.get(table.name, {}).items()}
+    try:
+        return pl.concat([pl.DataFrame(schema=types), *pl.collect_all(scans.values())])
+    except (OSError, pl.exceptions.PolarsError):
+        for folder, scan in scans.items():  # Which one was it?
+            with _told(folder):
+                scan.collect()
+        raise
+
+
+def check(folders: Folders, table: tables.Table) -> None:
+    """Read each column of each file once; one that a file lacks is null.
+
+    Raises:
+        HistoryError: naming a file that can't be read, has a column of another type, or lacks one that is never null.
+    """
+    files = [file for folder in folders for file in files_of(folder)]
+    for first in range(0, len(files), _AT_ONCE):
+        scans = {file: _counts(file, table) for file in files[first : first + _AT_ONCE]}
+        try:
+            found = pl.collect_all(scans.values())
+        except (OSError, pl.exceptions.PolarsError):
+            found = [_told_by(file, scan) for file, scan in scans.items()]
+        for file, counts in zip(scans, found):
+            (n_known,) = counts.to_dicts()
+            for name in _never_null(table):
+                if n_known.get(name, n_known["_rows"]) < n_known["_rows"]:
+                    raise HistoryError(
+                        f"{file} has rows without {name}, which {table.name} always has: another version of offramp, "
+                        "or something else, wrote it; move it elsewhere"
+                    )
+
+
+def _counts(file: Path, table: tables.Table) -> pl.LazyFrame:
+    """How many rows, and in how many of them each column is known; a folder's name may tell the snapshot."""
+    rows, found = _opened([file], str(file), _types(table))
+    names = [name for name in _types(table) if name != "snapshot_id" or not file.parent.name.startswith("snapshot_id=")]
+    known = [pl.col(name).count() if name in found else pl.lit(0).alias(name) for name in names]
+    return rows.select(*known, _rows=pl.len())
+
+
+def _told_by(file: Path, scan: pl.LazyFrame) -> pl.DataFrame:
+    with _told(str(file)):
+        return scan.collect()
+
+
+def _never_null(table: tables.Table) -> list[str]:
+    return [field.name for field in table.stamped_schema if not field.nullable]
+
+
+def _types(table: tables.Table) -> dict[str, Any]:
+    return {"snapshot_id": pl.String, "observed_at": _TIME, **polars_types(table)}
+
+
+@contextmanager
+def _told(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise HistoryError(f"{folder} can't be read: {str(error).partition(chr(10))[0]}") from error
+
+
+def _scan(folder: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Expr) -> pl.LazyFrame:
+    files = files_of(folder)
+    if not files:
+        raise HistoryError(f"{folder} can't be read: its files are gone")
+    rows, found = _opened(files, folder, types)
+    is_its = pl.col("snapshot_id").is_in(ids) if "snapshot_id" in found else pl.lit(True)
+    lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found}
+    if "snapshot_id" in lacking:
+        lacking["snapshot_id"] = pl.lit(ids[0])
+    rows = rows.filter(is_its & is_in).with_columns(**lacking)
+    return rows.select(_typed(name, found.get(name, kind), kind) for name, kind in types.items())
+
+
+def _opened(files: Sequence[Path], where: str, types: Mapping[str, Any]) -> tuple[pl.LazyFrame, Mapping[str, Any]]:
+    """The rows, and which columns of which types they have."""
+    rows = pl.scan_parquet(list(files), hive_partitioning=False, glob=False)
+    with _told(where):
+        found = rows.collect_schema()
+    for name, kind in types.items():
+        if not _is_alike(found.get(name, kind), kind):
+            why = f"holds {name} as {found[name]} where {kind} is expected: another version of offramp wrote it"
+            raise HistoryError(f"{where} {why}")
+    return rows, found
+
+
+def _typed(name: str, found: Any, kind: Any) -> pl.Expr:
+    """A time without a zone is one of UTC."""
+    is_other_time = kind.is_temporal() and found != kind
+    return (pl.col(name).dt.epoch("us") if is_other_time else pl.col(name)).cast(kind)
+
+
+def _is_alike(found: Any, kind: Any) -> bool:
+    return (
+        found == kind
+        or all(each.is_integer() for each in (found, kind))
+        or all(each.is_temporal() for each in (found, kind))
+    )
