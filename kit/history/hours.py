@@ -150,9 +150,9 @@ class Hours:
 
     def _by_ranges(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         looks = {tables.COMMITTED_OFFSETS: chosen, tables.LOG_OFFSETS: ends_at, tables.OWNERSHIP: chosen}
-        folders = {table.name: reading.local_folders(table, _days(at)) for table, at in looks.items()}
+        files = {table.name: reading.local_files(table, _days(at)) for table, at in looks.items()}
         newest_first = chosen.sort("at_ms", descending=True)["snapshot_id"].unique(maintain_order=True).to_list()
-        return GroupRanges(folders, newest_first).map(self._store.spark, partial(_group_hours, chosen, ends_at))
+        return GroupRanges(files, newest_first).map(self._store.spark, partial(_group_hours, chosen, ends_at))
 
     def _by_spark(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         def small(frame: pl.DataFrame) -> DataFrame:

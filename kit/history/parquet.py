@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,21 +14,28 @@ from kit.errors import HistoryError
 from kit.tables import schema as tables
 from kit.tables.polars import polars_types
 
-Folders: TypeAlias = Mapping[str, Sequence[str]]
-"""Local folders of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no
-column that names it."""
-_FILES = "[!._]*.parquet"
+Files: TypeAlias = Mapping[str, Sequence[str]]
+"""Local paths of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no column
+that names it."""
 _TIME = pl.Datetime("us", "UTC")
 _AT_ONCE = 64
 """So many files are open together."""
 
 
-def files_of(folder: str) -> list[Path]:
-    """None where it isn't there, too."""
-    return sorted(Path(folder).glob(_FILES))
+def files_of(folder: str) -> list[str]:
+    """All that Spark would read, whatever its ending; none where the folder isn't there.
+
+    Raises:
+        HistoryError: a folder is in it, which is not of a history.
+    """
+    inside = sorted(each for each in Path(folder).glob("[!._]*"))
+    foreign = [each.name for each in inside if each.is_dir()]
+    if foreign:
+        raise HistoryError(f"{folder} can't be read: {foreign[0]} in it is not of a history: move that elsewhere")
+    return list(map(str, inside))
 
 
-def read(folders: Mapping[str, Folders], is_in: pl.Expr, table: tables.Table, *names: str) -> pl.DataFrame:
+def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names: str) -> pl.DataFrame:
     """snapshot_id and these columns; a column that a file lacks is null.
 
     Raises:
@@ -35,30 +43,20 @@ def read(folders: Mapping[str, Folders], is_in: pl.Expr, table: tables.Table, *n
     """
     known = _types(table)
     types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
-    scans = {folder: _scan(folder, ids, types, is_in) for folder, ids in folders.get(table.name, {}).items()}
-    try:
-        return pl.concat([pl.DataFrame(schema=types), *pl.collect_all(scans.values())])
-    except (OSError, pl.exceptions.PolarsError):
-        for folder, scan in scans.items():  # Which one was it?
-            with _told(folder):
-                scan.collect()
-        raise
+    scans = {file: _scan(file, ids, types, is_in) for file, ids in files.get(table.name, {}).items()}
+    return pl.concat([pl.DataFrame(schema=types), *_collected(scans)])
 
 
-def check(folders: Folders, table: tables.Table) -> None:
+def check(files: Iterable[str], table: tables.Table) -> None:
     """Read each column of each file once; one that a file lacks is null.
 
     Raises:
         HistoryError: naming a file that can't be read, has a column of another type, or lacks one that is never null.
     """
-    files = [file for folder in folders for file in files_of(folder)]
-    for first in range(0, len(files), _AT_ONCE):
-        scans = {file: _counts(file, table) for file in files[first : first + _AT_ONCE]}
-        try:
-            found = pl.collect_all(scans.values())
-        except (OSError, pl.exceptions.PolarsError):
-            found = [_told_by(file, scan) for file, scan in scans.items()]
-        for file, counts in zip(scans, found):
+    left = iter(files)
+    while some := list(islice(left, _AT_ONCE)):
+        scans = {file: _counts(file, table) for file in some}
+        for file, counts in zip(scans, _collected(scans)):
             (n_known,) = counts.to_dicts()
             for name in _never_null(table):
                 if n_known.get(name, n_known["_rows"]) < n_known["_rows"]:
@@ -68,17 +66,22 @@ def check(folders: Folders, table: tables.Table) -> None:
                     )
 
 
-def _counts(file: Path, table: tables.Table) -> pl.LazyFrame:
+def _counts(file: str, table: tables.Table) -> pl.LazyFrame:
     """How many rows, and in how many of them each column is known; a folder's name may tell the snapshot."""
-    rows, found = _opened([file], str(file), _types(table))
-    names = [name for name in _types(table) if name != "snapshot_id" or not file.parent.name.startswith("snapshot_id=")]
+    rows, found = _opened(file, _types(table))
+    names = [name for name in _types(table) if name != "snapshot_id" or not _is_of_one(file)]
     known = [pl.col(name).count() if name in found else pl.lit(0).alias(name) for name in names]
     return rows.select(*known, _rows=pl.len())
 
 
-def _told_by(file: Path, scan: pl.LazyFrame) -> pl.DataFrame:
-    with _told(str(file)):
-        return scan.collect()
+def _collected(scans: Mapping[str, pl.LazyFrame]) -> list[pl.DataFrame]:
+    try:
+        return pl.collect_all(scans.values())
+    except (OSError, pl.exceptions.PolarsError):
+        for file, scan in scans.items():  # Which one was it?
+            with _told(file):
+                scan.collect()
+        raise
 
 
 def _never_null(table: tables.Table) -> list[str]:
@@ -90,35 +93,39 @@ def _types(table: tables.Table) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(folder: str) -> Iterator[None]:
+def _told(file: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise HistoryError(f"{folder} can't be read: {str(error).partition(chr(10))[0]}") from error
+        raise HistoryError(f"{file} can't be read: {str(error).partition(chr(10))[0]}") from error
 
 
-def _scan(folder: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Expr) -> pl.LazyFrame:
-    files = files_of(folder)
-    if not files:
-        raise HistoryError(f"{folder} can't be read: its files are gone")
-    rows, found = _opened(files, folder, types)
+def _scan(file: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Expr) -> pl.LazyFrame:
+    rows, found = _opened(file, types)
     is_its = pl.col("snapshot_id").is_in(ids) if "snapshot_id" in found else pl.lit(True)
     lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found}
     if "snapshot_id" in lacking:
+        if not _is_of_one(file):
+            raise HistoryError(f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it")
         lacking["snapshot_id"] = pl.lit(ids[0])
-    rows = rows.filter(is_its & is_in).with_columns(**lacking)
+    rows = rows.with_columns(**lacking).filter(is_its & is_in)
     return rows.select(_typed(name, found.get(name, kind), kind) for name, kind in types.items())
 
 
-def _opened(files: Sequence[Path], where: str, types: Mapping[str, Any]) -> tuple[pl.LazyFrame, Mapping[str, Any]]:
+def _is_of_one(file: str) -> bool:
+    """Its folder's name tells the snapshot."""
+    return Path(file).parent.name.startswith("snapshot_id=")
+
+
+def _opened(file: str, types: Mapping[str, Any]) -> tuple[pl.LazyFrame, Mapping[str, Any]]:
     """The rows, and which columns of which types they have."""
-    rows = pl.scan_parquet(list(files), hive_partitioning=False, glob=False)
-    with _told(where):
+    rows = pl.scan_parquet(file, hive_partitioning=False, glob=False)
+    with _told(file):
         found = rows.collect_schema()
     for name, kind in types.items():
         if not _is_alike(found.get(name, kind), kind):
             why = f"holds {name} as {found[name]} where {kind} is expected: another version of offramp wrote it"
-            raise HistoryError(f"{where} {why}")
+            raise HistoryError(f"{file} {why}")
     return rows, found
 
 

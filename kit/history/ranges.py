@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kit.history.parquet import Folders, read
+from kit.history.parquet import Files, read
 from kit.tables import schema as tables
 
 Load: TypeAlias = Callable[..., Any]
@@ -35,7 +35,7 @@ class GroupRanges:
     ``newest_first``: the snapshots with offsets; ``group_ids``: of these groups alone.
     """
 
-    folders: Mapping[str, Folders]
+    files: Mapping[str, Files]
     newest_first: Sequence[str]
     group_ids: Collection[str] | None = None
 
@@ -52,9 +52,9 @@ class GroupRanges:
 
     def _bounds(self) -> list[str]:
         """Names of groups between which there are about as many offsets each, by the newest look that saw any."""
-        offsets = self.folders[tables.COMMITTED_OFFSETS.name]
+        offsets = self.files[tables.COMMITTED_OFFSETS.name]
         for snapshot_id in self.newest_first:
-            at = {folder: [snapshot_id] for folder, ids in offsets.items() if snapshot_id in ids}
+            at = {file: [snapshot_id] for file, ids in offsets.items() if snapshot_id in ids}
             groups = read({tables.COMMITTED_OFFSETS.name: at}, self._chosen, tables.COMMITTED_OFFSETS, "group_id")
             if len(groups):
                 step = max(1, _ROWS // len(self.newest_first))
@@ -76,28 +76,28 @@ class GroupRanges:
     def _load(self, first: str | None, before: str | None) -> Load:
         group, is_in = pl.col("group_id"), self._chosen
         is_in = is_in if first is None else is_in & (group >= first)
-        return _Rows(self.folders, is_in if before is None else is_in & (group < before))
+        return _Rows(self.files, is_in if before is None else is_in & (group < before))
 
 
 @dataclass
 class _Rows:
     """Those of some groups, and of the logs that they commit to."""
 
-    folders: Mapping[str, Folders]
+    files: Mapping[str, Files]
     is_in: pl.Expr
     topics: list[str] | None = None
 
     def __call__(self, table: tables.Table, *names: str) -> pl.DataFrame:
         if "group_id" in table.hints:
-            rows = read(self.folders, self.is_in, table, *names)
+            rows = read(self.files, self.is_in, table, *names)
             if table.name == tables.COMMITTED_OFFSETS.name and "topic" in names:
                 self.topics = rows["topic"].unique().to_list()
             return rows
         if "topic" not in table.hints:
-            return read(self.folders, pl.lit(True), table, *names)
+            return read(self.files, pl.lit(True), table, *names)
         if self.topics is None:
             self(tables.COMMITTED_OFFSETS, "topic")
-        return read(self.folders, pl.col("topic").is_in(self.topics or []), table, *names)
+        return read(self.files, pl.col("topic").is_in(self.topics or []), table, *names)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -161,8 +161,8 @@ class History:
         looks = reading.looks(since)
         days = _days(looks)
         kept = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
-        folders = {table.name: reading.local_folders(table, days) for table in kept}
-        return GroupRanges(folders, looks["snapshot_id"].reverse().to_list(), group_ids).map(self._store.spark, work)
+        files = {table.name: reading.local_files(table, days) for table in kept}
+        return GroupRanges(files, looks["snapshot_id"].reverse().to_list(), group_ids).map(self._store.spark, work)
 
     def _rows_of_groups(
         self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str
@@ -192,7 +192,7 @@ class History:
         reading = Reading(self._store)
         days = _days(reading.looks(since))
         for table in kept:
-            parquet.check(reading.local_folders(table, days), table)
+            parquet.check(reading.local_files(table, days), table)
 
     def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
         def write(table: tables.Table) -> None:

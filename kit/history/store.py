@@ -233,11 +233,10 @@ class Reading:
             found[self._store.path(f"{prefix}{table.name}/date={day}/{name}")].append(snapshot_id)
         return dict(found)
 
-    def local_folders(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
-        """As :meth:`folders`, as local paths, those with files alone; for a store that is ``local``."""
+    def local_files(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
+        """The files of :meth:`folders` as local paths, as they are now; for a store that is ``local``."""
         inside = {each.removeprefix(f"{self._store.folder}/"): ids for each, ids in self.folders(table, looks).items()}
-        found = {f"{self._store.local}/{each}": ids for each, ids in inside.items()}
-        return {each: ids for each, ids in found.items() if files_of(each)}
+        return {file: ids for each, ids in inside.items() for file in files_of(f"{self._store.local}/{each}")}
 
     def looks(self, since: datetime | None = None) -> pl.DataFrame:
         """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order."""

@@ -49,7 +49,7 @@ class Seen:
 
 
 def incident_causes(incidents: pl.DataFrame, seen: Seen, findings: pl.DataFrame | None = None) -> pl.DataFrame:
-    """What the tables and the logs tell of each incident, the likeliest cause first.
+    """What the tables and the logs tell of each incident, by its begin, the likeliest cause first.
 
     It has to lie between the last look before the begin and the alarm. In this order: the topic was made anew; members
     left; owners changed again and again; a finding of the logs; partitions were added; an owner changed; the topic got
@@ -67,8 +67,12 @@ def incident_causes(incidents: pl.DataFrame, seen: Seen, findings: pl.DataFrame 
         at_ms: when it was first seen; null where it is unknown.
         evidence: a sentence with the rows and their times; source: the table, or ``logs``.
     """
-    rows = [row for each in incidents.to_dicts() for row in _ranked(_Case(each, seen, findings))]
+    rows = [row for each in _in_order(incidents) for row in _ranked(_Case(each, seen, findings))]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _in_order(incidents: pl.DataFrame) -> list[dict[str, Any]]:
+    return incidents.sort("since_ms", "group_id", "store").to_dicts()
 
 
 def _ranked(case: _Case) -> Iterator[tuple[Any, ...]]:

@@ -28,8 +28,8 @@ NUMBER, FLAG = "bigint", "boolean"
 MOST = np.iinfo(np.int64).max
 AT_ONCE = 10_000
 """So many lists are measured together, of one look or of several: their numbers stay in the processor's cache."""
-_LOOKS = 1_000
-"""So many looks are counted together: a number for each of them and each list."""
+_COUNTS = 10_000_000
+"""So many numbers are counted together, one for each look and each list."""
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -291,8 +291,9 @@ class Partitions:
 def _last(ms: Longs, lists: Lists, times: Sequence[int], n_together: int) -> Iterator[tuple[Longs, Longs]]:
     """So many times, and of each of them and each list, in rows: the last place until then, or -1."""
     turn = lists.spread(np.arange(len(lists.lengths)))
-    for first in range(0, len(times), _LOOKS):
-        some = np.array(times[first : first + _LOOKS], np.int64)
+    n_counted = n_together * max(1, _COUNTS // (n_together * max(1, len(lists.lengths))))
+    for first in range(0, len(times), n_counted):
+        some = np.array(times[first : first + n_counted], np.int64)
         shape = len(some) + 1, len(lists.lengths)
         new = np.bincount(np.searchsorted(some, ms) * shape[1] + turn, minlength=shape[0] * shape[1])
         count = new.reshape(shape).cumsum(axis=0)

@@ -111,7 +111,7 @@ def test_a_file_that_says_nothing_is_named_and_no_hour_is_made(spark, folder, ch
     file = sorted(Path(folder, "committed_offsets").rglob("*.parquet"))[5]
     change(file)
     with pytest.raises(
-        HistoryError, match=rf"the hours of 2026-11-22 can't be made: .*{file.parent.name} {why}[^\n]+$"
+        HistoryError, match=rf"the hours of 2026-11-22 can't be made: .*{file.parent.name}/{file.name} {why}[^\n]+$"
     ):
         list(hours(spark, folder).make())
     with pytest.raises(HistoryError, match="no hours were made"):

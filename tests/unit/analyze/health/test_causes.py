@@ -134,6 +134,19 @@ def test_logs_tell_what_tables_do_not():
     assert found[0]["evidence"] == "1970-01-01 00:21:00 UTC: c-1: evicted"
 
 
+def test_incidents_are_told_by_their_begin_whatever_order_they_came_in():
+    """A sum by groups gives them in another order each time."""
+    earlier = INCIDENT | {"since_ms": INCIDENT["since_ms"] - 1}
+    begun = [earlier | {"group_id": "z"}, INCIDENT | {"group_id": "a"}, INCIDENT | {"group_id": "b"}]
+    incidents = pl.DataFrame([each | {"until_ms": END * MINUTE} for each in begun])
+    for shuffled in (incidents, incidents.reverse(), incidents[[1, 2, 0]]):
+        assert analyze.incident_causes(shuffled, seen())["group_id"].unique(maintain_order=True).to_list() == [
+            "z",
+            "a",
+            "b",
+        ]
+
+
 def test_only_the_looks_around_an_incident_are_read():
     rows = seen()
     ended = pl.from_epoch("at_ms", "ms").dt.replace_time_zone("UTC")
