@@ -33,6 +33,8 @@ _STAGING = f"{HOURS}/_staging"
 _BEFORE = timedelta(hours=24)
 """So long before a day the ends of logs are looked at for the age of records: one look an hour."""
 _HOUR_MS = 3_600_000
+_OFFSETS = 2_000_000
+"""So many are looked at together, about: they and what is made of them took 1.5 GB."""
 _FEW_ENDS = 500_000
 """So many ends of logs, with their names, have room in Spark's default memory of 1 GB."""
 _DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
@@ -152,7 +154,7 @@ class Hours:
         looks = {tables.COMMITTED_OFFSETS: chosen, tables.LOG_OFFSETS: ends_at, tables.OWNERSHIP: chosen}
         files = {table.name: reading.local_files(table, _days(at)) for table, at in looks.items()}
         newest_first = chosen.sort("at_ms", descending=True)["snapshot_id"].unique(maintain_order=True).to_list()
-        return GroupRanges(files, newest_first).map(self._store.spark, partial(_group_hours, chosen, ends_at))
+        return GroupRanges(files, newest_first, _OFFSETS).map(self._store.spark, partial(_group_hours, chosen, ends_at))
 
     def _by_spark(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         def small(frame: pl.DataFrame) -> DataFrame:

@@ -24,19 +24,18 @@ Load: TypeAlias = Callable[..., Any]
 Work: TypeAlias = Callable[[Load], pl.DataFrame]
 _Range: TypeAlias = tuple[str | None, str | None]
 """From a group on, until before another; None: from the first, to the last."""
-_ROWS = 1_000_000
-"""So many offsets are in a range, about: they and what a report makes of them took 1.5 GB."""
 
 
 @dataclass(frozen=True)
 class GroupRanges:
     """A history's tables, by their names.
 
-    ``newest_first``: the snapshots with offsets; ``group_ids``: of these groups alone.
+    ``newest_first``: the snapshots; ``n_offsets``: in a range, about; ``group_ids``: of these groups alone.
     """
 
     files: Mapping[str, Files]
     newest_first: Sequence[str]
+    n_offsets: int
     group_ids: Collection[str] | None = None
 
     def map(self, spark: SparkSession, work: Work) -> DataFrame:
@@ -57,7 +56,7 @@ class GroupRanges:
             at = {file: [snapshot_id] for file, ids in offsets.items() if snapshot_id in ids}
             groups = read({tables.COMMITTED_OFFSETS.name: at}, self._chosen, tables.COMMITTED_OFFSETS, "group_id")
             if len(groups):
-                step = max(1, _ROWS // len(self.newest_first))
+                step = max(1, self.n_offsets // len(self.newest_first))
                 return groups["group_id"].sort().gather_every(step, offset=step).unique().sort().to_list()
         return []
 

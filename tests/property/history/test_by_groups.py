@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import kit
 from kit import analyze, health
 from kit.errors import HistoryError
-from kit.history import History, Upkeep, ranges
+from kit.history import History, Upkeep, snapshots
 from kit.history.files import Files, cause
 from kit.tables import schema as tables
 from tests.generators import health_history
@@ -96,7 +96,7 @@ def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, nam
     """A range of about one group, of all."""
     expected = ordered(works[name](partial(loaded, some)))
     for n_rows in (1, 10**9):
-        monkeypatch.setattr(ranges, "_ROWS", n_rows)
+        monkeypatch.setattr(snapshots, "_OFFSETS", n_rows)
         assert found(spark, folder, works[name], group_ids=some) == expected
     quiet = {"steady", "", "late"} if name == "alarms" else set()
     assert {row[0] for row in expected} == {group for group, _ in GROUPS if some is None or group in some} - quiet

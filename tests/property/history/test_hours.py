@@ -13,9 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
 from typer.testing import CliRunner
 
+import kit.history.hours
 from kit.cli.main import app
 from kit.errors import HistoryError
-from kit.history import History, Hours, Upkeep, ranges
+from kit.history import History, Hours, Upkeep
 from kit.history.files import Files
 from tests.generators import health_history
 from tests.generators.health_history import START
@@ -86,7 +87,7 @@ def test_what_an_hour_says(expected):
 @pytest.mark.parametrize("n_rows", [1, 60, 10**9])
 def test_they_are_the_same_of_ranges_of_groups(spark, folder, expected, n_rows, monkeypatch):
     """About so many offsets each: one group, two, all."""
-    monkeypatch.setattr(ranges, "_ROWS", n_rows)
+    monkeypatch.setattr(kit.history.hours, "_OFFSETS", n_rows)
     list(hours(spark, folder).make())
     assert rows(spark, folder) == expected
 
