@@ -127,20 +127,22 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
     return result
 
 
-def commits_and_ends(load: Callable[..., Any]) -> tuple[Any, Any]:
-    """What :func:`commits_of_history` and :func:`ends_of_history` give, of what ``history.by_groups`` hands out."""
+def judged(load: Callable[..., Any], judge: Callable[..., Any], looks: pl.DataFrame) -> Any:
+    """What ``judge`` says of what ``history.by_groups`` hands out, on either engine.
+
+    Args:
+        judge: ``analyze.partition_health``, a rule's ``verdicts``, or another that takes commits, ends and times.
+        looks: at_ms (epoch), the times; :func:`looks_of`.
+    """
     at = ("topic", "partition")
     columns = ("group_id", "store", *at, "committed_offset", "committed_at", "observed_at", "error")
     commits = commits_of_history(load(tables.COMMITTED_OFFSETS, *columns))
-    ends = load(tables.LOG_OFFSETS, *at, "log_end_offset", "observed_at")
-    return commits, ends_of_history(ends, load(tables.READ_TIMINGS, "step", "started_at"))
-
-
-def verdicts(load: Callable[..., Any], rule: Rule, looks: pl.DataFrame) -> Any:
-    """What a rule says of what ``history.by_groups`` hands out; ``looks``: :func:`looks_of`."""
-    commits, ends = commits_and_ends(load)
+    ends = ends_of_history(
+        load(tables.LOG_OFFSETS, *at, "log_end_offset", "observed_at"),
+        load(tables.READ_TIMINGS, "step", "started_at"),
+    )
     is_local = isinstance(commits, pl.DataFrame)
-    return rule.verdicts(commits, ends, looks if is_local else in_spark(commits.sparkSession, looks.to_arrow()))
+    return judge(commits, ends, looks if is_local else in_spark(commits.sparkSession, looks.to_arrow()))
 
 
 def lags(load: Callable[..., Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from kit.errors import HistoryError
+from kit.errors import HistoryError, InputError
 from kit.tables import schema as tables
 from kit.tables.polars import polars_types
 
@@ -28,7 +28,7 @@ def files_of(folder: str) -> list[str]:
     Raises:
         HistoryError: a folder is in it, which is not of a history.
     """
-    inside = sorted(each for each in Path(folder).glob("[!._]*"))
+    inside = sorted(Path(folder).glob("[!._]*"))
     foreign = [each.name for each in inside if each.is_dir()]
     if foreign:
         raise HistoryError(f"{folder} can't be read: {foreign[0]} in it is not of a history: move that elsewhere")
@@ -40,10 +40,13 @@ def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names
 
     Raises:
         HistoryError: a file can't be read, or has a column of another type.
+        InputError: ``files`` doesn't know the table.
     """
+    if table.name not in files:
+        raise InputError(f"there are no rows of {table.name} to be had here, only of {', '.join(files)}")
     known = _types(table)
     types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
-    scans = {file: _scan(file, ids, types, is_in) for file, ids in files.get(table.name, {}).items()}
+    scans = {file: _scan(file, ids, types, is_in) for file, ids in files[table.name].items()}
     return pl.concat([pl.DataFrame(schema=types), *_collected(scans)])
 
 

@@ -45,7 +45,8 @@ class GroupRanges:
             HistoryError: a file can't be read, now or when Spark asks for the rows.
         """
         ranges = list(pairwise([None, *self._bounds(), None]))
-        schema = _plain(work(partial(read, {}, pl.lit(True))).to_arrow().schema)
+        nothing: dict[str, Files] = {name: {} for name in self.files}
+        schema = _plain(work(partial(read, nothing, pl.lit(True))).to_arrow().schema)
         task = partial(self._in_batches, work, schema, ranges)
         return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, tables.spark_ddl(schema))
 

@@ -12,7 +12,7 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from kit.errors import HistoryError
+from kit.errors import HistoryError, InputError
 from kit.history import parquet
 from kit.history.files import told_as
 from kit.history.ranges import GroupRanges, Load
@@ -23,6 +23,7 @@ from kit.text.quantity import quantity
 
 _OFFSETS = 1_000_000
 """So many are looked at together, about: they and what a report makes of them took 1.5 GB."""
+_BY_GROUPS = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
 _AT_MS = "unix_millis(observed_at) as at_ms"
 
 
@@ -156,20 +157,23 @@ class History:
 
         Raises:
             HistoryError: there is no history in the folder, or it can't be read.
+            InputError: ``work`` asks for another table.
         """
         reading = Reading(self._store)
         if self._store.local is None:
             return cast(DataFrame, work(partial(self._rows_of_groups, since, group_ids)))
         looks = reading.looks(since)
         days = _days(looks)
-        kept = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
-        files = {table.name: reading.local_files(table, days) for table in kept}
+        files = {table.name: reading.local_files(table, days) for table in _BY_GROUPS}
         newest_first = looks["snapshot_id"].reverse().to_list()
         return GroupRanges(files, newest_first, _OFFSETS, group_ids).map(self._store.spark, work)
 
     def _rows_of_groups(
         self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str
     ) -> DataFrame:
+        if table not in _BY_GROUPS:
+            names_of = ", ".join(each.name for each in _BY_GROUPS)
+            raise InputError(f"there are no rows of {table.name} to be had here, only of {names_of}")
         of_groups, rows = self.load(tables.COMMITTED_OFFSETS, since), self.load(table, since)
         if group_ids is not None:
             of_groups = of_groups.where(F.col("group_id").isin(list(group_ids)))

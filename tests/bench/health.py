@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,7 +59,7 @@ def compared(site: Site) -> Iterator[Row]:
             frames = timed(
                 lambda: _judged(spark, f"{folder}/commits", folder), lambda again: expect("again", again, found)
             )
-            row = compare(f"{name}, Spark's frames vs Python", frames, lambda: PART * python(), None, 2)
+            row = compare(f"{name}, Spark's frames vs Python", frames, lambda: PART * python(), GOAL, 2)
             yield row
             yield Row(f"{name} vs its limit", row.ours, LIMIT_S, "s", 1)
             polars = timed(lambda: _judged_by_polars(folder), lambda statuses: expect("by polars", statuses, found))
@@ -70,7 +71,7 @@ def compared(site: Site) -> Iterator[Row]:
 def _of_history(spark: SparkSession, folder: str) -> dict[str, int]:
     looks = pl.DataFrame({"at_ms": [_NOW_MS]})
     rows = History(spark, f"{folder}/history").by_groups(
-        lambda load: analyze.partition_health(*health.commits_and_ends(load), looks, COMMITS)
+        lambda load: health.judged(load, partial(analyze.partition_health, intervals=COMMITS), looks)
     )
     return _counted(rows)
 

@@ -26,7 +26,7 @@ from kit.analyze.health.lists import (
     lowest_of_last,
     values,
     where,
-)  # fmt: skip
+)
 from kit.analyze.health.windows import PARTITION
 
 _MEASURES = dict.fromkeys(

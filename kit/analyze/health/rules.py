@@ -94,8 +94,13 @@ class AnyRule:
     rules: tuple[Rule, ...]
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
-        said = [nw.from_native(rule.verdicts(commits, ends, times)) for rule in self.rules]
+        said = [_or_ok(nw.from_native(rule.verdicts(commits, ends, times))) for rule in self.rules]
         return nw.to_native(reduce(_either, said))
+
+
+def _or_ok(rows: FrameT) -> FrameT:
+    status = nw.col("status")
+    return rows.with_columns(status=nw.when(nw.col("is_alarm") | status.is_null()).then(status).otherwise(nw.lit("OK")))
 
 
 def _either(one: FrameT, other: FrameT) -> FrameT:
@@ -103,10 +108,9 @@ def _either(one: FrameT, other: FrameT) -> FrameT:
     rows = one.join(other.rename({name: f"other_{name}" for name in figures}), on=key, how="full", suffix="_other")
     alarms = [nw.when(nw.col(f"{of}is_alarm")).then(nw.col(f"{of}status")) for of in ("", "other_")]
     first = nw.when(alarms[1] < alarms[0]).then(alarms[1]).otherwise(nw.coalesce(*alarms))
-    is_told = ~nw.coalesce("status", "other_status").is_null()
     return rows.select(
         *[nw.coalesce(name, f"{name}_other") for name in key],
-        status=nw.coalesce(first, nw.when(is_told).then(nw.lit("OK"))),
+        status=nw.coalesce(first, nw.col("status"), nw.col("other_status")),
         is_alarm=nw.coalesce("is_alarm", nw.lit(False)) | nw.coalesce("other_is_alarm", nw.lit(False)),
         since_ms=nw.min_horizontal("since_ms", "other_since_ms"),
         lag=nw.max_horizontal("lag", "other_lag"),

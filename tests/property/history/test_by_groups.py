@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import kit
 from kit import analyze, health
-from kit.errors import HistoryError
+from kit.errors import HistoryError, InputError
 from kit.history import History, Upkeep, snapshots
 from kit.history.files import Files, cause
 from kit.tables import schema as tables
@@ -36,7 +36,7 @@ GROUPS = {
 }
 SOME = ["dead", "a'b\"c\\d\n%20 Ω\U0001f600", "nobody"]
 SINCE = START + timedelta(minutes=20)
-NAMES = ("verdicts", "alarms", "lags", "ages", "with holes")
+NAMES = ("verdicts", "health", "alarms", "lags", "ages", "with holes")
 Work = Callable[[Any], Any]
 RULE = analyze.AnyRule((analyze.BurrowRule(5, 100, 0.3), analyze.SilenceRule(15 * 60_000)))
 
@@ -55,8 +55,9 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str
 def works(spark: SparkSession, folder: str) -> dict[str, Work]:
     looks = health.looks_of(kit.collect(History(spark, folder).load(tables.SNAPSHOTS, SINCE)), 4)
     return {
-        "verdicts": lambda load: health.verdicts(load, RULE, looks),
-        "alarms": lambda load: analyze.group_alarms(health.verdicts(load, RULE, looks)),
+        "verdicts": lambda load: health.judged(load, RULE.verdicts, looks),
+        "health": lambda load: health.judged(load, analyze.partition_health, looks),
+        "alarms": lambda load: analyze.group_alarms(health.judged(load, RULE.verdicts, looks)),
         "lags": health.lags,
         "ages": health.ages,
         "with holes": partial(health.ages, holes=["t"]),
@@ -159,6 +160,15 @@ def test_a_file_of_many_snapshots_has_to_name_them(spark, folder, works, tmp_pat
     assert f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it" == cause(raised.value)
     with pytest.raises(HistoryError, match="has rows without snapshot_id, which committed_offsets always has"):
         History(spark, str(copy)).check(tables.COMMITTED_OFFSETS)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local, monkeypatch):
+    """No rows would look like no members."""
+    if not is_local:
+        monkeypatch.setattr(Files, "local", lambda self, folder: None)
+    with pytest.raises(InputError, match="no rows of members to be had here, only of committed_offsets, log_offsets"):
+        History(spark, folder).by_groups(lambda load: load(tables.MEMBERS, "group_id"))
 
 
 def test_what_work_raises_is_told(spark, folder):

@@ -187,6 +187,15 @@ def test_an_alarm_says_since_when(data):
     assert (alarms["from_ms"] - alarms["since_ms"]).to_list() == [MINUTE, MINUTE]
 
 
+def test_any_of_one_rule_is_that_rule_with_its_mere_warnings_as_ok(data):
+    commits, ends, times, _ = data
+    one = BurrowRule().verdicts(commits, ends, times).sort("group_id", "at_ms")
+    found = AnyRule((BurrowRule(),)).verdicts(commits, ends, times).sort("group_id", "at_ms")
+    assert "WARN" in one["status"].to_list()
+    assert found["status"].to_list() == one["status"].replace("WARN", "OK").to_list()
+    assert found.drop("status").equals(one.drop("status"))
+
+
 def test_a_search_puts_first_what_catches_all_without_a_false_alarm_and_soonest(data):
     rules = [BurrowRule(intervals, allowed, warns=True) for intervals in (3, 10) for allowed in (0, 60, 100_000)]
     found = backtest([*rules, LagRule(3000)], *data)
