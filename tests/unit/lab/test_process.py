@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
 
 from kit.errors import LabError
 from kit.lab.members.handles import Event, read_events
-from kit.lab.ports import free_ports, is_free
+from kit.lab.ports import BLOCK, free_ports, is_free
 from kit.lab.process import ProcessSupervisor, wait_until
 
 
@@ -56,10 +57,26 @@ def test_wait_names_what_it_waited_for():
         wait_until(lambda: False, "godot", 0.05)
 
 
-def test_free_ports_differ():
-    ports = free_ports(5)
-    assert len(set(ports)) == 5
+ALL_OF_A_BLOCK = "from kit.lab.ports import BLOCK, free_ports; print(*(free_ports(1)[0] for _ in range(BLOCK // 2)))"
+
+
+def test_a_port_is_not_given_twice():
+    """Two listeners of one broker got the same, asked for one after the other: before either listens."""
+    ports = [free_ports(1)[0] for _ in range(BLOCK - 1)]
+    assert len(set(ports)) == len(ports)
     assert all(is_free(port) for port in ports)
+
+
+def test_nor_is_it_to_two_processes():
+    done = [subprocess.Popen(python(ALL_OF_A_BLOCK), stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    ports = [port for each in done for port in each.communicate()[0].split()]
+    assert len(ports) == 3 * (BLOCK // 2)
+    assert len(set(ports)) == len(ports)
+
+
+def test_more_ports_than_there_are():
+    with pytest.raises(LabError, match=f"No {BLOCK} free ports"):
+        free_ports(BLOCK)
 
 
 def test_events_pass_over_other_lines_and_half_ones(tmp_path):
