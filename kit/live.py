@@ -127,13 +127,15 @@ class GroupsOfLate:
         Columns: group_id, store, lag, trend (one of ``RISKS``; ``standing``: nothing was committed), lag_per_s,
         read_per_s, written_per_s (in records; null after one look), lags (of each look), n_unknown (partitions).
         """
+        partitions = _numbered(partitions)
         self._looks.append(partitions)
         self._totals.append(partitions.group_by(_GROUP).agg(_whole_sum(), pl.first("at_ms")))
         now = views.group_lag(partitions).select(*_GROUP, "lag", "n_unknown")
         known = self._rates().drop_nulls("lag_per_s")
-        rates = known.group_by(_GROUP).agg(pl.sum(*_RATES))
+        rates = known.group_by(_GROUP).agg(pl.sum(*_RATES)).collect()
         rows = now.join(rates, on=_GROUP, how="left").join(_lags(self._totals, _GROUP), on=_GROUP, how="left")
-        return _worst_first(rows, _GROUP).select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_unknown")
+        rows = _worst_first(_in_words(rows), _GROUP)
+        return rows.select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_unknown")
 
     def partitions(self, group_id: str) -> pl.DataFrame:
         """The partitions of one group as they are now, who is at risk first.
@@ -143,11 +145,12 @@ class GroupsOfLate:
         """
         looks = [each.filter(pl.col("group_id") == group_id) for each in self._looks]
         names = ["member_id", "lag", "expired_unread", "committed_offset", "log_end_offset", "error"]
-        rows = looks[-1].select(*PARTITION, *names).join(self._rates(group_id), on=PARTITION, how="left")
+        rows = looks[-1].select(*PARTITION, *names).join(self._rates(group_id).collect(), on=PARTITION, how="left")
         rows = rows.join(_lags(looks, PARTITION), on=PARTITION, how="left")
-        return _worst_first(rows, PARTITION).select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
+        rows = _worst_first(_in_words(rows), PARTITION)
+        return rows.select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
 
-    def _rates(self, group_id: str | None = None) -> pl.DataFrame:
+    def _rates(self, group_id: str | None = None) -> pl.LazyFrame:
         """The oldest look tells most; who was not in it is told of by the last two."""
         chosen = [self._looks[0], self._looks[max(0, len(self._looks) - 2)], self._looks[-1]]
         if group_id is not None:
@@ -155,16 +158,17 @@ class GroupsOfLate:
         return rates_of(*chosen)
 
 
-def rates_of(oldest: pl.DataFrame, before: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+def rates_of(oldest: pl.DataFrame, before: pl.DataFrame, now: pl.DataFrame) -> pl.LazyFrame:
     """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` says of these three looks.
 
-    That takes seconds for 200,000 partitions, since it takes any number of looks; this takes two joins.
+    That takes seconds for 200,000 partitions, since it takes any number of looks; this takes two joins, by one number.
 
-    Columns: group_id, store, topic, partition, lag_per_s, read_per_s, written_per_s.
+    Columns (names as polars' categoricals): group_id, store, topic, partition, lag_per_s, read_per_s, written_per_s.
     """
-    rows = _known(now)
-    for name, look in (("before", before), ("oldest", oldest)):
-        rows = rows.join(_known(look), on=PARTITION, how="left", suffix=f"_{name}", maintain_order="left")
+    rows, *others = (_known(_numbered(look)) for look in (now, before, oldest))
+    for name, look in zip(("before", "oldest"), others):
+        look = look.drop(PARTITION)
+        rows = rows.join(look, on="number", how="left", suffix=f"_{name}", maintain_order="left")
     later, earlier = _went_back("", "_before"), _went_back("_before", "_oldest")
     whole = _went_back("", "_oldest")
     is_before = pl.col("at_ms_before").is_not_null()
@@ -188,9 +192,27 @@ def with_lines(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(lines).select(names)
 
 
-def _known(look: pl.DataFrame) -> pl.DataFrame:
+def _known(look: pl.DataFrame) -> pl.LazyFrame:
     is_known = pl.col("committed_offset").is_not_null() & pl.col("log_end_offset").is_not_null()
-    return look.filter(is_known).select(*PARTITION, "at_ms", **_PARTS)
+    return look.lazy().filter(is_known).select(*PARTITION, "at_ms", number=_number(), **_PARTS)
+
+
+def _number() -> pl.Expr:
+    """One number for each partition, of 32 bits a part: a join by it takes half the time of one by the four parts."""
+    store, group, topic = (pl.col(name).to_physical() for name in ("store", "group_id", "topic"))
+    number = store.cast(pl.Int128)
+    for part in (group, topic, pl.col("partition")):
+        number = number * 2**32 + part
+    return number
+
+
+def _numbered(look: pl.DataFrame) -> pl.DataFrame:
+    """Names as categoricals: of one number in all looks, as long as one look that has them is held."""
+    return look.with_columns(pl.col("group_id", "store", "topic").cast(pl.Categorical))
+
+
+def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 def _went_back(later: str, earlier: str) -> pl.Expr:

@@ -136,11 +136,10 @@ def _sides(rows: FrameT, source: str, columns: Mapping[str, str]) -> FrameT:
     return rows.select(*GROUP_PARTITION, **values)
 
 
-def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
+def _stores(held: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
     """A store that holds an offset of the group counts 2, one whose source knows members 1: the highest are its own."""
-    is_known = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
     seen = [
-        committed_offsets.filter(is_known).select("group_id", *_weights("store", 2)),
+        held.select("group_id", *_weights("store", 2)),
         ownership.select("group_id", *_weights("source", 1)),
         subscriptions.select("group_id", *_weights("source", 1)),
     ]
@@ -158,11 +157,11 @@ def _with_stale(
 ) -> FrameT:
     """The stores that a group may use, and those that it left. Columns: group_id, store, is_stale."""
     used = nw.lit(False)
+    is_known = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    held = committed_offsets.filter(is_known).select("group_id", "store")
     if stale is None:
-        return _stores(committed_offsets, ownership, subscriptions).with_columns(is_stale=used)
-    stores = _stores(in_use(committed_offsets, stale), ownership, subscriptions).join(
-        stale, on=["group_id", "store"], how="anti"
-    )
+        return _stores(held, ownership, subscriptions).with_columns(is_stale=used)
+    stores = _stores(in_use(held, stale), ownership, subscriptions).join(stale, on=["group_id", "store"], how="anti")
     return nw.concat([stores.with_columns(is_stale=used), stale.with_columns(is_stale=nw.lit(True))])
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kit import analyze, live
+from kit.analyze.health.windows import PARTITION
 from kit.cli import watch as verb
 from kit.cli.main import app
 from kit.errors import InputError
@@ -213,27 +214,34 @@ def test_what_nobody_can_wait_for_is_refused(verb, value):
     assert "Invalid value for" in ended.stderr
 
 
+LOOK = dict.fromkeys(PARTITION[:3], pl.String) | dict.fromkeys(
+    ("partition", "at_ms", "committed_offset", "log_end_offset", "log_start_offset"), pl.Int64
+)
 numbers = st.one_of(st.none(), st.integers(0, 6))
 moments = st.lists(st.tuples(numbers, numbers, st.integers(0, 3)), min_size=3, max_size=3)
+# Names that are a group's, a topic's and a store's at once: each look numbers the names that it holds.
+names = st.sampled_from(["kafka", "zookeeper"])
+partitions = st.tuples(names, names, names, st.integers(0, 1))
 
 
-@given(st.dictionaries(st.sampled_from("abc"), moments, min_size=1))
+@given(st.dictionaries(partitions, moments, min_size=1))
 def test_the_quick_rates_are_those_of_the_analysis(histories):
-    """Rewinds, topics made anew, and what was unknown in one of the looks."""
+    """Rewinds, topics made anew, and what was unknown in one of the looks, or not in it at all."""
     looks = [
         pl.DataFrame(
             [
-                {"group_id": group, **PLACE, "committed_offset": moment[at][0], "log_end_offset": moment[at][1]}
-                | {"log_start_offset": moment[at][2], "at_ms": 1000 * at * (at + 1)}
-                for group, moment in histories.items()
+                dict(zip(PARTITION, place), at_ms=1000 * at * (at + 1))
+                | dict(zip(("committed_offset", "log_end_offset", "log_start_offset"), moment[at]))
+                for place, moment in histories.items()
+                if moment[at][:2] != (None, None)
             ],
-            schema_overrides=dict.fromkeys(("committed_offset", "log_end_offset", "log_start_offset"), pl.Int64),
+            schema=LOOK,
         )
         for at in range(3)
     ]
-    quick = rates_of(*looks).drop_nulls("lag_per_s").sort("group_id")
+    quick = rates_of(*looks).collect().drop_nulls("lag_per_s").sort(PARTITION)
     is_known_now = looks[-1].drop_nulls(["committed_offset", "log_end_offset"])
-    wanted = analyze.lag_velocity(pl.concat(looks)).join(is_known_now, on="group_id", how="semi").sort("group_id")
-    assert quick["group_id"].to_list() == wanted["group_id"].to_list()
+    wanted = analyze.lag_velocity(pl.concat(looks)).join(is_known_now, on=PARTITION, how="semi").sort(PARTITION)
+    assert quick.select(PARTITION).rows() == wanted.select(PARTITION).rows()
     for ours, theirs in zip(("lag_per_s", "read_per_s", "written_per_s"), ("lag", "consumed", "produced")):
         assert quick[ours].to_list() == pytest.approx(wanted[f"{theirs}_per_s"].to_list())
