@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,9 +16,11 @@ from kit.tables.polars import polars_types
 Files: TypeAlias = Mapping[str, Sequence[str]]
 """Local paths of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no column
 that names it."""
+_Scan: TypeAlias = tuple[str, pl.LazyFrame]
+"""Of a file."""
 _TIME = pl.Datetime("us", "UTC")
-_AT_ONCE = 64
-"""So many files are open together."""
+_FILES, _ROWS = 64, 1_000_000
+"""So many are read together, by a check."""
 
 
 def files_of(folder: str) -> list[str]:
@@ -46,7 +47,7 @@ def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names
         raise InputError(f"there are no rows of {table.name} to be had here, only of {', '.join(files)}")
     known = _types(table)
     types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
-    scans = {file: _scan(file, ids, types, is_in) for file, ids in files[table.name].items()}
+    scans = [(file, _scan(file, ids, types, is_in)) for file, ids in files[table.name].items()]
     return pl.concat([pl.DataFrame(schema=types), *_collected(scans)])
 
 
@@ -56,10 +57,8 @@ def check(files: Iterable[str], table: tables.Table) -> None:
     Raises:
         HistoryError: naming a file that can't be read, has a column of another type, or lacks one that is never null.
     """
-    left = iter(files)
-    while some := list(islice(left, _AT_ONCE)):
-        scans = {file: _counts(file, table) for file in some}
-        for file, counts in zip(scans, _collected(scans)):
+    for some in _portions(files, table):
+        for (file, _), counts in zip(some, _collected(some)):
             (n_known,) = counts.to_dicts()
             for name in _never_null(table):
                 if n_known.get(name, n_known["_rows"]) < n_known["_rows"]:
@@ -69,19 +68,33 @@ def check(files: Iterable[str], table: tables.Table) -> None:
                     )
 
 
-def _counts(file: str, table: tables.Table) -> pl.LazyFrame:
+def _portions(files: Iterable[str], table: tables.Table) -> Iterator[list[_Scan]]:
+    """Counts to be made together: of many small files, or of a part of a large one, whose columns have room at once."""
+    some, n_rows = list[_Scan](), 0
+    for file in files:
+        rows, found = _opened(file, _types(table))
+        (n_in_file,) = _collected([(file, rows.select(pl.len()))])[0].row(0)
+        for at in range(0, n_in_file, _ROWS):
+            some.append((file, _counts(file, rows.slice(at, _ROWS), found, table)))
+            n_rows += min(_ROWS, n_in_file - at)
+            if n_rows >= _ROWS or len(some) == _FILES:
+                yield some
+                some, n_rows = [], 0
+    yield some
+
+
+def _counts(file: str, rows: pl.LazyFrame, found: Collection[str], table: tables.Table) -> pl.LazyFrame:
     """How many rows, and in how many of them each column is known; a folder's name may tell the snapshot."""
-    rows, found = _opened(file, _types(table))
     names = [name for name in _types(table) if name != "snapshot_id" or not _is_of_one(file)]
     known = [pl.col(name).count() if name in found else pl.lit(0).alias(name) for name in names]
     return rows.select(*known, _rows=pl.len())
 
 
-def _collected(scans: Mapping[str, pl.LazyFrame]) -> list[pl.DataFrame]:
+def _collected(scans: Sequence[_Scan]) -> list[pl.DataFrame]:
     try:
-        return pl.collect_all(scans.values())
+        return pl.collect_all(scan for _, scan in scans)
     except (OSError, pl.exceptions.PolarsError):
-        for file, scan in scans.items():  # Which one was it?
+        for file, scan in scans:  # Which one was it?
             with _told(file):
                 scan.collect()
         raise

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from kit.errors import HistoryError
-from kit.history import History, Upkeep
+from kit.history import History, Upkeep, parquet
 from kit.tables import schema as tables
+from kit.tables.groups import CommittedOffset
 from tests.generators import health_history
 from tests.generators.health_history import START
 
@@ -84,6 +86,29 @@ def test_a_damaged_file_is_one_sentence(spark: SparkSession, folder):
     with pytest.raises(HistoryError, match=r"part\.parquet can't be read: parquet: File out of spec") as raised:
         History(spark, str(folder)).check(TABLE)
     assert "\n" not in str(raised.value)
+
+
+def test_a_large_file_is_checked_a_part_at_a_time_and_small_ones_together(tmp_path, monkeypatch):
+    """A day of 10,000 groups, checked as a whole, took more than 13 GB."""
+    in_calls = []
+
+    def collect_all(scans: Iterable[pl.LazyFrame]) -> list[pl.DataFrame]:
+        found = [scan.collect() for scan in scans]
+        in_calls.append(sum(each["_rows"][0] for each in found if "_rows" in each.columns))
+        return found
+
+    monkeypatch.setattr(parquet, "_ROWS", 10)
+    monkeypatch.setattr(pl, "collect_all", collect_all)
+    rows = TABLE.stamp(TABLE.from_rows([CommittedOffset("g", "kafka", "t", 0, 7, *[None] * 5)] * 35), "s", START)
+    files = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (4, 4, 35)]
+    for file, n_rows in zip(files, (4, 4, 35)):
+        pq.write_table(rows.slice(0, n_rows), file)
+    parquet.check([*files[:1], *files], TABLE)
+    assert [n_rows for n_rows in in_calls if n_rows] == [12, 10, 10, 10, 5]
+    topics = pa.array(["t"] * 33 + [None, "t"])
+    pq.write_table(rows.set_column(rows.schema.get_field_index("topic"), "topic", topics), files[2])
+    with pytest.raises(HistoryError, match=r"/35\.parquet has rows without topic, which committed_offsets always"):
+        parquet.check(files, TABLE)
 
 
 def test_a_copy_of_a_day_is_not_counted_twice(spark: SparkSession, folder):
