@@ -85,7 +85,7 @@ def _portions(files: Iterable[str], table: tables.Table) -> Iterator[list[_Scan]
 
 def _counts(file: str, rows: pl.LazyFrame, found: Collection[str], table: tables.Table) -> pl.LazyFrame:
     """How many rows, and in how many of them each column is known; a folder's name may tell the snapshot."""
-    names = [name for name in _types(table) if name != "snapshot_id" or not _is_of_one(file)]
+    names = [name for name in _types(table) if name != "snapshot_id" or not is_of_one(file)]
     known = [pl.col(name).count() if name in found else pl.lit(0).alias(name) for name in names]
     return rows.select(*known, _rows=pl.len())
 
@@ -121,14 +121,14 @@ def _scan(file: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Exp
     is_its = pl.col("snapshot_id").is_in(ids) if "snapshot_id" in found else pl.lit(True)
     lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found}
     if "snapshot_id" in lacking:
-        if not _is_of_one(file):
+        if not is_of_one(file):
             raise HistoryError(f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it")
         lacking["snapshot_id"] = pl.lit(ids[0])
     rows = rows.with_columns(**lacking).filter(is_its & is_in)
     return rows.select(_typed(name, found.get(name, kind), kind) for name, kind in types.items())
 
 
-def _is_of_one(file: str) -> bool:
+def is_of_one(file: str) -> bool:
     """Its folder's name tells the snapshot."""
     return Path(file).parent.name.startswith("snapshot_id=")
 

@@ -44,13 +44,13 @@ class GroupRanges:
         Raises:
             HistoryError: a file can't be read, now or when Spark asks for the rows.
         """
-        ranges = list(pairwise([None, *self._bounds(), None]))
+        ranges = list(pairwise([None, *self.bounds(), None]))
         nothing: dict[str, Files] = {name: {} for name in self.files}
         schema = _plain(work(partial(read, nothing, pl.lit(True))).to_arrow().schema)
         task = partial(self._in_batches, work, schema, ranges)
         return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, tables.spark_ddl(schema))
 
-    def _bounds(self) -> list[str]:
+    def bounds(self) -> list[str]:
         """Names of groups between which there are about as many offsets each, by the newest look that saw any."""
         offsets = self.files[tables.COMMITTED_OFFSETS.name]
         for snapshot_id in self.newest_first:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, cast
@@ -15,14 +16,15 @@ from pyspark.sql import functions as F
 from kit.errors import HistoryError, InputError
 from kit.history import parquet
 from kit.history.files import told_as
+from kit.history.in_order import Copies
 from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 
-_OFFSETS = 1_000_000
-"""So many are looked at together, about: they and what a report makes of them took 1.5 GB."""
+_OFFSETS = 250_000
+"""So many are looked at together, about: they and what a report makes of them took 1 GB."""
 _BY_GROUPS = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
 _AT_MS = "unix_millis(observed_at) as at_ms"
 
@@ -36,6 +38,7 @@ class History:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._store = Store(spark, folder)
+        self._copies = Copies(spark)
 
     def append(self, snapshot: Snapshot[DataFrame]) -> None:
         """Write one snapshot; again is the same as once.
@@ -144,8 +147,8 @@ class History:
     ) -> DataFrame:
         """What ``work`` makes of the complete snapshots' rows, with each group looked at by itself.
 
-        On this machine's disks a range of groups at a time: Spark's tasks read the files with polars. Elsewhere by
-        Spark.
+        On this machine's disks a range of groups at a time: Spark's tasks read the files with polars. Many looks that
+        are not compacted are copied first, in the order of groups, to ``spark.local.dir``. Elsewhere by Spark.
 
         Args:
             work: gets a function that gives the columns of a table, as polars frames or as Spark's:
@@ -166,7 +169,9 @@ class History:
         days = _days(looks)
         files = {table.name: reading.local_files(table, days) for table in _BY_GROUPS}
         newest_first = looks["snapshot_id"].reverse().to_list()
-        return GroupRanges(files, newest_first, _OFFSETS, group_ids).map(self._store.spark, work)
+        ranges = GroupRanges(files, newest_first, _OFFSETS, group_ids)
+        in_order = self._copies.instead(files, reading, days, len(ranges.bounds()) + 1)
+        return replace(ranges, files=in_order).map(self._store.spark, work)
 
     def _rows_of_groups(
         self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str

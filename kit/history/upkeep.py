@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
 from kit.history.files import Size, told_as
+from kit.history.in_order import save, save_in_order
 from kit.history.names import GIVEN_UP, begun, day_of, run_name
 from kit.history.store import ABOUT, DAYS, PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
@@ -27,7 +28,6 @@ FILE_BYTES = 128 * 2**20
 """A day's table is split into files of about this size."""
 _TEMPORARY = "_temporary"
 """Where Spark writes first."""
-_SORTED_BY = ("group_id", "topic", "partition", "observed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Upkeep:
             raise HistoryError(f"{self._store.folder}: {day} took too long to compact: compact once more")
         finished = snapshots.withColumn("compacted_at", F.lit(self._now()))
         target = self._store.path(f"{DAYS}/{tables.SNAPSHOTS.name}/{part}")
-        _save(finished.coalesce(1), target)
+        save(finished.coalesce(1), target)
         # An expiry deletes the appended ``snapshots`` first, then what is here.
         if not self._files.names(self._store.path(f"{tables.SNAPSHOTS.name}/date={day}")):
             self._files.delete(target)
@@ -139,11 +139,8 @@ class Upkeep:
         rows = self._appended(table, day, wanted)
         if rows is None:
             return None
-        keys = [name for name in _SORTED_BY if name in table.stamped_schema.names]
         n_files = self._files.size(self._store.path(f"{table.name}/date={day}")).n_bytes // FILE_BYTES + 1
-        spread = rows.coalesce(1) if n_files == 1 else rows.repartitionByRange(n_files, *keys)
-        target = self._store.path(f"{DAYS}/{table.name}/{part}")
-        _save(spread.sortWithinPartitions(*keys), target)
+        save_in_order(rows, table, self._store.path(f"{DAYS}/{table.name}/{part}"), n_files)
         return table.name
 
     def _check(self, day: date, part: str, wanted: DataFrame, written: list[tables.Table]) -> None:
@@ -253,12 +250,6 @@ class Upkeep:
         return [
             self._store.path(f"{prefix}{table.name}/date={day}") for table in ordered for prefix in ("", f"{DAYS}/")
         ]
-
-
-def _save(rows: DataFrame, folder: str) -> None:
-    """Write a folder that isn't there yet, without Hadoop's marks of success: ``snapshots`` is ours."""
-    options = {"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-    rows.write.options(**options).parquet(folder)
 
 
 def _data() -> list[tables.Table]:

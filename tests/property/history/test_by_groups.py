@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 import kit
 from kit import analyze, health
 from kit.errors import HistoryError, InputError
-from kit.history import History, Upkeep, snapshots
+from kit.history import History, Upkeep, in_order, snapshots
 from kit.history.files import Files, cause
+from kit.history.in_order import Copies
 from kit.tables import schema as tables
 from tests.generators import health_history
 from tests.generators.health_history import START
@@ -94,10 +95,11 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
     ],
 )
 def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, monkeypatch):
-    """A range of about one group, of all."""
+    """A range of about one group, the looks of the second day as they were appended, and in copies; a range of all."""
     expected = ordered(works[name](partial(loaded, some)))
-    for n_rows in (1, 10**9):
+    for n_rows, n_opened in ((1, 10**9), (1, 0), (10**9, 10**9)):
         monkeypatch.setattr(snapshots, "_OFFSETS", n_rows)
+        monkeypatch.setattr(in_order, "_OPENED", n_opened)
         assert found(spark, folder, works[name], group_ids=some) == expected
     quiet = {"steady", "", "late"} if name == "alarms" else set()
     assert {row[0] for row in expected} == {group for group, _ in GROUPS if some is None or group in some} - quiet
@@ -114,6 +116,47 @@ def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypat
     expected = ordered(works[name](partial(loaded, some)))
     monkeypatch.setattr(Files, "local", lambda self, folder: None)
     assert found(spark, folder, works[name], group_ids=some) == expected
+
+
+def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, monkeypatch, tmp_path):
+    """A history that goes on while it is read; the copies outlive what is deleted meanwhile."""
+    copy, later = shutil.copytree(folder, tmp_path / "history"), tmp_path / "later"
+    health_history.write(later, 148, GROUPS, frozenset(range(148)) - {144})
+    n_copied = []
+    copy_looks = Copies._copy
+    monkeypatch.setattr(
+        Copies, "_copy", lambda self, ids, *rest: n_copied.append(len(ids)) or copy_looks(self, ids, *rest)
+    )
+    monkeypatch.setattr(snapshots, "_OFFSETS", 1)
+    monkeypatch.setattr(in_order, "_OPENED", 20)
+    kept = History(spark, str(copy))
+    frames = [kept.by_groups(works["lags"], SINCE), kept.by_groups(works["lags"], SINCE)]
+    assert n_copied == [6]
+    shutil.rmtree(copy / "committed_offsets")
+    for frame in frames:
+        assert ordered(kit.collect(frame)) == found(spark, folder, works["lags"])
+    shutil.copytree(Path(folder, "committed_offsets"), copy / "committed_offsets")
+    for table in ("committed_offsets", "log_offsets", "read_timings", "snapshots"):
+        shutil.copytree(later / table, copy / table, dirs_exist_ok=True)
+    expected = found(spark, str(copy), works["lags"])
+    assert len(expected) > len(found(spark, folder, works["lags"]))
+    del n_copied[:]
+    assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
+    assert n_copied == []  # Two looks are few.
+    monkeypatch.setattr(in_order, "_OPENED", 0)
+    assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
+    assert n_copied == [2]
+
+
+def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, monkeypatch, tmp_path):
+    monkeypatch.setattr(in_order, "_OPENED", 0)
+    monkeypatch.setattr(in_order, "_temporary", lambda spark: str(tmp_path / "gone"))
+    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to spark.local.dir: .*No such file.*gone"):
+        History(spark, folder).by_groups(works["lags"], SINCE)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.setattr(in_order, "save_in_order", lambda rows, table, target, n: in_order.save(rows, "file:///proc/0"))
+    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to spark.local.dir: .*/proc/0"):
+        History(spark, folder).by_groups(works["lags"], SINCE)
 
 
 def test_of_no_group_there_are_no_rows_and_of_all_columns_each(spark, folder, works):

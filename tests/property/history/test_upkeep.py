@@ -227,7 +227,7 @@ def test_a_compaction_that_was_cut_off_as_it_became_whole_leaves_nothing(spark, 
 
 def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, folder, monkeypatch):
     """The expiry ends before the compaction reads what makes its part count, or just before that is written."""
-    check, save = Upkeep._check, upkeep._save
+    check, save = Upkeep._check, upkeep.save
 
     def expire() -> None:
         _upkeep(spark, folder).expire(TODAY.date())
@@ -243,7 +243,7 @@ def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, fold
             expire()
         save(rows, target)
 
-    for owner, name, meanwhile in ((Upkeep, "_check", expired_before), (upkeep, "_save", expired_meanwhile)):
+    for owner, name, meanwhile in ((Upkeep, "_check", expired_before), (upkeep, "save", expired_meanwhile)):
         History(spark, folder).append(small_snapshot(spark, FIRST, 1))
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, meanwhile)
