@@ -23,8 +23,9 @@ from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 
-_OFFSETS = 250_000
-"""So many are looked at together, about: they and what a report makes of them took 1 GB."""
+_OFFSETS, _FEW_LOOKS = 1_000_000, 60
+"""So many are looked at together, about; of more looks a quarter, for the ends of their logs are as many rows again.
+They and what a report makes of them took 1.5 GB, or 1."""
 _BY_GROUPS = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
 _AT_MS = "unix_millis(observed_at) as at_ms"
 
@@ -169,7 +170,8 @@ class History:
         days = _days(looks)
         files = {table.name: reading.local_files(table, days) for table in _BY_GROUPS}
         newest_first = looks["snapshot_id"].reverse().to_list()
-        ranges = GroupRanges(files, newest_first, _OFFSETS, group_ids)
+        n_offsets = _OFFSETS if len(newest_first) <= _FEW_LOOKS else _OFFSETS // 4
+        ranges = GroupRanges(files, newest_first, n_offsets, group_ids)
         in_order = self._copies.instead(files, reading, days, len(ranges.bounds()) + 1)
         return replace(ranges, files=in_order).map(self._store.spark, work)
 

@@ -8,6 +8,7 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kit.history.in_order import save
 from kit.history.store import ABOUT, ABOUT_SCHEMA, DAYS
 from kit.tables import schema as tables
 
@@ -19,5 +20,4 @@ def write_day(spark: SparkSession, frames: Mapping[tables.Table, DataFrame], fol
         schema = spark.createDataFrame([], table.spark_schema.replace(" NOT NULL", "")).schema
         filled = {f.name: F.lit(None).cast(f.dataType) for f in schema if f.name not in rows.columns}
         known = [name for name in rows.columns if name in {*schema.names, "compacted_at"}]
-        part = f"{folder}/{DAYS}/{table.name}/date={day}/part=bench"
-        rows.select(*known).withColumns(filled).write.option("compression", "zstd").parquet(part)
+        save(rows.select(*known).withColumns(filled), f"{folder}/{DAYS}/{table.name}/date={day}/part=bench")
