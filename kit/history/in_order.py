@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kit.errors import HistoryError
 from kit.history.files import told_as
-from kit.history.parquet import Files, files_of, is_of_one
+from kit.history.parquet import Files, files_of, is_of_one, n_rows
 from kit.history.store import Reading
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
@@ -44,29 +44,40 @@ class Copies:
             HistoryError: they can't be read, or written.
         """
         loose = {each for file, ids in files[tables.COMMITTED_OFFSETS.name].items() if is_of_one(file) for each in ids}
-        if len(new := sorted(loose - self._copied.keys())) * n_ranges > _OPENED:
-            self._copy(new, [table for table in tables.ALL if table.name in files], reading, days, n_ranges)
+        if len(new := loose - self._copied.keys()) * n_ranges > _OPENED:
+            self._copy(
+                {
+                    name: {file: ids for file, ids in of_table.items() if is_of_one(file) and ids[0] in new}
+                    for name, of_table in files.items()
+                },
+                reading,
+                {each: days[each] for each in new},
+                n_ranges,
+            )
         return {name: self._replaced(name, of_table) for name, of_table in files.items()}
 
     def _copy(
         self,
-        snapshot_ids: Sequence[str],
-        of: Sequence[tables.Table],
+        files: Mapping[str, Files],
         reading: Reading,
         days: Mapping[str, date],
         n_ranges: int,
     ) -> None:
-        what = f"{quantity(len(snapshot_ids), 'look')} can't be copied to spark.local.dir"
+        what = f"{quantity(len(days), 'look')} can't be copied to spark.local.dir"
         try:
             folder = tempfile.mkdtemp(prefix="offramp-history-", dir=_temporary(self._spark))
         except OSError as error:
             raise HistoryError(f"{what}: {error}") from error
         with told_as(what):
-            for table in of:
-                rows = reading.of_snapshots(table, snapshot_ids, sorted({days[each] for each in snapshot_ids}))
+            for table in (each for each in tables.ALL if each.name in files):
+                rows = reading.of_snapshots(table, sorted(days), sorted(set(days.values())))
                 n_files = n_ranges // _RANGES_IN_FILE + 1 if "group_id" in table.hints else 1
                 save_in_order(rows, table, f"file://{folder}/{table.name}", n_files)
-        self._copied |= dict.fromkeys(snapshot_ids, folder)
+                # Spark passes over a file that is empty, or was deleted since it was listed.
+                expected, found = n_rows(files[table.name]), n_rows(files_of(f"{folder}/{table.name}"))
+                if found != expected:
+                    raise HistoryError(f"{what}: of {table.name} {found:,} of {quantity(expected, 'row')} came")
+        self._copied |= dict.fromkeys(days, folder)
 
     def _replaced(self, name: str, files: Files) -> Files:
         kept, copied = dict[str, Sequence[str]](), defaultdict[str, list[str]](list)

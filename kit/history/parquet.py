@@ -68,12 +68,21 @@ def check(files: Iterable[str], table: tables.Table) -> None:
                     )
 
 
+def n_rows(files: Iterable[str]) -> int:
+    """Of all together. Raises HistoryError: a file can't be read; an empty one neither."""
+    return sum(_n_rows(file, _opened(file, {})[0]) for file in files)
+
+
+def _n_rows(file: str, rows: pl.LazyFrame) -> int:
+    return int(_collected([(file, rows.select(pl.len()))])[0].item())
+
+
 def _portions(files: Iterable[str], table: tables.Table) -> Iterator[list[_Scan]]:
     """Counts to be made together: of many small files, or of a part of a large one, whose columns have room at once."""
     some, n_rows = list[_Scan](), 0
     for file in files:
         rows, found = _opened(file, _types(table))
-        (n_in_file,) = _collected([(file, rows.select(pl.len()))])[0].row(0)
+        n_in_file = _n_rows(file, rows)
         for at in range(0, n_in_file, _ROWS):
             some.append((file, _counts(file, rows.slice(at, _ROWS), found, table)))
             n_rows += min(_ROWS, n_in_file - at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -124,9 +125,7 @@ def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, wo
     health_history.write(later, 148, GROUPS, frozenset(range(148)) - {144})
     n_copied = []
     copy_looks = Copies._copy
-    monkeypatch.setattr(
-        Copies, "_copy", lambda self, ids, *rest: n_copied.append(len(ids)) or copy_looks(self, ids, *rest)
-    )
+    monkeypatch.setattr(Copies, "_copy", lambda self, *what: n_copied.append(len(what[2])) or copy_looks(self, *what))
     monkeypatch.setattr(snapshots, "_OFFSETS", 1)
     monkeypatch.setattr(in_order, "_OPENED", 20)
     kept = History(spark, str(copy))
@@ -157,6 +156,25 @@ def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, m
     monkeypatch.setattr(in_order, "save_in_order", lambda rows, table, target, n: in_order.save(rows, "file:///proc/0"))
     with pytest.raises(HistoryError, match=r"^6 looks can't be copied to spark.local.dir: .*/proc/0"):
         History(spark, folder).by_groups(works["lags"], SINCE)
+
+
+def test_an_empty_file_is_an_error_in_copies_too(spark, folder, works, monkeypatch, tmp_path):
+    """Spark passes over it."""
+    copy = shutil.copytree(folder, tmp_path / "history")
+    file = sorted(Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"))[0]
+    file.write_bytes(b"")
+    monkeypatch.setattr(in_order, "_OPENED", 0)
+    with pytest.raises(HistoryError, match=f"^{re.escape(str(file))} can't be read: "):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
+
+
+def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, monkeypatch, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
+    monkeypatch.setattr(in_order, "_OPENED", 0)
+    save = in_order.save
+    monkeypatch.setattr(in_order, "save", lambda rows, target: save(rows.limit(5), target))
+    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to .*: of committed_offsets 5 of 42 rows came$"):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
 def test_of_no_group_there_are_no_rows_and_of_all_columns_each(spark, folder, works):
