@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kit.history.parquet import Files, read
+from kit.history.parquet import Files, is_among, read
 from kit.tables import schema as tables
 
 Load: TypeAlias = Callable[..., Any]
@@ -38,13 +38,15 @@ class GroupRanges:
     n_offsets: int
     group_ids: Collection[str] | None = None
 
-    def map(self, spark: SparkSession, work: Work) -> DataFrame:
-        """What ``work`` makes of each range's rows: those of its groups, and the ends of the logs that they commit to.
+    def map(self, spark: SparkSession, work: Work, bounds: Sequence[str]) -> DataFrame:
+        """What ``work`` makes of the rows of each range between two ``bounds``, as :meth:`bounds` gives them.
+
+        They are those of its groups, and the ends of the logs that they commit to.
 
         Raises:
             HistoryError: a file can't be read, now or when Spark asks for the rows.
         """
-        ranges = list(pairwise([None, *self.bounds(), None]))
+        ranges = list(pairwise([None, *bounds, None]))
         nothing: dict[str, Files] = {name: {} for name in self.files}
         schema = _plain(work(partial(read, nothing, pl.lit(True))).to_arrow().schema)
         task = partial(self._in_batches, work, schema, ranges)
@@ -63,7 +65,7 @@ class GroupRanges:
 
     @property
     def _chosen(self) -> pl.Expr:
-        return pl.lit(True) if self.group_ids is None else pl.col("group_id").is_in(list(self.group_ids))
+        return pl.lit(True) if self.group_ids is None else is_among("group_id", self.group_ids)
 
     def _in_batches(
         self, work: Work, schema: pa.Schema, ranges: Sequence[_Range], batches: Iterator[pa.RecordBatch]
@@ -97,7 +99,7 @@ class _Rows:
             return read(self.files, pl.lit(True), table, *names)
         if self.topics is None:
             self(tables.COMMITTED_OFFSETS, "topic")
-        return read(self.files, pl.col("topic").is_in(self.topics or []), table, *names)
+        return read(self.files, is_among("topic", self.topics or []), table, *names)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

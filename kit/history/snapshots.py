@@ -172,8 +172,9 @@ class History:
         newest_first = looks["snapshot_id"].reverse().to_list()
         n_offsets = _OFFSETS if len(newest_first) <= _FEW_LOOKS else _OFFSETS // 4
         ranges = GroupRanges(files, newest_first, n_offsets, group_ids)
-        in_order = self._copies.instead(files, reading, days, len(ranges.bounds()) + 1)
-        return replace(ranges, files=in_order).map(self._store.spark, work)
+        bounds = ranges.bounds()
+        in_order = self._copies.instead(files, reading, days, len(bounds) + 1)
+        return replace(ranges, files=in_order).map(self._store.spark, work, bounds)
 
     def _rows_of_groups(
         self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str

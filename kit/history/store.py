@@ -30,6 +30,7 @@ PARTS_SCHEMA = f"{tables.SNAPSHOTS.spark_schema}, compacted_at timestamp, date d
 _PATTERNS = "*?[]{}\\"
 """Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
 _PLACE = ["date", "part", "snapshot_id"]
+_TIME = pl.Datetime("us", "UTC")
 _IN_PART = "date date, part string"
 _COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
 _OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
@@ -199,7 +200,7 @@ class Reading:
         """
         sources = [frame.select(table.stamped_schema.names) for frame in self._sources(table)]
         if not sources and table is tables.SNAPSHOTS:
-            raise HistoryError(f"there is no history of {table.name} in {self._store.folder}: append a snapshot first")
+            raise self._nothing()
         return self._together(table, sources)
 
     def of_snapshots(self, table: tables.Table, snapshot_ids: Sequence[str], days: Sequence[date]) -> DataFrame:
@@ -239,13 +240,25 @@ class Reading:
         return {file: ids for each, ids in inside.items() for file in files_of(f"{self._store.local}/{each}")}
 
     def looks(self, since: datetime | None = None) -> pl.DataFrame:
-        """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order."""
-        rows = self.load(tables.SNAPSHOTS).select("snapshot_id", F.unix_millis("observed_at").alias("at_ms"))
+        """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order.
+
+        Raises:
+            HistoryError: there is no history in the folder, or it can't be read.
+        """
+        appended = self._store.appended(tables.SNAPSHOTS)
+        if appended is None and self._parts is None:
+            raise self._nothing()
+        rows = self._in_parts.select("snapshot_id", "observed_at")
+        if appended is not None:
+            with told_as(f"{self._store.folder} can't be read"):
+                loose = _collected(appended, *rows.columns)
+            rows = pl.concat([rows, loose.join(rows, on="snapshot_id", how="anti")])
         if since is not None:
-            rows = rows.where(F.col("observed_at") >= F.lit(since))
-        with told_as(f"{self._store.folder} can't be read"):
-            found = pl.DataFrame(rows.toArrow())
-        return found.sort("at_ms")
+            rows = rows.filter(pl.col("observed_at") >= since)
+        return rows.select("snapshot_id", at_ms=pl.col("observed_at").dt.epoch("ms")).sort("at_ms")
+
+    def _nothing(self) -> HistoryError:
+        return HistoryError(f"there is no history of snapshots in {self._store.folder}: append a snapshot first")
 
     def _together(self, table: tables.Table, frames: Sequence[DataFrame]) -> DataFrame:
         if not frames:  # No snapshot had a row of it.
@@ -253,12 +266,17 @@ class Reading:
         return reduce(DataFrame.unionAll, frames)
 
     @cached_property
-    def _places(self) -> dict[str, str]:
-        """In which part each snapshot is, of those that are in one."""
+    def _in_parts(self) -> pl.DataFrame:
+        """The compacted snapshots: snapshot_id, part, observed_at."""
         if self._parts is None:
-            return {}
+            return pl.DataFrame(schema={"snapshot_id": pl.String, "part": pl.String, "observed_at": _TIME})
         with told_as(f"{self._store.path(DAYS)} can't be read"):
-            return {row.snapshot_id: row.part for row in self._parts.select("snapshot_id", "part").collect()}
+            return _collected(self._parts, "snapshot_id", "part", "observed_at")
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """In which part each of them is."""
+        return dict(self._in_parts.select("snapshot_id", "part").iter_rows())
 
     def _sources(self, table: tables.Table) -> list[DataFrame]:
         """What was appended and is in no part, and what is in parts."""
@@ -275,6 +293,11 @@ class Reading:
         if rows is None:
             return None
         return rows.join(F.broadcast(self._parts.select(*_PLACE)), _PLACE, "left_semi")
+
+
+def _collected(snapshots: DataFrame, *names: str) -> pl.DataFrame:
+    """Times in UTC, whatever the session's time zone."""
+    return pl.DataFrame(snapshots.select(*names).toArrow()).cast({"observed_at": _TIME})
 
 
 def counts(frames: Sequence[DataFrame]) -> Iterator[int]:

@@ -119,6 +119,17 @@ def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypat
     assert found(spark, folder, works[name], group_ids=some) == expected
 
 
+def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
+    """Looks that are compacted, and looks that are not, are chosen by the same time."""
+    expected = found(spark, folder, works["lags"])
+    try:
+        for zone in ("America/New_York", "Asia/Kathmandu"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            assert found(spark, folder, works["lags"]) == expected
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, monkeypatch, tmp_path):
     """A history that goes on while it is read; the copies outlive what is deleted meanwhile."""
     copy, later = shutil.copytree(folder, tmp_path / "history"), tmp_path / "later"
