@@ -138,7 +138,13 @@ class HealthTargets:
 
 
 def run_health_report(
-    profile: Profile, history: str, output: Path, targets: HealthTargets, logs: Sequence[str] = (), zone: str = ""
+    profile: Profile,
+    history: str,
+    output: Path,
+    targets: HealthTargets,
+    logs: Sequence[str] = (),
+    zone: str = "",
+    at: Callable[[str], None] = lambda place: None,
 ) -> Report:
     """Run the notebook ``report/health.ipynb`` over a history into a new folder under ``output``.
 
@@ -146,6 +152,7 @@ def run_health_report(
 
     Args:
         logs: of the groups' consumers: files, folders or patterns. ``zone``: of times that don't say theirs.
+        at: is told which cell of the notebook begins.
 
     Raises:
         PartialRead: the newest snapshot could not read something; the report is made all the same.
@@ -164,7 +171,7 @@ def run_health_report(
     }
     notebook = folder / "health.ipynb"
     try:
-        _execute(notebooks() / "report" / notebook.name, notebook, parameters)
+        _execute(notebooks() / "report" / notebook.name, notebook, parameters, at)
     except PartialRead as error:
         failed = error
     made = _publish(notebook, f"{profile.name}: how groups got on", f"health-{name}.html")
@@ -250,7 +257,13 @@ def _is_own(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _execute(source: Path, target: Path, parameters: Mapping[str, str | float]) -> None:
+def _execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, str | float],
+    at: Callable[[str], None] = lambda place: None,
+) -> None:
+    n_cells = len(nbformat.read(source, as_version=4).cells) + 1  # One has the parameters.
     try:
         papermill.execute_notebook(
             source,
@@ -259,6 +272,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, str | float]) 
             cwd=source.parent,
             progress_bar=False,
             kernel_manager_class=_LocalKernel,
+            on_cell_start=lambda cell, cell_index: at(f"cell {cell_index + 1} of {n_cells}"),
         )
     except papermill.PapermillExecutionError as error:
         kind = getattr(errors, error.ename, ReadError)

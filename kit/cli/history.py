@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,8 @@ app = typer.Typer(
     help="A history of snapshots: what lies there, many small files made few, old days deleted.",
 )
 
+_SHOWN = 20
+"""Incidents; each is one line, or two."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 Folder = Annotated[str, typer.Argument(help="The history: a folder, or any URL that Spark reads.")]
@@ -166,9 +168,9 @@ def report(
     with refusals():
         chosen = load_profile(profile, profile_file)
         targets = HealthTargets(hours, target, target_age_s, silence_min, every_min, "\n".join(holes or []))
-        with waiting(f"the report over {folder} is being made"):
-            made = run_health_report(chosen, folder, output, targets, logs or [], zone)
-        tell(*map(_incident, made.outcome["incidents"]))
+        with waiting(f"the report over {folder} is being made") as at:
+            made = run_health_report(chosen, folder, output, targets, logs or [], zone, at)
+        tell(*_incidents(made.outcome["incidents"]))
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
 
 
@@ -182,6 +184,14 @@ def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iter
         with waiting(f"looking at {folder}"):
             upkeep = Upkeep(spark, folder)
         yield upkeep
+
+
+def _incidents(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """In order of time; of many the longest."""
+    longest = sorted(rows, key=lambda row: row["since_ms"] - row["until_ms"])[:_SHOWN]
+    yield from (_incident(row) for row in rows if row in longest)
+    if len(rows) > _SHOWN:
+        yield f"These are the {_SHOWN} longest of {len(rows):,} incidents; the report has all."
 
 
 def _incident(row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kit.text.visible import visible
@@ -40,24 +40,32 @@ make_room = _LINE.clear
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Say after two seconds, and then every second, what goes on and for how long; the line goes in the end."""
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """Say after two seconds, and then every second, what goes on and for how long; the line goes in the end.
+
+    What it gives takes how far it is: ``"cell 3 of 9"``.
+    """
+    said = [visible(what)]
+
+    def at(place: str) -> None:
+        said[0] = f"{visible(what)}, {visible(place)}"
+
     if not sys.stderr.isatty():
-        yield
+        yield at
         return
     is_over = threading.Event()
-    teller = threading.Thread(target=_tell, args=(visible(what), is_over), daemon=True)
+    teller = threading.Thread(target=_tell, args=(said, is_over), daemon=True)
     teller.start()
     try:
-        yield
+        yield at
     finally:
         is_over.set()
         teller.join()
 
 
-def _tell(what: str, is_over: threading.Event) -> None:
+def _tell(said: list[str], is_over: threading.Event) -> None:
     started, patience = time.monotonic(), _PATIENCE_S
     while not is_over.wait(patience):
-        _LINE.show(f"{what} … {time.monotonic() - started:.0f} s")
+        _LINE.show(f"{said[0]} … {time.monotonic() - started:.0f} s")
         patience = _EVERY_S
     _LINE.clear()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from kit import report
 from kit.errors import InputError
 from kit.report import _LocalKernel, forget_older, new_folder, write_whole
 
@@ -20,6 +23,17 @@ def test_kernels_of_two_reports_have_sockets_of_their_own():
         kernel.cleanup_ipc_files()
     assert not first.exists()
     assert not second.exists()
+
+
+def test_it_is_told_which_cell_begins(tmp_path):
+    cells = [new_markdown_cell("# A report"), new_code_cell("n = 1"), new_code_cell("n")]
+    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    source = tmp_path / "source.ipynb"
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), source)
+    told: list[str] = []
+    report._execute(source, tmp_path / "target.ipynb", {"m": 2}, told.append)
+    assert (told[-1], len(told)) == ("cell 4 of 4", len(set(told)))
+    assert len(nbformat.read(tmp_path / "target.ipynb", 4).cells) == 4
 
 
 def test_older_reports_of_the_same_cluster_go_and_nothing_else(tmp_path):

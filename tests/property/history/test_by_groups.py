@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -117,6 +118,16 @@ def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypat
     expected = ordered(works[name](partial(loaded, some)))
     monkeypatch.setattr(Files, "local", lambda self, folder: None)
     assert found(spark, folder, works[name], group_ids=some) == expected
+
+
+def test_a_task_has_one_thread_and_keeps_its_memory(spark, folder):
+    """It has one core; polars takes all that the machine has, unless it is told."""
+
+    def told(load: Any) -> pl.DataFrame:
+        conf = os.environ["_RJEM_MALLOC_CONF"].split(",")
+        return pl.DataFrame({"threads": [pl.thread_pool_size()], "memory": [conf[-1]]})
+
+    assert found(spark, folder, told) == [(1, "dirty_decay_ms:5000")]
 
 
 def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):

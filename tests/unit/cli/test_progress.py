@@ -38,6 +38,13 @@ def test_a_long_wait_is_told_and_its_line_goes():
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
+def test_how_far_it_is_is_told():
+    with redirect_stderr(Screen()) as screen, progress.waiting("reading") as at:
+        at("cell 3 of 9\x1b[2J")
+        wait_until(lambda: " s" in screen.getvalue(), "its line", 10)
+    assert "reading, cell 3 of 9\\x1b[2J … 0 s" in screen.getvalue()
+
+
 def test_nobody_looks_nothing_is_told():
     before = threading.active_count()
     with redirect_stderr(io.StringIO()) as told, progress.waiting("reading"):
