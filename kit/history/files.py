@@ -20,6 +20,8 @@ _TYPE = re.compile(
     r"Expected Spark type (.+?), actual Parquet type (.+?)\. "
 )
 
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -114,7 +116,7 @@ def told_as(what: str) -> Iterator[None]:
     """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise HistoryError(f"{what}: {cause(error)}") from error
 
 
@@ -134,6 +136,8 @@ def cause(error: Exception) -> str:
     if changed:
         file, column, expected, found = changed.groups()
         return f"{file} holds {column} as {found} where {expected} is expected: another version of offramp wrote it"
+    if isinstance(error, ConnectionError):
+        return f"Spark has ended ({error}): start the session, or the kernel, again"
     told = re.findall(r"^kit\.errors\.HistoryError: ([^\n]+)", str(error), re.MULTILINE)  # By a task.
     if told:
         return str(told[-1])

@@ -152,7 +152,7 @@ class Hours:
 
     def _by_ranges(self, reading: Reading, chosen: pl.DataFrame, ends_at: pl.DataFrame) -> DataFrame:
         looks = {tables.COMMITTED_OFFSETS: chosen, tables.LOG_OFFSETS: ends_at, tables.OWNERSHIP: chosen}
-        files = {table.name: reading.local_files(table, _days(at)) for table, at in looks.items()}
+        files = reading.local_files({table: _days(at) for table, at in looks.items()})
         newest_first = chosen.sort("at_ms", descending=True)["snapshot_id"].unique(maintain_order=True).to_list()
         ranges, work = GroupRanges(files, newest_first, _OFFSETS), partial(_group_hours, chosen, ends_at)
         return ranges.map(self._store.spark, work, ranges.bounds())

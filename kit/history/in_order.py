@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,6 +27,8 @@ _ROW_GROUP = 250_000
 _OPENED = 300
 """Files to be opened for all ranges together, from which on copies take less time."""
 _RANGES_IN_FILE = 32
+_Stamp: TypeAlias = tuple[str, int, int]
+"""A file, when it was written (ns), and its size."""
 
 
 class Copies:
@@ -32,8 +39,11 @@ class Copies:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._copied: dict[str, str] = {}
-        """Snapshot → the folder that it was copied to."""
+        self._lock = threading.Lock()
+        self._copied: dict[_Stamp, str] = {}
+        """A look's file → the folder that it was copied to."""
+        self._n_rows: dict[str, dict[str, int]] = {}
+        """Of each such folder: of each table."""
 
     def instead(
         self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int
@@ -43,50 +53,83 @@ class Copies:
         Raises:
             HistoryError: they can't be read, or written.
         """
-        loose = {each for file, ids in files[tables.COMMITTED_OFFSETS.name].items() if is_of_one(file) for each in ids}
-        if len(new := loose - self._copied.keys()) * n_ranges > _OPENED:
-            self._copy(
-                {
-                    name: {file: ids for file, ids in of_table.items() if is_of_one(file) and ids[0] in new}
+        stamps = {file: _stamp(file) for of_table in files.values() for file in of_table if is_of_one(file)}
+        with self._lock:
+            self._forget_what_is_gone()
+            new = {
+                ids[0]
+                for of_table in files.values()
+                for file, ids in of_table.items()
+                if file in stamps and stamps[file] not in self._copied
+            }
+            if len(new) * n_ranges > _OPENED:
+                chosen = {
+                    name: {file: ids for file, ids in of_table.items() if file in stamps and ids[0] in new}
                     for name, of_table in files.items()
-                },
-                reading,
-                {each: days[each] for each in new},
-                n_ranges,
-            )
-        return {name: self._replaced(name, of_table) for name, of_table in files.items()}
+                }
+                folder = self._copy(chosen, reading, {each: days[each] for each in new}, n_ranges)
+                self._copied |= {stamps[file]: folder for of_table in chosen.values() for file in of_table}
+            return {name: self._replaced(name, of_table, stamps) for name, of_table in files.items()}
 
-    def _copy(
-        self,
-        files: Mapping[str, Files],
-        reading: Reading,
-        days: Mapping[str, date],
-        n_ranges: int,
-    ) -> None:
-        what = f"{quantity(len(days), 'look')} can't be copied to spark.local.dir"
+    def _forget_what_is_gone(self) -> None:
+        """Whoever tidies up temporary files may have deleted some of a copy."""
+        for folder, expected in list(self._n_rows.items()):
+            with suppress(HistoryError):
+                if expected == {name: n_rows(files_of(f"{folder}/{name}")) for name in expected}:
+                    continue
+            del self._n_rows[folder]
+            self._copied = {stamp: other for stamp, other in self._copied.items() if other != folder}
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _copy(self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int) -> str:
+        temporary = _temporary(self._spark)
+        what = f"{quantity(len(days), 'look')} can't be copied to {temporary} (spark.local.dir)"
         try:
-            folder = tempfile.mkdtemp(prefix="offramp-history-", dir=_temporary(self._spark))
+            folder = tempfile.mkdtemp(prefix="offramp-history-", dir=temporary)
         except OSError as error:
-            raise HistoryError(f"{what}: {error}") from error
-        with told_as(what):
-            for table in (each for each in tables.ALL if each.name in files):
-                rows = reading.of_snapshots(table, sorted(days), sorted(set(days.values())))
-                n_files = n_ranges // _RANGES_IN_FILE + 1 if "group_id" in table.hints else 1
-                save_in_order(rows, table, f"file://{folder}/{table.name}", n_files)
-                # Spark passes over a file that is empty, or was deleted since it was listed.
-                expected, found = n_rows(files[table.name]), n_rows(files_of(f"{folder}/{table.name}"))
-                if found != expected:
-                    raise HistoryError(f"{what}: of {table.name} {found:,} of {quantity(expected, 'row')} came")
-        self._copied |= dict.fromkeys(days, folder)
+            raise HistoryError(f"{what}: {error.strerror}") from error
+        try:
+            with told_as(what):
+                for table in (each for each in tables.ALL if each.name in files):
+                    rows = reading.of_snapshots(table, sorted(days), sorted(set(days.values())))
+                    n_files = n_ranges // _RANGES_IN_FILE + 1 if "group_id" in table.hints else 1
+                    save_in_order(rows, table, f"file://{folder}/{table.name}", n_files)
+            # Spark passes over a file that is empty, or was deleted since it was listed.
+            found = {name: n_rows(files_of(f"{folder}/{name}")) for name in files}
+            for name, of_table in files.items():
+                if found[name] != (expected := n_rows(of_table)):
+                    raise HistoryError(f"{what}: of {name} {found[name]:,} of {quantity(expected, 'row')} came")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._n_rows[folder] = found
+        return folder
 
-    def _replaced(self, name: str, files: Files) -> Files:
+    def _replaced(self, name: str, files: Files, stamps: Mapping[str, _Stamp]) -> Files:
         kept, copied = dict[str, Sequence[str]](), defaultdict[str, list[str]](list)
         for file, ids in files.items():
-            if is_of_one(file) and ids[0] in self._copied:
-                copied[self._copied[ids[0]]].append(ids[0])
+            if file in stamps and stamps[file] in self._copied:
+                copied[self._copied[stamps[file]]].append(ids[0])
             else:
                 kept[file] = ids
         return kept | {file: ids for folder, ids in copied.items() for file in files_of(f"{folder}/{name}")}
+
+
+_COPIES: dict[tuple[str, str], Copies] = {}
+"""By Spark's application and the history's folder."""
+
+
+def copies_of(spark: SparkSession, folder: str) -> Copies:
+    """The same for all that read this history by this Spark."""
+    return _COPIES.setdefault((str(spark.sparkContext.applicationId), folder), Copies(spark))
+
+
+def _stamp(file: str) -> _Stamp:
+    try:
+        status = os.stat(file)
+    except OSError as error:
+        raise HistoryError(f"{file} can't be read: {error.strerror}") from error
+    return file, status.st_mtime_ns, status.st_size
 
 
 def _temporary(spark: SparkSession) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ that names it."""
 _Scan: TypeAlias = tuple[str, pl.LazyFrame]
 """Of a file."""
 _TIME = pl.Datetime("us", "UTC")
+_ERRORS = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _FILES, _ROWS = 64, 1_000_000
 """So many are read together, by a check."""
 
@@ -27,28 +29,41 @@ def files_of(folder: str) -> list[str]:
     """All that Spark would read, whatever its ending; none where the folder isn't there.
 
     Raises:
-        HistoryError: a folder is in it, which is not of a history.
+        HistoryError: it is no folder, or can't be read; a folder is in it, which is not of a history.
     """
-    inside = sorted(Path(folder).glob("[!._]*"))
-    foreign = [each.name for each in inside if each.is_dir()]
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted((each.name, each.is_dir()) for each in entries if each.name[0] not in "._")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HistoryError(f"{folder} can't be read: {error.strerror}") from error
+    foreign = [name for name, is_folder in inside if is_folder]
     if foreign:
         raise HistoryError(f"{folder} can't be read: {foreign[0]} in it is not of a history: move that elsewhere")
-    return list(map(str, inside))
+    return [f"{folder}/{name}" for name, _ in inside]
 
 
 def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names: str) -> pl.DataFrame:
     """snapshot_id and these columns; a column that a file lacks is null.
 
     Raises:
-        HistoryError: a file can't be read, or has a column of another type.
-        InputError: ``files`` doesn't know the table.
+        HistoryError: a file can't be read, has a column of another type, or lacks a value that is never null.
+        InputError: ``files`` doesn't know the table, or the table such a column.
     """
     if table.name not in files:
         raise InputError(f"there are no rows of {table.name} to be had here, only of {', '.join(files)}")
     known = _types(table)
+    if unknown := set(names) - known.keys():
+        raise InputError(f"{table.name} has no {', '.join(sorted(unknown))}; it has {', '.join(known)}")
     types = {name: known[name] for name in dict.fromkeys(["snapshot_id", *names])}
     scans = [(file, _scan(file, ids, types, is_in)) for file, ids in files[table.name].items()]
-    return pl.concat([pl.DataFrame(schema=types), *_collected(scans)], rechunk=True)
+    frames = _collected(scans)
+    for (file, _), rows in zip(scans, frames):
+        for name in types.keys() & _never_null(table):
+            if rows[name].null_count():
+                raise _lacks(file, table, name)
+    return pl.concat([pl.DataFrame(schema=types), *frames], rechunk=True)
 
 
 def is_among(name: str, values: Collection[str]) -> pl.Expr:
@@ -67,10 +82,14 @@ def check(files: Iterable[str], table: tables.Table) -> None:
             (n_known,) = counts.to_dicts()
             for name in _never_null(table):
                 if n_known.get(name, n_known["_rows"]) < n_known["_rows"]:
-                    raise HistoryError(
-                        f"{file} has rows without {name}, which {table.name} always has: another version of offramp, "
-                        "or something else, wrote it; move it elsewhere"
-                    )
+                    raise _lacks(file, table, name)
+
+
+def _lacks(file: str, table: tables.Table, name: str) -> HistoryError:
+    return HistoryError(
+        f"{file} has rows without {name}, which {table.name} always has: another version of offramp, "
+        "or something else, wrote it; move it elsewhere"
+    )
 
 
 def n_rows(files: Iterable[str]) -> int:
@@ -107,7 +126,7 @@ def _counts(file: str, rows: pl.LazyFrame, found: Collection[str], table: tables
 def _collected(scans: Sequence[_Scan]) -> list[pl.DataFrame]:
     try:
         return pl.collect_all(scan for _, scan in scans)
-    except (OSError, pl.exceptions.PolarsError):
+    except _ERRORS:
         for file, scan in scans:  # Which one was it?
             with _told(file):
                 scan.collect()
@@ -126,18 +145,19 @@ def _types(table: tables.Table) -> dict[str, Any]:
 def _told(file: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except _ERRORS as error:
         raise HistoryError(f"{file} can't be read: {str(error).partition(chr(10))[0]}") from error
 
 
 def _scan(file: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Expr) -> pl.LazyFrame:
     rows, found = _opened(file, types)
-    is_its = is_among("snapshot_id", ids) if "snapshot_id" in found else pl.lit(True)
     lacking = {name: pl.lit(None, kind) for name, kind in types.items() if name not in found}
-    if "snapshot_id" in lacking:
-        if not is_of_one(file):
-            raise HistoryError(f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it")
-        lacking["snapshot_id"] = pl.lit(ids[0])
+    if is_of_one(file):
+        lacking["snapshot_id"], is_its = pl.lit(ids[0]), pl.lit(True)
+    elif "snapshot_id" in lacking:
+        raise HistoryError(f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it")
+    else:
+        is_its = is_among("snapshot_id", ids)
     rows = rows.with_columns(**lacking).filter(is_its & is_in)
     return rows.select(_typed(name, found.get(name, kind), kind) for name, kind in types.items())
 

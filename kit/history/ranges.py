@@ -16,12 +16,15 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from kit.errors import InputError
 from kit.history.parquet import Files, is_among, read
 from kit.tables import schema as tables
 
 Load: TypeAlias = Callable[..., Any]
 """A table and names of columns → rows, with snapshot_id."""
 Work: TypeAlias = Callable[[Load], pl.DataFrame]
+_TRIED = 10
+"""Looks, for offsets of groups that are named: they may be of none. And such groups in a range."""
 _Range: TypeAlias = tuple[str | None, str | None]
 """From a group on, until before another; None: from the first, to the last."""
 
@@ -44,7 +47,8 @@ class GroupRanges:
         They are those of its groups, and the ends of the logs that they commit to.
 
         Raises:
-            HistoryError: a file can't be read, now or when Spark asks for the rows.
+            HistoryError: a file can't be read. If Spark's task finds that out, it is within Spark's own error.
+            InputError: ``work`` gives a column of a type that Spark doesn't have.
         """
         ranges = list(pairwise([None, *bounds, None]))
         nothing: dict[str, Files] = {name: {} for name in self.files}
@@ -55,13 +59,14 @@ class GroupRanges:
     def bounds(self) -> list[str]:
         """Names of groups between which there are about as many offsets each, by the newest look that saw any."""
         offsets = self.files[tables.COMMITTED_OFFSETS.name]
-        for snapshot_id in self.newest_first:
+        tried = self.newest_first if self.group_ids is None else self.newest_first[:_TRIED]
+        for snapshot_id in tried:
             at = {file: [snapshot_id] for file, ids in offsets.items() if snapshot_id in ids}
             groups = read({tables.COMMITTED_OFFSETS.name: at}, self._chosen, tables.COMMITTED_OFFSETS, "group_id")
             if len(groups):
                 step = max(1, self.n_offsets // len(self.newest_first))
                 return groups["group_id"].sort().gather_every(step, offset=step).unique().sort().to_list()
-        return []
+        return sorted(self.group_ids or [])[_TRIED::_TRIED]
 
     @property
     def _chosen(self) -> pl.Expr:
@@ -76,9 +81,13 @@ class GroupRanges:
                 yield from rows.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
 
     def _load(self, first: str | None, before: str | None) -> Load:
+        """A row without a group, which no history has, is of the first range: reading it raises."""
         group, is_in = pl.col("group_id"), self._chosen
-        is_in = is_in if first is None else is_in & (group >= first)
-        return _Rows(self.files, is_in if before is None else is_in & (group < before))
+        if first is not None:
+            is_in &= group >= first
+        if before is not None:
+            is_in &= group < before if first is not None else (group < before) | group.is_null()
+        return _Rows(self.files, is_in)
 
 
 @dataclass
@@ -103,6 +112,21 @@ class _Rows:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Spark knows no Arrow strings of 64-bit length, which polars gives."""
-    kinds = [pa.string() if pa.types.is_large_string(field.type) else field.type for field in schema]
-    return pa.schema(list(zip(schema.names, kinds)))
+    """As Spark has it.
+
+    Raises:
+        InputError: ``work`` gives a column of a type that it doesn't have.
+    """
+    return pa.schema([(field.name, _plain_type(field.name, field.type)) for field in schema])
+
+
+def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_plain_type(name, kind.value_type))
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_integer(kind) and kind not in (pa.int32(), pa.uint64()):
+        return pa.int64()
+    if kind in (pa.string(), pa.int32(), pa.float32(), pa.float64(), pa.bool_()) or pa.types.is_timestamp(kind):
+        return kind
+    raise InputError(f"work gives {name} as {kind}, which Spark doesn't have: cast it to a number, a string or a time")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from kit.errors import HistoryError, InputError
 from kit.history import parquet
 from kit.history.files import told_as
-from kit.history.in_order import Copies
+from kit.history.in_order import copies_of
 from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
 from kit.snapshot import Snapshot
@@ -39,7 +39,6 @@ class History:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._store = Store(spark, folder)
-        self._copies = Copies(spark)
 
     def append(self, snapshot: Snapshot[DataFrame]) -> None:
         """Write one snapshot; again is the same as once.
@@ -144,7 +143,7 @@ class History:
         self,
         work: Callable[[Load], Any],
         since: datetime | None = None,
-        group_ids: Collection[str] | None = None,
+        group_ids: Iterable[str] | None = None,
     ) -> DataFrame:
         """What ``work`` makes of the complete snapshots' rows, with each group looked at by itself.
 
@@ -161,30 +160,30 @@ class History:
 
         Raises:
             HistoryError: there is no history in the folder, or it can't be read.
-            InputError: ``work`` asks for another table.
+            InputError: ``work`` asks for another table or column; ``group_ids`` are no names.
         """
-        reading = Reading(self._store)
+        reading, chosen = Reading(self._store), _names(group_ids)
         if self._store.local is None:
-            return cast(DataFrame, work(partial(self._rows_of_groups, since, group_ids)))
+            return cast(DataFrame, work(partial(self._rows_of_groups, since, chosen)))
         looks = reading.looks(since)
         days = _days(looks)
-        files = {table.name: reading.local_files(table, days) for table in _BY_GROUPS}
+        files = reading.local_files(dict.fromkeys(_BY_GROUPS, days))
         newest_first = looks["snapshot_id"].reverse().to_list()
         n_offsets = _OFFSETS if len(newest_first) <= _FEW_LOOKS else _OFFSETS // 4
-        ranges = GroupRanges(files, newest_first, n_offsets, group_ids)
+        ranges = GroupRanges(files, newest_first, n_offsets, chosen)
         bounds = ranges.bounds()
-        in_order = self._copies.instead(files, reading, days, len(bounds) + 1)
+        in_order = copies_of(self._store.spark, self._store.local).instead(files, reading, days, len(bounds) + 1)
         return replace(ranges, files=in_order).map(self._store.spark, work, bounds)
 
     def _rows_of_groups(
-        self, since: datetime | None, group_ids: Collection[str] | None, table: tables.Table, *names: str
+        self, since: datetime | None, group_ids: Sequence[str] | None, table: tables.Table, *names: str
     ) -> DataFrame:
         if table not in _BY_GROUPS:
             names_of = ", ".join(each.name for each in _BY_GROUPS)
             raise InputError(f"there are no rows of {table.name} to be had here, only of {names_of}")
         of_groups, rows = self.load(tables.COMMITTED_OFFSETS, since), self.load(table, since)
         if group_ids is not None:
-            of_groups = of_groups.where(F.col("group_id").isin(list(group_ids)))
+            of_groups = of_groups.where(F.col("group_id").isin(group_ids))
         if table is tables.COMMITTED_OFFSETS:
             rows = of_groups
         elif "topic" in table.hints:
@@ -206,8 +205,9 @@ class History:
             return
         reading = Reading(self._store)
         days = _days(reading.looks(since))
+        files = reading.local_files(dict.fromkeys(kept, days))
         for table in kept:
-            parquet.check(reading.local_files(table, days), table)
+            parquet.check(files[table.name], table)
 
     def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
         def write(table: tables.Table) -> None:
@@ -216,6 +216,15 @@ class History:
             self._store.add(dated, table.name, "date", "snapshot_id")
 
         return write
+
+
+def _names(group_ids: Iterable[str] | None) -> list[str] | None:
+    if group_ids is None:
+        return None
+    names = [group_ids] if isinstance(group_ids, str) else list(dict.fromkeys(group_ids))
+    if isinstance(group_ids, str) or not all(isinstance(each, str) for each in names):
+        raise InputError(f"group_ids is to be a list of names of groups; it is {group_ids!r:.200}")
+    return names
 
 
 def _days(looks: pl.DataFrame) -> dict[str, date]:

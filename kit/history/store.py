@@ -6,19 +6,19 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property, reduce
 
 import polars as pl
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.history.files import Files, cause, told_as
+from kit.history.files import SPARK_ERRORS, Files, cause, told_as
 from kit.history.parquet import files_of
 from kit.tables import schema as tables
+from kit.text.quantity import quantity
 
 DAYS = "days"
 ABOUT = "offramp_history"
@@ -74,7 +74,7 @@ class Store:
             frame = self.spark.read.schema(schema).parquet(self.path(name))
             # Spark Connect notices a missing path only when it analyses the frame.
             frame.isLocal()
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             condition = error.getCondition() if isinstance(error, PySparkException) else None
             if condition == "PATH_NOT_FOUND":
                 return None
@@ -234,10 +234,30 @@ class Reading:
             found[self._store.path(f"{prefix}{table.name}/date={day}/{name}")].append(snapshot_id)
         return dict(found)
 
-    def local_files(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
-        """The files of :meth:`folders` as local paths, as they are now; for a store that is ``local``."""
-        inside = {each.removeprefix(f"{self._store.folder}/"): ids for each, ids in self.folders(table, looks).items()}
-        return {file: ids for each, ids in inside.items() for file in files_of(f"{self._store.local}/{each}")}
+    def local_files(self, kept: Mapping[tables.Table, Mapping[str, date]]) -> dict[str, dict[str, list[str]]]:
+        """The files of :meth:`folders` by table, as local paths, as they are now; for a store that is ``local``.
+
+        Raises:
+            HistoryError: a folder can't be read, or snapshots were deleted since they were listed.
+        """
+        found = {
+            table.name: {file: ids for folder, ids in self._inside(table, looks) for file in files_of(folder)}
+            for table, looks in kept.items()
+        }
+        every = {snapshot_id: day for looks in kept.values() for snapshot_id, day in looks.items()}
+        listed = self._inside(tables.SNAPSHOTS, every)  # What makes a snapshot count is deleted first.
+        if gone := [each for folder, ids in listed if not files_of(folder) for each in ids]:
+            why = f"{quantity(len(gone), 'snapshot was', 'snapshots were')} deleted meanwhile, {min(gone)} for one"
+            raise HistoryError(f"{self._store.folder} can't be read: {why}; read it again")
+        return found
+
+    def _inside(self, table: tables.Table, looks: Mapping[str, date]) -> list[tuple[str, list[str]]]:
+        """:meth:`folders` as local paths."""
+        prefix = f"{self._store.folder}/"
+        return [
+            (f"{self._store.local}/{folder.removeprefix(prefix)}", ids)
+            for folder, ids in self.folders(table, looks).items()
+        ]
 
     def looks(self, since: datetime | None = None) -> pl.DataFrame:
         """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order.
@@ -254,7 +274,7 @@ class Reading:
                 loose = _collected(appended, *rows.columns)
             rows = pl.concat([rows, loose.join(rows, on="snapshot_id", how="anti")])
         if since is not None:
-            rows = rows.filter(pl.col("observed_at") >= since)
+            rows = rows.filter(pl.col("observed_at") >= since.astimezone(UTC))
         return rows.select("snapshot_id", at_ms=pl.col("observed_at").dt.epoch("ms")).sort("at_ms")
 
     def _nothing(self) -> HistoryError:

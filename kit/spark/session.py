@@ -38,9 +38,7 @@ _LOCAL_DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # A task has one core. polars would take all of them in each, and give memory back after half a second that the next
-    # range of groups asks for again: together a third of a task's time.
-    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    # polars gives memory back after half a second, and the next range asks for it again: a quarter of a task's time.
     "spark.executorEnv._RJEM_MALLOC_CONF": "dirty_decay_ms:5000",
 }
 

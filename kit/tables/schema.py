@@ -161,7 +161,11 @@ def _arrow_type(hint: Any) -> pa.DataType:
 def spark_ddl(schema: pa.Schema) -> str:
     """An Arrow schema as Spark's, in DDL."""
     nullability = {True: "", False: " NOT NULL"}
-    return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in schema)
+    return ", ".join(f"{_spark_name(f.name)} {_spark_type(f.type)}{nullability[f.nullable]}" for f in schema)
+
+
+def _spark_name(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else f"`{name.replace('`', '``')}`"
 
 
 def _spark_type(arrow: pa.DataType) -> str:

@@ -42,6 +42,27 @@ TOLD = [
 ]
 """The log's events: line, kind, group, generation."""
 
+TASK = """
+import os
+from kit.spark.session import spark_session
+
+def task(batches):
+    import polars as pl
+
+    for batch in batches:
+        conf = dict(each.split(":") for each in os.environ["_RJEM_MALLOC_CONF"].split(","))
+        yield from pl.DataFrame({"ms": [int(conf["dirty_decay_ms"])]}).to_arrow().to_batches()
+
+(row,) = spark_session().range(1).mapInArrow(task, "ms bigint").collect()
+print(*row)
+"""
+
+
+def test_polars_keeps_its_memory_in_a_task():
+    """The next range of groups asks for as much."""
+    told = subprocess.run([sys.executable, "-c", TASK], capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout.split() == ["5000"]
+
 
 @pytest.fixture(scope="module")
 def groups(lab):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -23,6 +25,7 @@ from kit.errors import HistoryError, InputError
 from kit.history import History, Upkeep, in_order, snapshots
 from kit.history.files import Files, cause
 from kit.history.in_order import Copies
+from kit.history.store import Reading
 from kit.tables import schema as tables
 from tests.generators import health_history
 from tests.generators.health_history import START
@@ -120,16 +123,6 @@ def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypat
     assert found(spark, folder, works[name], group_ids=some) == expected
 
 
-def test_a_task_has_one_thread_and_keeps_its_memory(spark, folder):
-    """It has one core; polars takes all that the machine has, unless it is told."""
-
-    def told(load: Any) -> pl.DataFrame:
-        conf = os.environ["_RJEM_MALLOC_CONF"].split(",")
-        return pl.DataFrame({"threads": [pl.thread_pool_size()], "memory": [conf[-1]]})
-
-    assert found(spark, folder, told) == [(1, "dirty_decay_ms:5000")]
-
-
 def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
     """Looks that are compacted, and looks that are not, are chosen by the same time."""
     expected = found(spark, folder, works["lags"])
@@ -137,6 +130,8 @@ def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
         for zone in ("America/New_York", "Asia/Kathmandu"):
             spark.conf.set("spark.sql.session.timeZone", zone)
             assert found(spark, folder, works["lags"]) == expected
+            rows = History(spark, folder).by_groups(works["lags"], SINCE.astimezone(ZoneInfo(zone)))
+            assert ordered(kit.collect(rows)) == expected
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
@@ -169,15 +164,56 @@ def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, wo
     assert n_copied == [2]
 
 
+def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, monkeypatch, tmp_path):
+    """Of several threads, too; what was deleted of them is copied again, and a look that is another one now."""
+    copy = shutil.copytree(folder, tmp_path / "history")
+    monkeypatch.setattr(snapshots, "_OFFSETS", 1)
+    monkeypatch.setattr(in_order, "_OPENED", 0)
+    expected = found(spark, folder, works["lags"])
+    copies = in_order.copies_of(spark, str(copy))
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: found(spark, str(copy), works["lags"]), range(3))) == [expected] * 3
+    (first,) = copies._n_rows
+    shutil.rmtree(Path(first, "log_offsets"))
+    assert found(spark, str(copy), works["lags"]) == expected
+    (second,) = copies._n_rows
+    assert [Path(each).exists() for each in (first, second)] == [False, True]
+    files = Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet")
+    for file in sorted(files)[:1]:
+        pq.write_table(pq.ParquetFile(file).read()[1:], file)
+    assert len(found(spark, str(copy), works["lags"])) == len(expected) - 1
+    assert len(copies._n_rows) == 2
+
+
 def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, monkeypatch, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
     monkeypatch.setattr(in_order, "_OPENED", 0)
     monkeypatch.setattr(in_order, "_temporary", lambda spark: str(tmp_path / "gone"))
-    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to spark.local.dir: .*No such file.*gone"):
-        History(spark, folder).by_groups(works["lags"], SINCE)
+    why = r"^6 looks can't be copied to .*/gone \(spark.local.dir\): "
+    with pytest.raises(HistoryError, match=rf"{why}No such file"):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
     (tmp_path / "gone").mkdir()
     monkeypatch.setattr(in_order, "save_in_order", lambda rows, table, target, n: in_order.save(rows, "file:///proc/0"))
-    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to spark.local.dir: .*/proc/0"):
-        History(spark, folder).by_groups(works["lags"], SINCE)
+    with pytest.raises(HistoryError, match=rf"{why}.*/proc/0"):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
+    assert list((tmp_path / "gone").iterdir()) == []
+
+
+def test_snapshots_that_expire_while_files_are_listed_are_missed(spark, folder, works, monkeypatch, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
+    listed = Reading.looks
+
+    def looks(self, since=None):
+        rows = listed(self, since)
+        for table in ("snapshots", "committed_offsets", "log_offsets", "read_timings"):
+            shutil.rmtree(copy / table / "date=2026-11-23")
+        return rows
+
+    monkeypatch.setattr(Reading, "looks", looks)
+    with pytest.raises(
+        HistoryError, match=r"history can't be read: 6 snapshots were deleted meanwhile, .* read it again$"
+    ):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
 def test_an_empty_file_is_an_error_in_copies_too(spark, folder, works, monkeypatch, tmp_path):
@@ -195,7 +231,8 @@ def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, mo
     monkeypatch.setattr(in_order, "_OPENED", 0)
     save = in_order.save
     monkeypatch.setattr(in_order, "save", lambda rows, target: save(rows.limit(5), target))
-    with pytest.raises(HistoryError, match=r"^6 looks can't be copied to .*: of committed_offsets 5 of 42 rows came$"):
+    came = r"^6 looks can't be copied to .*: of committed_offsets 5 of 42 rows came$"
+    with pytest.raises(HistoryError, match=came):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
@@ -243,6 +280,81 @@ def test_a_file_of_many_snapshots_has_to_name_them(spark, folder, works, tmp_pat
     assert f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it" == cause(raised.value)
     with pytest.raises(HistoryError, match="has rows without snapshot_id, which committed_offsets always has"):
         History(spark, str(copy)).check(tables.COMMITTED_OFFSETS)
+
+
+@pytest.mark.parametrize("n_offsets", [1, 10**9])
+def test_a_row_without_a_group_is_refused(spark, folder, works, tmp_path, n_offsets, monkeypatch):
+    """Of no range it would be lost; a range without a name would have all groups once more."""
+    copy = shutil.copytree(folder, tmp_path / "history")
+    monkeypatch.setattr(snapshots, "_OFFSETS", n_offsets)
+    for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        nobody = pa.array([None, *rows["group_id"].to_pylist()[1:]], pa.string())
+        pq.write_table(rows.set_column(rows.schema.get_field_index("group_id"), "group_id", nobody), file)
+    with pytest.raises((HistoryError, PySparkException)) as raised:
+        kit.collect(History(spark, str(copy)).by_groups(works["lags"], SINCE))
+    assert "has rows without group_id, which committed_offsets always has" in str(raised.value)
+
+
+def test_what_is_no_folder_is_refused(spark, folder, works, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
+    look = sorted(Path(copy, "log_offsets", "date=2026-11-23").iterdir())[0]
+    shutil.rmtree(look)
+    look.write_text("a file")
+    with pytest.raises(HistoryError, match=f"^{re.escape(str(look))} can't be read: Not a directory$"):
+        History(spark, str(copy)).by_groups(works["lags"], SINCE)
+
+
+def test_the_folders_name_tells_the_snapshot(spark, folder, works, tmp_path):
+    """Whatever a column says, which Spark passes over, too."""
+    copy = shutil.copytree(folder, tmp_path / "history")
+    for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        pq.write_table(rows.append_column("snapshot_id", pa.array(["other"] * len(rows))), file)
+    assert found(spark, str(copy), works["lags"]) == found(spark, folder, works["lags"])
+
+
+def test_a_time_zone_that_polars_does_not_know_is_one_sentence(spark, folder, works, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "history")
+    for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        at = rows["committed_at"].cast(pa.timestamp("us", "+05:45"))
+        pq.write_table(rows.set_column(rows.schema.get_field_index("committed_at"), "committed_at", at), file)
+    with pytest.raises(HistoryError, match=r"^/.* can't be read: .*\+05:45"):
+        History(spark, str(copy)).check(tables.COMMITTED_OFFSETS)
+
+
+def test_numbers_lists_and_blanks_are_no_trouble(spark, folder):
+    def work(load: Any) -> pl.DataFrame:
+        rows = load(tables.COMMITTED_OFFSETS, "group_id", "partition", "topic").filter(pl.col("group_id") == "steady")
+        rows = rows.with_columns(pl.col("topic").cast(pl.Categorical)).sort("partition")
+        return rows.group_by("group_id", "topic").agg(
+            pl.len().alias("n rows"), pl.col("topic").unique().alias("topics")
+        )
+
+    (row,) = kit.collect(History(spark, folder).by_groups(work, SINCE)).to_dicts()
+    assert row == {"group_id": "steady", "topic": "t", "n rows": 31, "topics": ["t"]}
+    with pytest.raises(InputError, match=r"work gives took as duration.*, which Spark doesn't have: cast it"):
+        History(spark, folder).by_groups(lambda load: pl.DataFrame({"took": [timedelta(1)]}))
+
+
+@pytest.mark.parametrize("group_ids", ["dead", ["dead", None], [7]])
+def test_groups_that_are_no_list_of_names_are_refused(spark, folder, works, group_ids):
+    """Each letter of a name would be a group's, and of those there are no rows."""
+    with pytest.raises(InputError, match=r"group_ids is to be a list of names of groups; it is "):
+        History(spark, folder).by_groups(works["lags"], SINCE, group_ids)
+
+
+def test_groups_may_be_named_in_any_order_and_twice(spark, folder, works):
+    some = (each for each in [*SOME, "dead"])
+    assert found(spark, folder, works["lags"], group_ids=some) == found(spark, folder, works["lags"], group_ids=SOME)
+    nobody = [f"nobody-{number}" for number in range(25)]
+    assert found(spark, folder, works["lags"], group_ids=nobody) == []
+
+
+def test_a_column_that_a_table_does_not_have_is_refused(spark, folder):
+    with pytest.raises(InputError, match="committed_offsets has no nope; it has snapshot_id, "):
+        History(spark, folder).by_groups(lambda load: load(tables.COMMITTED_OFFSETS, "nope"))
 
 
 @pytest.mark.parametrize("is_local", [True, False])
