@@ -64,6 +64,31 @@ def test_polars_keeps_its_memory_in_a_task():
     assert told.stdout.split() == ["5000"]
 
 
+ENDED = """
+import sys
+from kit.errors import HistoryError
+from kit.history import History
+from kit.spark.session import spark_session
+
+spark = spark_session()
+java = spark.sparkContext._gateway.proc
+java.kill()
+java.wait()
+try:
+    History(spark, sys.argv[1])
+except HistoryError as error:
+    print(error)
+"""
+
+
+def test_a_spark_that_has_ended_is_one_sentence(tmp_path):
+    command = [sys.executable, "-c", ENDED, str(tmp_path / "history")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "/history" in told.stdout
+    assert "can't be read: Spark has ended (" in told.stdout
+    assert told.stdout.endswith("): start the session, or the kernel, again\n")
+
+
 @pytest.fixture(scope="module")
 def groups(lab):
     """Two groups that stand still, so that every mode sees the same."""
