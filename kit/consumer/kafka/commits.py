@@ -6,6 +6,7 @@ The callbacks of ``commit_async`` run between librdkafka's calls, so they may us
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import TypeAlias
 from confluent_kafka import Consumer, IllegalStateException, KafkaError, KafkaException, TopicPartition
 
 from kit.consumer.kafka.values import OffsetAndMetadata, checked, to_library
+from kit.text.naming import listed
+
+log = logging.getLogger("offramp.consumer")
 
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback: TypeAlias = Callable[[dict[TopicPartition, OffsetAndMetadata], KafkaException | None], None]
@@ -70,6 +74,14 @@ class Commits:
             else:
                 self._answered.append(_Answered(commit, refusal))
 
+    def begin_last(self, raw: Consumer, offsets: Offsets) -> None:
+        """Send the automatic commit ahead of librdkafka's ``close``; a failure is logged.
+
+        If the group rebalances and no ``poll`` has served the revocation yet, librdkafka leaves the group first and
+        commits afterwards. The coordinator refuses that commit.
+        """
+        self.begin(raw, offsets, _log_failure)
+
     def _refusal(self, offsets: Offsets) -> KafkaException | None:
         lost = sorted(f"{each.topic}-{each.partition}" for each in offsets if each in self.lost)
         if not lost:
@@ -107,6 +119,12 @@ class Commits:
         gone = KafkaException(KafkaError(KafkaError._DESTROY, "the consumer was closed before the broker answered"))
         self._answered.extend(_Answered(commit, gone) for commit in self._under_way)
         self._under_way.clear()
+
+
+def _log_failure(offsets: Offsets, error: KafkaException | None) -> None:
+    if error is not None:
+        names, reason = listed(f"{each.topic}-{each.partition}" for each in offsets), error.args[0].str()
+        log.warning("the last commit of %s failed: %s; the next owner may get the last records again", names, reason)
 
 
 def _content(partitions: list[TopicPartition]) -> Content:

@@ -139,6 +139,8 @@ class KafkaConsumer:
         self._commits.closing = True
         try:
             with self._turns:
+                if self._settings.auto_commits:
+                    self._commits.begin_last(self._raw, self._assignment.consumed())
                 self._raw.close()
         finally:
             self._closed = True

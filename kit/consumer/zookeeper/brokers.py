@@ -114,9 +114,10 @@ def check_migration_settings(kafka: Mapping[str, Any]) -> None:
 class GroupBrokers:
     """Requests about one group; each handle is created when it is first needed."""
 
-    def __init__(self, config: ConsumerConfig, bootstrap_servers: str) -> None:
+    def __init__(self, config: ConsumerConfig, bootstrap_servers: str, renew_seconds: float = RENEW_SECONDS) -> None:
         self._config = config
         self._servers = bootstrap_servers
+        self._renew_seconds = renew_seconds
         self._admin = self._new_admin()
         self._failing_since: float | None = None
         self._nobody: Consumer | None = None
@@ -194,7 +195,7 @@ class GroupBrokers:
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        elif now - self._failing_since > RENEW_SECONDS:
+        elif now - self._failing_since > self._renew_seconds:
             self._admin, self._failing_since = self._new_admin(), now
 
     def _new_admin(self) -> AdminClient:

@@ -143,7 +143,9 @@ class Script:
     def __init__(self, *steps) -> None:
         self.steps = list(steps)
         self.owned: list[TopicPartition] = []
+        self.stored: list[TopicPartition] = []
         self.commits: list[tuple[int, int]] = []
+        self.is_member = True
 
     def poll(self, timeout):
         step = self.steps.pop(0) if self.steps else None
@@ -166,18 +168,23 @@ class Script:
 
     pause = resume = seek
 
+    def store_offsets(self, offsets):
+        self.stored = offsets
+
     def commit(self, offsets, asynchronous):
-        self.commits += [(each.partition, each.offset) for each in offsets]
+        self.commits += [(each.partition, each.offset) for each in offsets if self.is_member]
         return offsets
 
     def close(self):
-        pass
+        """Leave the group, then commit: so does librdkafka when a revocation still waits for a poll."""
+        self.is_member = False
+        self.commit(self.stored, asynchronous=True)
 
 
 @contextmanager
-def scripted(listener: object, *steps):
+def scripted(listener: object, *steps, auto_commits: bool = False):
     """A consumer whose librdkafka follows the script; steps by name are callbacks for partition 0."""
-    consumer = KafkaConsumer(NOWHERE)
+    consumer = KafkaConsumer(NOWHERE | {"enable.auto.commit": auto_commits})
     consumer._raw.close()
     consumer.set_rebalance_listener(listener)
     callbacks = {
@@ -208,6 +215,23 @@ def test_a_batch_leaves_out_and_commits_nothing_of_what_is_revoked_meanwhile():
         assert places(consumer.consume(5, 0.3)) == [(1, 3)]
         # What poll had given is processed, as the application has come back; what the batch held is the next owner's.
         assert script.commits == [(0, 8)]
+
+
+@pytest.mark.parametrize(("handed_over", "committed"), [(True, 9), (False, 8)])
+def test_the_last_automatic_commit_is_sent_before_the_consumer_leaves_the_group(caplog, handed_over, committed):
+    steps = ("assigned", Record(0, 7), Record(0, 8))
+    with scripted(None, *steps, auto_commits=True) as (consumer, script):
+        assert places([consumer.poll(1), consumer.poll(1)]) == [(0, 7), (0, 8)]
+        consumer.close(handed_over)
+        assert script.commits == [(0, committed)]
+    assert "the last commit of t-0 failed: the consumer was closed before the broker answered" in caplog.text
+
+
+def test_without_automatic_commits_the_end_commits_nothing():
+    with scripted(None, "assigned", Record(0, 7)) as (consumer, script):
+        assert places([consumer.poll(1)]) == [(0, 7)]
+        consumer.close()
+        assert script.commits == []
 
 
 def test_an_exception_takes_no_record_with_it():
