@@ -8,7 +8,7 @@ SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
 # What has a long form; tests/unit/test_project.py holds it against the files that ask for one.
 LONG := tests/interop tests/property tests/unit/show/test_chart_sizes.py \
-	$(patsubst %,tests/servers/test_%.py,burrow delete_groups fleet idle_groups incident kraft_hang kraft_made_again kraft_nodes kraft_rehearsal kraft_traps lab lab_ends metadata_log migrate_offsets rebalance_view secured_lab spark_modes time_lag_truth truth) \
+	$(patsubst %,tests/servers/test_%.py,burrow delete_groups fleet idle_groups incident kraft_hang kraft_made_again kraft_nodes kraft_rehearsal kraft_traps lab lab_ends metadata_log migrate_offsets rebalance_view secured_lab snapshot_matches_the_lab spark_modes time_lag_truth) \
 	$(patsubst %,tests/notebooks/test_%.py,explore explore_health health_report move_offsets nbval runbook runbook_fleet schedules) \
 	$(patsubst %,tests/browser/test_%.py,browser hostile kraft_wizard size wizard)
 JUPYTER_FLAGS ?=
@@ -17,18 +17,27 @@ export COLUMNS ?= 160
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kraft lab down test check soak excerpts bench pictures format lock clean
+.PHONY: help setup demo demo-kraft lab down test servers check soak excerpts bench pictures format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# As constraints too: of what is wanted with an extra, pip otherwise takes the newest release and refuses it unlocked.
+# uv installs in a quarter of pip's time; it does not read pip's settings, so it is given the index. If uv fails, pip tries.
+# To compress the wheel that uv builds of pyspark's sources would take 20 s.
+UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}" \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "offramp needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "offramp needs Python 3.11 or newer. Name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "This Python has no ensurepip. Install Debian's package python3-venv (apt-get install python3-venv), then run make again."; exit 1; }
 	@test -x $(BIN)/python || { echo "[setup] making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "[setup] installing the locked Python packages (1 to 3 minutes the first time; pyspark alone is 450 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock -c requirements.lock || { echo "[setup] pip could not install them: see above; is the package index reachable?"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@sed -n '/^uv==/,/^    #/p' requirements.lock | $(PIP_INSTALL) --require-hashes -r /dev/stdin || { echo "[setup] pip could not install uv: see above. Is the package index reachable?"; exit 1; }
+	@$(UV_INSTALL) --require-hashes --config-settings-package 'pyspark:--build-option=--compression=stored' -r requirements.lock \
+		|| { echo "[setup] uv could not install them: see above. Trying pip"; $(PIP_INSTALL) --require-hashes -r requirements.lock -c requirements.lock; } \
+		|| { echo "[setup] pip could not install them: see above. Is the package index reachable?"; exit 1; }
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(JARS): $(READY) kit/lab/java/jars.sha256
@@ -44,7 +53,8 @@ $(SPARK): $(READY)
 	@$(BIN)/python -m kit.spark.make_archive
 	@touch $@
 
-setup: $(READY) $(JARS) $(SPARK) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
+setup: $(READY) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
+	@$(MAKE) --no-print-directory -j2 $(JARS) $(SPARK)
 
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
 	@$(BIN)/python -m kit.demo
@@ -67,10 +77,13 @@ check: $(READY) ## The quick part: lint, types, import rules, unit tests, the qu
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/unit tests/property
 
-test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
+test: $(READY) ## All tests, on real servers and in a real browser
+	@$(MAKE) --no-print-directory -j2 check servers
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
+
+servers: $(JARS) $(SPARK) $(BROWSER)
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m kit.lab.make_archives
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
 
 soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs, each trap of a move to KRaft, and the variants of what make test tries once (four hours and a half)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest $(LONG) -s --timeout=3600

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ("tests.leftovers", "tests.skips")
+
 # Beside tests on real servers all is slow at times, and that is no finding.
 settings.register_profile("offramp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("offramp")

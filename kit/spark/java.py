@@ -32,11 +32,12 @@ SYSTEM_TRUST_STORES = (
 
 SHIM = """#!/bin/sh
 # Spark names a module that Java warns of, or lacks; everything else is passed on unchanged.
+# Java by itself ignores TMPDIR.
 for argument do
   shift
   [ "$argument" = "{dropped}" ] || set -- "$@" "$argument"
 done
-exec {java} {options} "$@"
+exec {java} {options} ${{TMPDIR:+"-Djava.io.tmpdir=$TMPDIR"}} "$@"
 """
 
 

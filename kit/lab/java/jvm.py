@@ -35,7 +35,7 @@ def java(
     logging = folder / "log4j.properties"
     if not logging.exists():
         logging.write_text(LOGGING, encoding="utf-8")
-    flags = [*FLAGS, f"-Xmx{heap_mb}m", f"-Dlog4j.configuration=file:{logging}", *options]
+    flags = [*FLAGS, f"-Xmx{heap_mb}m", f"-Djava.io.tmpdir={folder}", f"-Dlog4j.configuration=file:{logging}", *options]
     flags += class_archive.options(class_path, main)
     return [java_command(), *flags, "-cp", class_path, main, *arguments]
 

@@ -17,6 +17,8 @@ from kit.spark.java import java_command
 
 MIRROR_VARIABLE = "OFFRAMP_MAVEN_MIRROR"
 MEGABYTES_PER_LINE = 10
+QUICK = ("-Divy.checksums=none", "-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false")
+"""Ivy asks for four more files of each jar by default. ``jars.check`` compares each jar with its SHA-256 instead."""
 FETCHED = re.compile(r"^[\s.]*\((\d+)kB\)")
 
 
@@ -26,7 +28,7 @@ def resolve(modules: Iterable[str], without: Iterable[str], work: Path, say: Cal
     ``work`` is an empty folder that also takes Ivy's own cache. Raises SetupError with Ivy's last lines.
     """
     (work / "ivy.xml").write_text(module_file(modules, without), encoding="utf-8")
-    command = [java_command(), "-Xmx256m", "-jar", str(spark_jar("ivy-*.jar")), "-cache", str(work / "cache")]
+    command = [java_command(), "-Xmx256m", *QUICK, "-jar", str(spark_jar("ivy-*.jar")), "-cache", str(work / "cache")]
     command += settings_options(work)
     command += ["-ivy", str(work / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{work}/libraries/[artifact]-[revision](-[classifier]).[ext]"]

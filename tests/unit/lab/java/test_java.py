@@ -60,10 +60,15 @@ def test_shim_drops_one_option_only(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "bundled_java", lambda: echo)
     monkeypatch.setattr(java, "trust_options", lambda: ["-Dtrust=x y"])
     shim = java.bundled_home() / "bin" / "java"
-    run = subprocess.run(
-        [shim, "-a b", "--add-modules=jdk.incubator.vector", "", "$c"], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.splitlines() == ["-Dtrust=x y", "-a b", "", "$c"]
+    words = ["-a b", "--add-modules=jdk.incubator.vector", "", "$c"]
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert printed(shim, *words) == ["-Dtrust=x y", "-a b", "", "$c"]
+    monkeypatch.setenv("TMPDIR", "/some where")
+    assert printed(shim, *words) == ["-Dtrust=x y", "-Djava.io.tmpdir=/some where", "-a b", "", "$c"]
+
+
+def printed(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_bundled_java_reads_a_made_trust_store(monkeypatch):
@@ -87,6 +92,7 @@ def test_sparks_java_is_the_systems_without_the_module_that_java_warns_of(tmp_pa
     echo.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     java.spark_java_home.cache_clear()
+    monkeypatch.delenv("TMPDIR", raising=False)
     started = [java.spark_java_home() / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Xmx1g"]
     java.spark_java_home.cache_clear()
-    assert subprocess.run(started, capture_output=True, text=True, check=True).stdout.splitlines() == ["-Xmx1g"]
+    assert printed(*started) == ["-Xmx1g"]
