@@ -74,7 +74,13 @@ class Looks:
         to_brokers, to_zookeeper = (now - then for now, then in zip(after, before))
         return Look(self._number, at, snapshot, partitions, took_s, to_brokers, to_zookeeper)
 
-    def take_evenly(self, n_looks: int, over_s: float, sleep: Callable[[float], None] = time.sleep) -> Look:
+    def take_evenly(
+        self,
+        n_looks: int,
+        over_s: float,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Look:
         """Look so many times, spread over that time, and give the last look; ``partitions`` has them all.
 
         Raises:
@@ -83,9 +89,9 @@ class Looks:
         """
         if not 2 <= n_looks <= KEPT:
             raise InputError(f"{n_looks} looks can't be compared: name 2 to {KEPT}")
-        begun = time.monotonic()
+        begun = clock()
         for number in range(n_looks):
-            sleep(max(0.0, begun + number * over_s / (n_looks - 1) - time.monotonic()))
+            sleep(max(0.0, begun + number * over_s / (n_looks - 1) - clock()))
             look = self.take()
         return look
 

@@ -33,13 +33,13 @@ from kit.profile import Profile
 from kit.show import charts, display, health_charts, idle_charts, kraft_charts, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from tests import kraft_records
 from tests.generators import hostile
 from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.looks import ToyLooks
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
-from tests.unit.analyze.metadata import test_phase as phases
-from tests.unit.migrate.kraft.test_plan import WORDS, plan_to
+from tests.unit.migrate.kraft.move_plans import WORDS, plan_to
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
@@ -248,9 +248,11 @@ class Wizards:
         cluster = SimpleNamespace(
             name=self.name, cluster_id="abc", profile=Profile(name=self.name, file=Path("x"), bootstrap_servers="h:1")
         )
-        silent = phases.node("controller", address=self.name, node_id=None, error=self.name)
-        nodes = (phases.node("broker"), phases.node("controller"), silent)
-        facts = replace(phases.SOUND, nodes=nodes, registrations=(phases.broker(node_id=2),), log_error=self.name)
+        silent = kraft_records.node("controller", address=self.name, node_id=None, error=self.name)
+        nodes = (kraft_records.node("broker"), kraft_records.node("controller"), silent)
+        facts = replace(
+            kraft_records.SOUND, nodes=nodes, registrations=(kraft_records.broker(node_id=2),), log_error=self.name
+        )
         model = KraftMove(
             lambda say, tell: Operations(cluster, runs, say, tell),  # type: ignore[arg-type]
             lambda: replace(kraft._judged(facts), cluster_name=self.name),

@@ -5,31 +5,27 @@ Each page is taken in a light and in a dark theme. Look at them before you commi
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import papermill
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from kit.lab import Lab, fleet, scenario
 from kit.lab.members.handles import Consumer
 from kit.lab.members.java import JavaMember, launch
-from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.migrate.engine.record import REPORT, list_runs
 from kit.profile import load_profile
 from kit.rebalances import read_rebalances
 from kit.report import run_report
 from kit.show import charts, rebalance_charts
-from tests.browser import chromium
-from tests.browser.conftest import FLAGS, NO_NAMES, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
-from tests.browser.test_wizard import Wizard
-from tests.notebooks.shop import NOTEBOOKS, ROOT, ended, own_path
+from tests.browser.offline import launched
+from tests.browser.wizard import Wizard
+from tests.notebooks.executed import ROOT, fill_in
 
 PICTURES = ROOT / "docs" / "pictures"
 THEMES = ("light", "dark")
@@ -42,7 +38,7 @@ STORY = "order-mails"
 def main() -> None:
     """Make every picture."""
     PICTURES.mkdir(exist_ok=True)
-    with lab_with_fleet() as (lab, home), browser() as running:
+    with lab_with_fleet() as (lab, home), launched() as running:
         say("the story of a rebalance")
         timeline(running, rebalanced(lab))
         say("two reports")
@@ -51,8 +47,8 @@ def main() -> None:
             made = run_report(profile, home / "reports", ".*")
         of_page(running, made.latest, "report", REPORT_SIZE)
         say("a wizard that moves a group, and the run's evidence")
-        with jupyter(lab, home) as server:
-            wizard(running, server)
+        with jupyter_lab(lab, home / "jupyter") as server:
+            wizard(running, server, profile_file(lab))
         runs = profile_file(lab).parent / "runs"
         of_page(running, runs / list_runs(runs)[-1].run_id / REPORT, "evidence", EVIDENCE_SIZE)
 
@@ -74,16 +70,6 @@ def lab_with_fleet() -> Iterator[tuple[Lab, Path]]:
 
 def profile_file(lab: Lab) -> Path:
     return lab.folder / "offramp.toml"
-
-
-@contextmanager
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium.find(), args=[*FLAGS, NO_NAMES])
-        try:
-            yield running
-        finally:
-            running.close()
 
 
 def rebalanced(lab: Lab) -> list[Path]:
@@ -120,13 +106,15 @@ def of_page(running: Browser, file: Path, name: str, size: dict[str, int]) -> No
             shown.screenshot(path=PICTURES / f"{name}-{theme}.png")
 
 
-def wizard(running: Browser, server: Jupyter) -> None:
+def wizard(running: Browser, server: Jupyter, profile: Path) -> None:
     """One stage forward, and the wizard afterwards."""
+    given = {"profile_file": str(profile), "group_id": fleet.MIGRATED.group, "soak_s": 30.0, "min_stable_s": 0.0}
+    fill_in("runbook/migrate_group", server.notebooks / "migrate.ipynb", **given)
     with page(running, "light", {"width": 1500, "height": 2400}) as shown:
         notebook, of_group = NotebookPage(shown), Wizard(shown)
         notebook.open(server.address("migrate.ipynb"))
         notebook.run_all("nothing was changed")
-        of_group.approve(subject=fleet.MIGRATED.group)
+        of_group.approve(fleet.MIGRATED.group)
         of_group.carry_out()
         for theme in THEMES:
             notebook.use_theme(f"JupyterLab {theme.capitalize()}", theme == "light")
@@ -141,24 +129,6 @@ def page(running: Browser, theme: str, size: dict[str, int]) -> Iterator[Page]:
         yield context.new_page()
     finally:
         context.close()
-
-
-@contextmanager
-def jupyter(lab: Lab, home: Path) -> Iterator[Jupyter]:
-    """JupyterLab on the runbook of one group, its parameters filled in."""
-    (home / "notebooks").mkdir()
-    given = {"group_id": fleet.MIGRATED.group, "soak_s": 30.0, "min_stable_s": 0.0}
-    source, target = NOTEBOOKS / "runbook" / "migrate_group.ipynb", home / "notebooks" / "migrate.ipynb"
-    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
-    (port,) = free_ports(1)
-    running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    own = {**own_path(), "OFFRAMP_PROFILE_FILE": str(profile_file(lab)), **environment(home, running.token)}
-    with ended(lab.supervisor.start("jupyter", command(port, home / "notebooks"), own)) as server:
-        server.wait_until(running.answers, "its first answer", START_SECONDS)
-        yield running
 
 
 if __name__ == "__main__":

@@ -43,14 +43,15 @@ class Process:
 
     def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
         """Wait for ``ready``; raises LabError after ``seconds``, or at once when the process has ended."""
+
+        def fail_when_ended() -> None:
+            if not self.running and not ready():  # It may have become ready and ended since it was asked.
+                raise LabError(f"{self.name} ended with exit code {self.exit_code} before it was ready.")
+
         try:
-            wait_until(ready, f"{self.name}: {what}", seconds, self._fail_when_ended)
+            wait_until(ready, f"{self.name}: {what}", seconds, fail_when_ended)
         except LabError as error:
             raise LabError(f"{error}\nLast lines of its log:\n{self.last_lines()}") from None
-
-    def _fail_when_ended(self) -> None:
-        if not self.running:
-            raise LabError(f"{self.name} ended with exit code {self.exit_code} before it was ready.")
 
     def last_lines(self) -> str:
         """The end of its log, indented."""

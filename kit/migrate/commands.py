@@ -33,7 +33,6 @@ LINE_CHARACTERS = 1000
 RELAY_S = 10.0
 """A relay has what it is asked for in memory."""
 GRACE_S = 5.0
-"""Between asking a command to end and ending it."""
 _LOOK_S = 0.05
 
 
@@ -41,6 +40,7 @@ class CommandTemplate:
     """``known``: its placeholders; ``variable``: the environment variable with all of them as JSON.
 
     ``also_safe``: characters that a value may have besides letters, digits and ``._:-``.
+    ``grace_s``: the time between asking a command to end and ending it.
 
     Raises:
         ProfileError: the command is empty, or has an unknown placeholder or several in one argument.
@@ -54,6 +54,7 @@ class CommandTemplate:
         timeout_s: float,
         allow_any: bool = False,
         also_safe: str = "",
+        grace_s: float = GRACE_S,
     ) -> None:
         if not command:
             raise ProfileError('deploy.kind is "command", but deploy.command is empty: give the command')
@@ -61,6 +62,7 @@ class CommandTemplate:
             _refuse_placeholders(part, set(known), variable)
         self._safe = re.compile(rf"[A-Za-z0-9._:{re.escape(also_safe)}-]*")
         self._command, self._variable, self._timeout_s, self._allow_any = tuple(command), variable, timeout_s, allow_any
+        self._grace_s = grace_s
 
     def __str__(self) -> str:
         return without_secrets(" ".join(map(_shown, self._command)))
@@ -120,7 +122,7 @@ class CommandTemplate:
         try:
             return process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
-            _end(process)
+            _end(process, self._grace_s)
             return None
         except KeyboardInterrupt:
             tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
@@ -181,11 +183,11 @@ def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.
             )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
     """End a command and what it started, which may go on after the command itself has ended."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
-        deadline = time.monotonic() + GRACE_S
+        deadline = time.monotonic() + grace_s
         while time.monotonic() < deadline:
             process.poll()  # Takes its exit code, so that it doesn't count as alive.
             os.killpg(process.pid, 0)

@@ -111,6 +111,7 @@ class BrokerClient:
         """
         servers = settings["bootstrap_servers"]
         self._servers = [servers] if isinstance(servers, str) else servers
+        self._login_ms = min(_LOGIN_TIMEOUT_MS, int(timeout_s * 1000))
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
         self._manager = client._manager
         self._net = client._net
@@ -156,7 +157,7 @@ class BrokerClient:
             connection = self._manager.get_connection(
                 broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
             )
-            await self._manager.wait_for(connection.init_future, _LOGIN_TIMEOUT_MS)
+            await self._manager.wait_for(connection.init_future, self._login_ms)
         except AUTHENTICATION_FAILURES:
             raise
         except kafka_errors.KafkaError as error:
@@ -170,7 +171,7 @@ class BrokerClient:
         return None
 
     async def _bootstrap(self, timeout_ms: int) -> None:
-        await self._manager.wait_for(self._manager.bootstrap_async(timeout_ms), timeout_ms + _LOGIN_TIMEOUT_MS)
+        await self._manager.wait_for(self._manager.bootstrap_async(timeout_ms), timeout_ms + self._login_ms)
 
     def close(self) -> None:
         self._manager.close()

@@ -49,13 +49,19 @@ class NodeClient(BrokerClient):
 
 
 def fetch_node_facts(
-    settings: dict[str, Any], brokers: Iterable[tuple[str, int | None]], controllers: Iterable[str]
+    settings: dict[str, Any],
+    brokers: Iterable[tuple[str, int | None]],
+    controllers: Iterable[str],
+    timeout_s: float = NODE_TIMEOUT_S,
 ) -> list[NodeFact]:
-    """One row per address. ``settings`` are kafka-python's, with the security of both; brokers are (address, id)."""
+    """One row per address. ``settings`` are kafka-python's, with the security of both; brokers are (address, id).
+
+    A node has ``timeout_s`` to connect, and then to answer.
+    """
     asked = [(address, BROKER, node_id) for address, node_id in brokers]
     asked += [(address, CONTROLLER, None) for address in controllers]
     with ThreadPoolExecutor(_SIDE_BY_SIDE, "nodes") as pool:
-        return list(pool.map(partial(_ask_node, settings), asked))
+        return list(pool.map(partial(_ask_node, settings, timeout_s), asked))
 
 
 def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) -> list[NodeSetting]:
@@ -123,16 +129,16 @@ async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMe
     return metadata_of(await client.ask(request, client.node, deadline))
 
 
-def ask_node(settings: dict[str, Any], address: str, ask: Any) -> Any:
+def ask_node(settings: dict[str, Any], address: str, ask: Any, timeout_s: float = NODE_TIMEOUT_S) -> Any:
     """Ask one node on a connection of its own.
 
     Raises:
         ConnectError, AuthenticationFailed, ReadError: it did not answer, or refused.
     """
     try:
-        client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
+        client = NodeClient(settings | {"bootstrap_servers": [address]}, timeout_s)
         try:
-            return client.run(ask, client, Deadline(NODE_TIMEOUT_S))
+            return client.run(ask, client, Deadline(timeout_s))
         finally:
             client.close()
     except AUTHENTICATION_FAILURES as error:
@@ -141,14 +147,14 @@ def ask_node(settings: dict[str, Any], address: str, ask: Any) -> Any:
         raise ConnectError(str(error)) from error
 
 
-def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
+def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str, int | None]) -> NodeFact:
     address, role, node_id = asked
     is_listening: bool | None = None
     try:
-        is_listening = _is_taken(address)
+        is_listening = _is_taken(address, timeout_s)
         if is_listening is False:
             raise ConnectError("nobody listens there")
-        answers: dict[str, Any] = ask_node(settings, address, partial(_describe_node, role=role))
+        answers: dict[str, Any] = ask_node(settings, address, partial(_describe_node, role=role), timeout_s)
         error = f"{address}: {answers.pop('error')}" if "error" in answers else None
     except (OfframpError, OSError, ValueError) as problem:
         answers, error = {}, f"{address} does not answer as a {role}: {problem}"
@@ -172,11 +178,11 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
     )
 
 
-def _is_taken(address: str) -> bool | None:
+def _is_taken(address: str, timeout_s: float) -> bool | None:
     """Whether somebody takes the connection in time. False: its host refuses it; kafka-python would try on and on."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), NODE_TIMEOUT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
     except ConnectionRefusedError:
         return False
     except TimeoutError:

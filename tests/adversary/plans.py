@@ -22,7 +22,6 @@ from kit.migrate.group.group_state import FLAVOURS
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.group.replacement import ReplaceParameters, replace_step
 from kit.snapshot import Snapshot
-from kit.tables import schema as tables
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
@@ -40,6 +39,7 @@ from tests.adversary.deployers import instruction
 from tests.adversary.groups import EKC, KC, MEZKCC, PARTITIONS, TOPIC, Group
 from tests.adversary.process import Sight
 from tests.adversary.world import World
+from tests.generators import snapshots
 
 PLANNER: Any = SimpleNamespace(needs_person=True, instruction=instruction)
 
@@ -154,9 +154,7 @@ def snapshot_of(groups: list[Group], now: datetime) -> Snapshot[pl.DataFrame]:
     for each in groups:
         for table, found in _rows(each, now).items():
             rows.setdefault(table, []).extend(found)
-    frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
-    stamped = {name: frame.with_columns(snapshot_id=pl.lit("m"), observed_at=now) for name, frame in frames.items()}
-    return Snapshot("m", **stamped)
+    return snapshots.snapshot_of(rows, now)
 
 
 def _rows(found: Group, now: datetime) -> dict[str, list[Any]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-import papermill
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Jupyter, Tab
+from tests.browser.jupyter import Jupyter
 from tests.browser.notebook_page import RUN_MS, NotebookPage, is_drawn
+from tests.browser.offline import Tab
 from tests.notebooks import html_tables
-from tests.notebooks.shop import NOTEBOOKS
+from tests.notebooks.executed import fill_in
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 RAW_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
@@ -34,13 +33,13 @@ class Screen:
         return "\n".join(self.outputs)
 
 
-def look(jupyter: Jupyter, home: Path, tab: Tab, source: str, name: str, **parameters: object) -> Screen:
+def look(jupyter: Jupyter, tab: Tab, source: str, name: str, **parameters: object) -> Screen:
     """Run a notebook to its end, in a page of its own, and keep a picture of it in each theme.
 
     Charts must be drawn, no output may be wider than its cell, and no time may be told as a program writes it.
     """
-    target = home / "notebooks" / f"{name}.ipynb"
-    papermill.execute_notebook(NOTEBOOKS / source, target, parameters, prepare_only=True, progress_bar=False)
+    target = jupyter.notebooks / f"{name}.ipynb"
+    fill_in(source, target, **parameters)
     page = tab.page.context.new_page()
     try:
         notebook = NotebookPage(page)

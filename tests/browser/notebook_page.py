@@ -7,22 +7,31 @@ from contextlib import suppress
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.offline import SCREENSHOTS
 from tests.notebooks import html_tables
 
-READY_MS = 90_000
-BEGIN_MS, TRIES = 15_000, 4
+READY_MS = 180_000
+BEGIN_MS, TRIES = 45_000, 3
 BEGUN = re.compile(r"\[(\*|\d+)\]")
-RUN_MS = 200_000
+RUN_MS = 300_000
 WIDTH, LONGEST = 1440, 9_000
-# Running leaves the last cell at the window's upper end: one may scroll past the end of a notebook.
+# Running leaves the last cell at the window's upper end: one may scroll past the end of a notebook. JupyterLab adds
+# cells to the page as they come into view, and fills an output after it has added it.
 END_WHEN_ALL_IN_VIEW = """() => {
     document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer').scrollTop = 0;
     const found = [...document.querySelectorAll('.jp-NotebookPanel .jp-Cell')];
+    const filled = [...document.querySelectorAll('.jp-NotebookPanel :is(.jp-RenderedHTML, .jp-RenderedSVG)')]
+        .every(output => output.childElementCount && [...output.querySelectorAll('img')].every(each => each.complete));
     const cells = found.map(cell => cell.getBoundingClientRect());
     const panel = document.querySelector('.jp-NotebookPanel-notebook').getBoundingClientRect();
-    const all = cells.length && cells[0].top >= panel.top && cells.at(-1).bottom <= panel.bottom;
-    return all && cells.every(cell => cell.height > 0) && cells.at(-1).bottom;
+    const all = filled && found.length === window.jupyterapp.shell.currentWidget.content.widgets.length;
+    const inView = all && cells[0].top >= panel.top && cells.at(-1).bottom <= panel.bottom;
+    return inView && cells.every(cell => cell.height > 0) && cells.at(-1).bottom;
+}"""
+EXECUTE = """async code => {
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    const reply = await kernel.requestExecute({code, silent: true}).done;
+    return reply.content.status;
 }"""
 ALIGNMENTS = """(panel, column) => [...panel.querySelectorAll('table')].flatMap(table => {
     const name = head => head.querySelector('[title]')?.title ?? head.textContent.trim();
@@ -39,14 +48,22 @@ class NotebookPage:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel")
         self.outputs = self.panel.locator(".jp-OutputArea-output")
-        # JupyterLab draws a traceback as it does whatever goes to standard error: red, and seen.
-        self.errors = self.panel.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
+        # JupyterLab draws a traceback as it does whatever goes to standard error: red, and seen. The text comes after
+        # the element.
+        errors = self.panel.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
+        self.errors = errors.filter(has_text=re.compile(r"\S"))
         self.charts = self.panel.locator(".jp-RenderedSVG")
 
     def open(self, address: str) -> None:
-        """Open it and wait until its kernel is idle."""
+        """Open it and wait until its kernel is idle, and until JupyterLab has opened it again without the reset."""
         self.page.goto(address, wait_until="commit")
         expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=READY_MS)
+        self.page.wait_for_url(lambda url: "reset" not in url, wait_until="commit")
+        self.page.wait_for_function("() => window.jupyterapp.restored.then(() => true)")
+
+    def execute(self, code: str) -> None:
+        """Run code in the notebook's kernel, beside its cells, and wait for its end."""
+        assert self.page.evaluate(EXECUTE, code) == "ok", code
 
     def start_all(self) -> None:
         """Run all cells, and wait for none; a page that is still being restored forgets what was asked of it."""
@@ -66,7 +83,8 @@ class NotebookPage:
         # Dialogs (of a kernel that died, say) end the wait too.
         ended = finished.or_(self.errors).or_(self.page.get_by_role("dialog"))
         expect(ended.first).to_be_attached(timeout=RUN_MS)
-        shown = [*self.errors.all_inner_texts(), *self.page.get_by_role("dialog").all_inner_texts()]
+        # What is scrolled out of view has an empty inner text.
+        shown = [*self.errors.all_text_contents(), *self.page.get_by_role("dialog").all_inner_texts()]
         assert shown == [], "\n".join(shown)
         expect(finished).to_have_count(1)
 

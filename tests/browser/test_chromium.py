@@ -96,10 +96,11 @@ def test_apt_is_tried_by_who_may(empty, monkeypatch, user, sudo, prefix):
     monkeypatch.setattr(chromium.os, "geteuid", lambda: user)
     if sudo is not None:
         browser(empty / "sudo", exit_code=sudo)
-    _, *apt = chromium.ways()
+    *apt, _ = chromium.ways()
     commands = [list(step.command) for way in apt for step in way]
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
-    wanted = [["update"], ["install", "-y", "chromium"]]
+    packages = ["--no-install-recommends", "chromium", "fonts-liberation"]
+    wanted = [["update", "-qq"], ["install", "-y", "-qq", *packages]]
     assert commands == ([] if prefix is None else [[*prefix, *environment, *words] for words in wanted])
 
 
@@ -110,15 +111,15 @@ def test_ways_are_tried_in_order_until_one_gives_a_browser(empty, monkeypatch, c
 
     def run(step):
         tried.append(step.command[-1])
-        if "install" in step.command and "apt-get" in step.command:
+        if "playwright" in step.command:
             browser(empty / "chromium")
-        return "playwright" not in step.command
+        return "playwright" in step.command
 
     assert chromium.provide(run) == empty / "chromium"
-    assert tried == ["chromium", "update", "chromium"]
+    assert tried == ["-qq", "chromium"]
     printed = capsys.readouterr().out
-    assert printed.count("(at most ") == 3
-    assert printed.index("playwright install") < printed.index("that failed") < printed.index("apt-get update")
+    assert printed.count("(at most ") == 2
+    assert printed.index("apt-get update") < printed.index("that failed") < printed.index("playwright install")
 
 
 def test_a_failed_step_ends_its_way(empty, monkeypatch):
@@ -132,7 +133,7 @@ def test_a_failed_step_ends_its_way(empty, monkeypatch):
 
     with pytest.raises(SetupError):
         chromium.provide(run)
-    assert tried == ["chromium", "update"]
+    assert tried == ["-qq", "chromium"]
 
 
 def test_an_installed_browser_that_does_not_run_is_none(empty, capsys):
@@ -148,8 +149,11 @@ def test_an_installed_browser_that_does_not_run_is_none(empty, capsys):
 def test_a_step_that_takes_too_long_is_ended_with_what_it_started(tmp_path, capsys):
     note = tmp_path / "pid"
     script = f"sleep 600 & echo $! > {note}.new; mv {note}.new {note}; wait"
-    assert not chromium.run(chromium.Step(["sh", "-c", script], 2))
-    assert "did not end in 2 s" in capsys.readouterr().out
+    for seconds in (1, 10, 100):  # A busy machine may need longer to start the child.
+        assert not chromium.run(chromium.Step(["sh", "-c", script], seconds))
+        assert f"did not end in {seconds} s" in capsys.readouterr().out
+        if note.exists():
+            break
     child = int(note.read_text())
 
     def is_gone():
@@ -172,9 +176,19 @@ def test_the_command_says_what_it_found(empty, monkeypatch, capsys):
     assert capsys.readouterr().out == f"[setup] browser: {empty / 'chromium'} (Chromium 9.8.7)\n"
 
 
-def test_the_command_fails_with_one_sentence(empty, monkeypatch, capsys):
+def test_in_ci_the_command_fails_with_one_sentence(empty, monkeypatch, capsys):
     monkeypatch.setattr(chromium, "ways", list)
+    monkeypatch.setenv("CI", "true")
     with pytest.raises(SystemExit) as raised:
         chromium.main()
     assert raised.value.code == SetupError.exit_code
     assert capsys.readouterr().err == f"[setup] {chromium.WHAT_TO_DO}\n"
+
+
+def test_elsewhere_the_command_says_that_the_tests_with_a_browser_are_left_out(empty, monkeypatch, capsys):
+    monkeypatch.setattr(chromium, "ways", list)
+    monkeypatch.delenv("CI", raising=False)
+    chromium.main()
+    printed = capsys.readouterr()
+    assert printed.err == f"[setup] {chromium.WHAT_TO_DO}\n"
+    assert printed.out.endswith("[setup] browser: the tests that need a browser are left out\n")

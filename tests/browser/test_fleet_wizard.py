@@ -2,62 +2,49 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import papermill
 import pytest
 from playwright.sync_api import expect
 
-from kit.lab.ports import free_ports
-from kit.lab.process import wait_until
+from kit.cluster import connect
 from kit.migrate.engine.record import list_runs
+from kit.migrate.fleet.plan import FleetPlanRequest
+from kit.migrate.operations import Operations
 from kit.tables.groups import KAFKA
-from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
-from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard
+from tests.browser.wizard import RUN_MS, Wizard
+from tests.notebooks.executed import fill_in
 from tests.notebooks.fleet_site import GROUPS, FleetSite
-from tests.notebooks.shop import NOTEBOOKS, ended
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("fleet")]
+
+PAUSE_S, READ_MS = 1800.0, 60_000.0
+"""The test stops the run within the first pause. The circuit breaker has tests of its own: here no read is too slow."""
 
 
 @pytest.fixture
 def jupyter(fleet_site: FleetSite, tmp_path: Path) -> Iterator[Jupyter]:
-    prepare(fleet_site, tmp_path)
-    (port,) = free_ports(1)
-    running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    started = fleet_site.lab.supervisor.start(
-        "jupyter", command(port, tmp_path / "notebooks"), environment(tmp_path, running.token)
-    )
-    with ended(started) as server:
-        server.wait_until(running.answers, "its first answer", START_SECONDS)
+    """On the runbook with its parameters filled in, not yet run."""
+    given = {"profile_file": str(fleet_site.profile_file), "runs": str(tmp_path / "runs")}
+    with jupyter_lab(fleet_site.lab, tmp_path) as running:
+        fill_in("runbook/fleet", running.notebooks / "fleet.ipynb", **given, wave=2, min_stable_s=0.0)
+        fleet_site.await_ready()
         yield running
 
 
-def prepare(site: FleetSite, home: Path) -> None:
-    """The runbook with its parameters filled in, not yet run; and settings of its own for JupyterLab."""
-    (home / "notebooks").mkdir()
-    given = {"profile_file": str(site.profile_file), "runs": str(home / "runs"), "wave": 2, "min_stable_s": 0.0}
-    source, target = NOTEBOOKS / "runbook" / "fleet.ipynb", home / "notebooks" / "fleet.ipynb"
-    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+def patient_plan(site: FleetSite, runs: Path) -> str:
+    """The digest of a plan with limits that no field of the wizard has."""
+    wanted = FleetPlanRequest(KAFKA, wave=2, pause_s=PAUSE_S, min_stable_s=0.0, max_read_ms=READ_MS)
+    with connect(site.profile) as cluster:
+        return Operations(cluster, runs).plan_fleet(wanted).digest
 
 
 def approve(wizard: Wizard, subject: str) -> None:
     wizard.expect("✓ The plan can begin now")
-    wizard.approve("Type “N groups”", subject)
-
-
-def picture(wizard: Wizard, name: str) -> None:
-    """For people to look at."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    wizard.all.get_by_role("heading", name="Toggle of the fleet").scroll_into_view_if_needed()
-    wizard.all.screenshot(path=SCREENSHOTS / f"{name}.png")
+    wizard.approve(subject, "Type “N groups”")
 
 
 def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
@@ -67,18 +54,22 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     notebook.run_all("nothing was changed")
     wizard.all.scroll_into_view_if_needed()
     wizard.expect("4 groups; ready for Kafka's assignment: 4")
+    wizard.expect("✓ The plan can begin now")
     expect(wizard.button("Carry out the plan")).to_be_disabled()
+    digest = patient_plan(fleet_site, tmp_path / "runs")
+    notebook.execute(f"fleet.load_plan({digest!r}); fleet.wait()")
+    wizard.expect(digest)
     approve(wizard, "4 groups")
-    picture(wizard, "fleet-wizard-plan")
+    wizard.picture("fleet-wizard-plan")
     wizard.button("Carry out the plan").click()
     wizard.expect("2 of 4 groups toggled by this run.", RUN_MS)
-    wizard.expect("watching for 60 s")
+    wizard.expect(f"watching for {PAUSE_S:g} s")
     in_kafka = {name for name, mode in fleet_site.modes().items() if mode == KAFKA}
     assert in_kafka == set(GROUPS[:2])
-    expect(wizard.all.locator("p", has_text="“All back at once” plans")).to_contain_text("2 now", timeout=STEP_MS)
+    expect(wizard.all.locator("p", has_text="“All back at once” plans")).to_contain_text("2 now")
     for theme, is_light in (("JupyterLab Dark", False), ("JupyterLab Light", True)):
         notebook.use_theme(theme, is_light)
-        picture(wizard, f"fleet-wizard-{'light' if is_light else 'dark'}")
+        wizard.picture(f"fleet-wizard-{'light' if is_light else 'dark'}")
 
     wizard.button("Stop").click()
     wizard.expect("… STOPPED")
@@ -86,9 +77,9 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     wizard.expect("Toggle 2 groups to ZooKeeper's assignment")
     approve(wizard, "2 groups")
     wizard.button("Carry out the plan").click()
-    wizard.expect("✓ VERIFIED", RUN_MS)
+    wizard.expect_end("✓ VERIFIED")
     assert KAFKA not in fleet_site.modes().values()
-    wait_until(lambda: fleet_site.n_in_kafka() == 0, "every member follows ZooKeeper's assignment", 30)
+    fleet_site.await_in_kafka(0)
     assert [(run.state, run.subject) for run in list_runs(tmp_path / "runs")] == [
         ("STOPPED", "4 groups"),
         ("VERIFIED", "2 groups"),

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import confluent_kafka
 import nbformat
-import papermill
 import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
 from kit.lab import Lab
-from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.show.page import render_html
 from kit.show.searchable import Searchable
 from kit.text.visible import visible
 from tests import hostile_faces
-from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
-from tests.browser.notebook_page import NotebookPage, picture
+from tests.browser.jupyter import Jupyter, jupyter_lab
+from tests.browser.notebook_page import RUN_MS, NotebookPage, picture
+from tests.browser.offline import SCREENSHOTS
 from tests.generators import hostile
-from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.notebooks.executed import fill_in
 from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -32,7 +29,8 @@ pytestmark = [pytest.mark.timeout(600)]
 GROUP = f"[prod]orders<img src=x onerror={hostile.RAN}(101)>$x^2$"
 CLIENT = f'"><img src=x onerror={hostile.RAN}(102)><script>{hostile.RAN}(103)</script>\x1b[31m'
 TOPIC, PARTITIONS = "orders", 3
-JOIN_SECONDS = 60
+STAYS = {"max.poll.interval.ms": 1_800_000}
+"""Of the member, which is not polled any more while a JupyterLab starts and the tests go on."""
 WIZARD = """import kit, widgets
 shown = widgets.migrate(kit.load_profile(None, {profile!r}), {group!r})
 shown"""
@@ -71,7 +69,7 @@ def opened(tab, tmp_path, html: str) -> Page:
 @pytest.mark.parametrize("script", [hostile.SCRIPTS[number] for number in (0, 1, 3, 9, 10)])
 def test_a_script_would_be_heard(tab, heard, tmp_path, script):
     opened(tab, tmp_path, script)
-    wait_until(lambda: tab.page.evaluate("1") and heard.ran, "the script", 10)
+    wait_until(lambda: tab.page.evaluate("1") and heard.ran, "the script", 60)
 
 
 def test_no_table_and_no_chart_runs_a_name(tab, heard, tmp_path):
@@ -136,37 +134,21 @@ def site(tmp_path_factory) -> Iterator[Site]:
         profile = lab.folder / "offramp.toml"
         profile.write_text(lab.profile_toml(), encoding="utf-8")
         lab.create_topics({TOPIC: PARTITIONS})
-        prepare(home, str(profile))
         settings = {"bootstrap.servers": lab.bootstrap_servers, "group.id": GROUP, "client.id": CLIENT}
-        consumer = confluent_kafka.Consumer({**settings, "auto.offset.reset": "earliest"})
-        (port,) = free_ports(1)
-        running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
+        consumer = confluent_kafka.Consumer({**settings, **STAYS, "auto.offset.reset": "earliest"})
         try:
             consumer.subscribe([TOPIC])
-            wait_until(lambda: consumer.poll(0.2) is None and len(consumer.assignment()) == PARTITIONS, "its share", 60)
+            wait_until(
+                lambda: consumer.poll(0.2) is None and len(consumer.assignment()) == PARTITIONS, "its share", 120
+            )
             at = [confluent_kafka.TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
             consumer.commit(offsets=at, asynchronous=False)
-            started = lab.supervisor.start(
-                "jupyter", command(port, home / "notebooks"), environment(home, running.token)
-            )
-            with ended(started) as server:
-                server.wait_until(running.answers, "its first answer", START_SECONDS)
+            with jupyter_lab(lab, home) as running:
+                fill_in("explore/rebalances", running.notebooks / "rebalances.ipynb", profile_file=str(profile))
+                running.keep("wizard.ipynb", WIZARD.format(profile=str(profile), group=GROUP))
                 yield Site(lab, running)
         finally:
             consumer.close()
-
-
-def prepare(home, profile_file: str) -> None:
-    (home / "notebooks").mkdir()
-    source = NOTEBOOKS / "explore" / "rebalances.ipynb"
-    target = home / "notebooks" / "rebalances.ipynb"
-    papermill.execute_notebook(source, target, {"profile_file": profile_file}, prepare_only=True, progress_bar=False)
-    cell = nbformat.v4.new_code_cell(WIZARD.format(profile=profile_file, group=GROUP))
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=kernel), home / "notebooks" / "wizard.ipynb")
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
 
 
 def test_the_wizard_over_a_hostile_group_beside_a_kernel(site, tab, heard):
@@ -175,7 +157,7 @@ def test_the_wizard_over_a_hostile_group_beside_a_kernel(site, tab, heard):
     notebook.open(site.jupyter.address("wizard.ipynb"))
     notebook.start_all()
     wizard = tab.page.locator(".offramp")
-    expect(wizard.get_by_text(visible(CLIENT)).first).to_be_visible(timeout=90_000)
+    expect(wizard.get_by_text(visible(CLIENT)).first).to_be_visible(timeout=RUN_MS)
     expect(wizard.get_by_text(f"Migration of group {visible(GROUP)}").first).to_be_visible()
     assert wizard.locator("img, script, mjx-container").count() == 0
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)

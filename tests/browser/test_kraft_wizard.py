@@ -6,35 +6,32 @@ second person approves elsewhere. The controllers of the short form are started 
 
 from __future__ import annotations
 
-import json
 import re
-import secrets
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import papermill
 import pytest
 from playwright.sync_api import expect
 
 from kit.cluster import connect
 from kit.lab import Lab
-from kit.lab.ports import free_ports
 from kit.migrate.engine.approval import approve
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.record import list_runs
 from kit.migrate.runs_folder import PLANS, PREFIX, add_approval, plan_files
 from kit.profile import load_profile
-from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, Tab, command, environment
+from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.kraft_screens import look
 from tests.browser.notebook_page import WIDTH, NotebookPage
-from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard
+from tests.browser.offline import Tab
+from tests.browser.wizard import RUN_MS, Wizard
 from tests.interop.kraft_scene import vouch
 from tests.notebooks import html_tables
-from tests.notebooks.shop import NOTEBOOKS, ended
-from tests.notebooks.test_kraft import collect
+from tests.notebooks.executed import fill_in
+from tests.notebooks.node_files import collect_node_files
 from tests.soak import IS_SOAK, soak_only
 
 pytestmark = pytest.mark.timeout(900)
@@ -46,7 +43,7 @@ OVERRIDES = {
     "finalised": "soak",
 }
 """What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
-EXPLORE, PREFLIGHT = "explore/kraft.ipynb", "runbook/kraft_preflight.ipynb"
+EXPLORE, PREFLIGHT = "explore/kraft", "runbook/kraft_preflight"
 PASSES = dict.fromkeys(("controllers", "dual write", "kraft"), "answers are as they should be")
 PASSES |= {"zookeeper": "some checks are not known", "finalised": "no move is left to prepare"}
 PLANNED = re.compile("Plan [0-9a-f]{8} has")
@@ -61,7 +58,6 @@ class Site:
 
     lab: Lab
     jupyter: Jupyter
-    home: Path
 
     @property
     def runs(self) -> Path:
@@ -81,21 +77,8 @@ def site(tmp_path_factory) -> Iterator[Site]:
         lab.migration.reach(BEGUN)
         with connect(load_profile(file=lab.folder / "offramp.toml")) as cluster:
             vouch(cluster, lab.folder / "runs")
-        prepare(home)
-        (port,) = free_ports(1)
-        running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-        started = lab.supervisor.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
-        with ended(started) as server:
-            server.wait_until(running.answers, "its first answer", START_SECONDS)
-            yield Site(lab, running, home)
-
-
-def prepare(home: Path) -> None:
-    """A folder for notebooks, and settings of its own for JupyterLab."""
-    (home / "notebooks").mkdir()
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+        with jupyter_lab(lab, home) as running:
+            yield Site(lab, running)
 
 
 class KraftWizard(Wizard):
@@ -103,7 +86,7 @@ class KraftWizard(Wizard):
 
     def approve_move(self, to: str) -> None:
         self.expect("✓ The plan can begin now")
-        self.approve("Type the plan's phrase", PHRASES.get(to, f"move to {to} lab"))
+        self.approve(PHRASES.get(to, f"move to {to} lab"), "Type the plan's phrase")
 
     def plan(self, to: str) -> None:
         self.field("To phase").select_option(to)
@@ -119,8 +102,8 @@ class KraftWizard(Wizard):
         before = status.text_content() or ""
         self.button("Make the plan").click()
         # Until then the plan before this one is in view, and that it can begin.
-        expect(status).not_to_have_text(before, timeout=STEP_MS)
-        expect(status).to_have_text(PLANNED, timeout=STEP_MS)
+        expect(status).not_to_have_text(before)
+        expect(status).to_have_text(PLANNED)
 
     def go(self, to: str) -> None:
         self.plan(to)
@@ -128,18 +111,11 @@ class KraftWizard(Wizard):
         self.carry_out()
         self.expect_stage(to)
 
-    def picture(self, name: str) -> None:
-        """For people to look at."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.all.locator("h2").first.scroll_into_view_if_needed()
-        self.all.screenshot(path=SCREENSHOTS / f"{name}.png")
-
 
 def opened(site: Site, tab: Tab, name: str, to: str) -> KraftWizard:
     """The runbook with what a plan to that phase has to override, run."""
-    source, target = NOTEBOOKS / "runbook" / f"{name}.ipynb", site.home / "notebooks" / f"{name}.ipynb"
-    given = {"profile_file": site.profile_file, "overrides": OVERRIDES[to]}
-    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
+    target = site.jupyter.notebooks / f"{name}.ipynb"
+    fill_in(f"runbook/{name}", target, profile_file=site.profile_file, overrides=OVERRIDES[to])
     notebook = NotebookPage(tab.page)
     tab.page.set_viewport_size({"width": WIDTH, "height": 2400})  # What JupyterLab scrolls out of view is not drawn.
     notebook.open(site.jupyter.address(f"{name}.ipynb"))
@@ -200,7 +176,7 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
         wizard.go(phase)
     end = opened(site, tab, "kraft_finalise", "finalised")
     end.expect("✓ The plan can begin now")
-    end.type_approval("Type the plan's phrase", "finalise lab")
+    end.type_approval("finalise lab", "Type the plan's phrase")
     end.button("Approve this plan").click()
     end.expect("made this plan: another person has to approve it")
     approve_as_bob(site)
@@ -215,7 +191,7 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
 def look_around(site: Site, tab: Tab, phase: str) -> None:
     """Beside the wizard: what ``explore/kraft`` and the preflight say of the phase, with the nodes' own files."""
     name, given = phase.replace(" ", "-"), {"profile_file": site.profile_file}
-    seen = look(site.jupyter, site.home, tab, EXPLORE, f"kraft-{name}", **given)
+    seen = look(site.jupyter, tab, EXPLORE, f"kraft-{name}", **given)
     assert f"Cluster lab: phase {phase}." in seen.told
     assert seen.n_charts == 2 + (phase in COMPARED)
     assert seen.error == ""
@@ -224,8 +200,8 @@ def look_around(site: Site, tab: Tab, phase: str) -> None:
     assert f"everything was read{but}." in seen.told
     assert ("the same." in seen.told) == (phase in COMPARED)
 
-    nodes = collect(site.lab, Path(tempfile.mkdtemp(dir=site.home))) if is_running else ""
-    told = look(site.jupyter, site.home, tab, PREFLIGHT, f"kraft-preflight-{name}", settings_dir=str(nodes), **given)
+    nodes = collect_node_files(site.lab, Path(tempfile.mkdtemp(dir=site.jupyter.home))) if is_running else ""
+    told = look(site.jupyter, tab, PREFLIGHT, f"kraft-preflight-{name}", settings_dir=str(nodes), **given)
     assert {"topics", "partitions"} <= {row["what"] for row in html_tables.with_columns(told.tables, "what", "count")}
     assert PASSES[phase] in told.outputs[-1]
 

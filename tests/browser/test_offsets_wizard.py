@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-import papermill
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 from playwright.sync_api import expect
 
 from kit.lab import Lab
-from kit.lab.ports import free_ports
 from kit.migrate.engine.record import list_runs
-from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
-from tests.browser.test_wizard import STEP_MS, Wizard
-from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.browser.wizard import Wizard
+from tests.notebooks.executed import fill_in
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -68,32 +64,23 @@ def site(tmp_path) -> Iterator[Site]:
         profile_file.write_text(lab.profile_toml(), encoding="utf-8")
         lab.create_topic(TOPIC, len(IN_ZOOKEEPER))
         lab.produce(TOPIC, 100 * len(IN_ZOOKEEPER))
-        prepare(tmp_path, str(profile_file))
         zookeeper = KazooClient(lab.zookeeper_connect)
         zookeeper.start(15)
-        (port,) = free_ports(1)
-        running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
         try:
-            notebooks = command(port, tmp_path / "notebooks")
-            with ended(lab.supervisor.start("jupyter", notebooks, environment(tmp_path, running.token))) as server:
-                server.wait_until(running.answers, "its first answer", START_SECONDS)
+            with jupyter_lab(lab, tmp_path) as running:
+                given = {"groups": GROUP, "topics": TOPIC, "partitions": "0, 1"}
+                fill_in(
+                    "runbook/move_offsets",
+                    running.notebooks / "offsets.ipynb",
+                    profile_file=str(profile_file),
+                    **given,
+                )
                 found = Site(lab, zookeeper, running)
                 found.commit()
                 yield found
         finally:
             zookeeper.stop()
             zookeeper.close()
-
-
-def prepare(home, profile_file: str) -> None:
-    """The runbook with its parameters filled in, not yet run; and settings of its own for JupyterLab."""
-    (home / "notebooks").mkdir()
-    source, target = NOTEBOOKS / "runbook" / "move_offsets.ipynb", home / "notebooks" / "offsets.ipynb"
-    given = {"profile_file": profile_file, "groups": GROUP, "topics": TOPIC, "partitions": "0, 1"}
-    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
 
 
 def test_a_copy_and_its_undo_by_the_wizard(site, tab):
@@ -116,28 +103,21 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     assert site.in_kafka() == IN_KAFKA
     for theme, is_light in (("JupyterLab Dark", False), ("JupyterLab Light", True)):
         notebook.use_theme(theme, is_light)
-        picture(wizard, f"offsets-wizard-{'light' if is_light else 'dark'}")
+        wizard.picture(f"offsets-wizard-{'light' if is_light else 'dark'}")
 
-    digest = wizard.approve("Type the group or “N groups”", GROUP)
+    digest = wizard.approve(GROUP, "Type the group or “N groups”")
     wizard.button("Carry out the plan").click()
-    wizard.expect("✓ VERIFIED")
+    wizard.expect_end("✓ VERIFIED")
     copied = IN_ZOOKEEPER | {2: 100}
     assert (site.in_kafka(), site.in_zookeeper()) == (copied, IN_ZOOKEEPER)
     wizard.expect("Partitions that differ: 1 of 4.")
 
     expect(wizard.button("Undo this run")).to_be_disabled()
     wizard.field("To undo, type the group or “N groups”").fill(GROUP)
-    expect(wizard.button("Undo this run")).to_be_enabled(timeout=STEP_MS)
+    expect(wizard.button("Undo this run")).to_be_enabled()
     wizard.button("Undo this run").click()
-    wizard.expect("✓ UNDONE")
+    wizard.expect_end("✓ UNDONE")
     assert (site.in_kafka(), site.in_zookeeper()) == (IN_KAFKA, IN_ZOOKEEPER)
     runs = list_runs(site.lab.folder / "runs")
     assert [(run.state, run.plan_digest) for run in runs] == [("UNDONE", digest)]
     assert tab.elsewhere == []
-
-
-def picture(wizard: Wizard, name: str) -> None:
-    """For people to look at."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    wizard.all.get_by_role("heading", name="Moving committed offsets").scroll_into_view_if_needed()
-    wizard.all.screenshot(path=SCREENSHOTS / f"{name}.png")

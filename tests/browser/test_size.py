@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
 import time
@@ -16,19 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import papermill
 import pytest
 from playwright.sync_api import expect
 
-from kit.lab.ports import free_ports
 from kit.live import Looks
 from kit.profile import load_profile
 from kit.report import run_report
 from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
-from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage, picture
-from tests.browser.test_wizard import Wizard
-from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.browser.wizard import Wizard
+from tests.notebooks.executed import fill_in
 from tests.soak import soak_only
 
 pytestmark = [
@@ -64,31 +61,14 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """JupyterLab's; it shows the folder ``notebooks`` in it."""
-    folder: Path = tmp_path_factory.mktemp("size")
-    (folder / "notebooks").mkdir()
-    return folder
-
-
-@pytest.fixture(scope="module")
-def jupyter(site: Site, home: Path) -> Iterator[Jupyter]:
-    for name, parameters in (EXPLORED | {name: parameters for name, (parameters, _) in OPENED.items()}).items():
-        source, target = NOTEBOOKS / f"{name}.ipynb", home / "notebooks" / f"{Path(name).name}.ipynb"
-        given = {"profile": WHOLE, "profile_file": str(site.profiles), **parameters}
-        if name.startswith("runbook/"):
-            given["runs"] = str(home / "runs")
-        papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
-    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
-    (port,) = free_ports(1)
-    running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    supervised = site.lab.supervisor.start(
-        "jupyter", command(port, home / "notebooks"), environment(home, running.token)
-    )
-    with ended(supervised) as server:
-        server.wait_until(running.answers, "its first answer", START_SECONDS)
+def jupyter(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    home = tmp_path_factory.mktemp("size")
+    with jupyter_lab(site.lab, home) as running:
+        for name, parameters in (EXPLORED | {name: parameters for name, (parameters, _) in OPENED.items()}).items():
+            given = {"profile": WHOLE, "profile_file": str(site.profiles), **parameters}
+            if name.startswith("runbook/"):
+                given["runs"] = str(home / "runs")
+            fill_in(name, running.notebooks / f"{Path(name).name}.ipynb", **given)
         yield running
 
 
@@ -172,7 +152,7 @@ def _cpu_seconds() -> float:
 
 
 @pytest.mark.parametrize("name", EXPLORED)
-def test_a_notebook_to_explore_runs_and_stays_small(home, jupyter, tab, name):
+def test_a_notebook_to_explore_runs_and_stays_small(jupyter, tab, name):
     notebook, file = NotebookPage(tab.page), f"{Path(name).name}.ipynb"
     notebook.open(jupyter.address(file))
     started = time.monotonic()
@@ -183,7 +163,7 @@ def test_a_notebook_to_explore_runs_and_stays_small(home, jupyter, tab, name):
         first = notebook.outputs.locator("select option").first.inner_text()
         expect(notebook.outputs.filter(has_text=f"group {first.split()[0]}")).to_have_count(1)  # The worst is first.
     tab.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
-    saved = (home / "notebooks" / file).read_text(encoding="utf-8")
+    saved = (jupyter.notebooks / file).read_text(encoding="utf-8")
     assert "everything was read" in saved
     assert len(saved) < REPORT_MB * 1e6
 

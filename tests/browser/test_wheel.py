@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,14 +15,14 @@ import pytest
 from playwright.sync_api import expect
 from uv import find_uv_bin
 
-from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.spark.java import cache_folder
-from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.jupyter import START_SECONDS, Jupyter
 from tests.browser.notebook_page import RUN_MS, NotebookPage
+from tests.notebooks.executed import ROOT
+from tests.notebooks.process_tree import end_all
 
-pytestmark = pytest.mark.timeout(600)
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(900)
 GROUP = "checkout"
 
 
@@ -45,7 +44,7 @@ class Installed:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=400,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
@@ -133,20 +132,14 @@ def test_a_dry_runbook_by_papermill(lab, notebooks):
 
 
 def test_a_wizard_in_a_browser(lab, notebooks, tab):
-    source, target = notebooks / "runbook" / "migrate_group.ipynb", notebooks / "wizard.ipynb"
+    jupyter = Jupyter.in_folder(lab.home / "jupyter")
+    source, target = notebooks / "runbook" / "migrate_group.ipynb", jupyter.notebooks / "wizard.ipynb"
     lab.run("papermill", "--prepare-only", source, target, "-p", "group_id", GROUP)
-    settings = lab.home / "config" / "labconfig" / "default_setting_overrides.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
-    (port,) = free_ports(1)
-    jupyter = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    words = [lab.program("python"), *command(port, notebooks)[1:]]
+    words, own = jupyter.command(lab.program("python")), {**lab.env, **jupyter.environment}
     with (lab.home / "jupyter.log").open("wb") as log:
-        server = subprocess.Popen(
-            words, cwd=lab.home, env={**lab.env, **environment(lab.home, jupyter.token)}, stdout=log, stderr=log
-        )
+        server = subprocess.Popen(words, cwd=lab.home, env=own, stdout=log, stderr=log)
     try:
-        wait_until(jupyter.answers, "the first answer of JupyterLab", START_SECONDS)
+        wait_until(jupyter.answers, f"the first answer of JupyterLab, whose log is {log.name},", START_SECONDS)
         notebook = NotebookPage(tab.page)
         notebook.open(jupyter.address("wizard.ipynb"))
         notebook.start_all()
@@ -163,6 +156,4 @@ def end(server: subprocess.Popen[bytes]) -> None:
     """With the kernels that it started."""
     started = psutil.Process(server.pid).children(recursive=True)
     server.terminate()
-    server.wait(30)
-    for each in psutil.wait_procs(started, timeout=10)[1]:
-        each.kill()
+    end_all([psutil.Process(server.pid), *started], 30)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.test_wizard import RUN_MS, Wizard
+from tests.browser.wizard import RUN_MS, Wizard
 
 PAGE = """<div class="offramp"><div class="offramp-safety">{bar}</div>
 <p><strong>{state}</strong> broker 1 is not restarted.</p></div>"""
@@ -23,7 +23,7 @@ ALERT = '<div class="alert"><strong>✗ </strong>the lock was lost</div>'
     ],
 )
 def test_another_end_fails_with_what_the_wizard_says(tab, monkeypatch, bar, state, said):
-    monkeypatch.setattr("tests.browser.test_wizard.STEP_MS", 200)
+    monkeypatch.setattr("tests.browser.wizard.STEP_MS", 200)
     tab.page.set_content(PAGE.format(bar=bar, state=state))
     began = time.monotonic()
     with pytest.raises(AssertionError, match=said):

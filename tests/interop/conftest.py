@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -20,14 +21,14 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture
 def group(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Callable[..., Group]]:
     """Makes a group under load; its members and its producer are ended after the test."""
-    made: list[Group] = []
+    ending = ExitStack()
 
     def make(partitions: dict[str, int] | int = 24, rate: float = 400, name: str = "") -> Group:
         topics = partitions if isinstance(partitions, dict) else {f"{request.node.name[:60]}-t": partitions}
         clean = {"".join(c if c.isalnum() or c in "._-" else "-" for c in topic): n for topic, n in topics.items()}
-        made.append(Group(lab, name or f"{next(iter(clean))}-g", clean, rate))
-        return made[-1]
+        made = Group(lab, name or f"{next(iter(clean))}-g", clean, rate)
+        ending.callback(made.close)
+        return made
 
-    yield make
-    for each in made:
-        each.close()
+    with ending:
+        yield make

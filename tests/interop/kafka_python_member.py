@@ -25,7 +25,7 @@ def main(spec: dict) -> None:
         client_id=spec["client_id"],
         auto_offset_reset="earliest",
         auto_commit_interval_ms=500,
-        session_timeout_ms=6000,
+        session_timeout_ms=15000,
         heartbeat_interval_ms=1000,
     )
     stopping = []

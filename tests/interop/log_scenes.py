@@ -31,6 +31,9 @@ RECORDS = 40
 SECONDS = 120.0
 COOPERATIVE = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"}
 NEW_PROTOCOL = {"group.protocol": "consumer"}
+PATIENT, PATIENT_OLD = {"session.timeout.ms": "15000"}, {"zookeeper.session.timeout.ms": "15000"}
+"""On a busy machine a member is late, is given up, and plays another scene; 0.9 sends heartbeats when it polls alone.
+"""
 RDKAFKA_DEBUG = {"debug": "cgrp,consumer,topic", "log_level": 7}
 KEPT, LINES_OF_BROKER = Path("build") / "log-scenes", 40
 """Where the logs of a scene that failed are kept, and how many of the broker's lines are shown."""
@@ -55,13 +58,17 @@ class Cast:
         self.members[name] = self.start(name)
 
     def is_settled(self, names: Iterable[str]) -> bool:
-        """Whether each of these, and nobody else, has partitions and has worked, and every partition is one's."""
+        """Whether each of these, and nobody else, has partitions and has worked, and every partition is one's.
+
+        And whether all records are handed out: so each member that lets go commits the same positions.
+        """
         owners = self.owners()
         ids = {self.members[name].consumer_id for name in names}
         held = sorted(partition for owned in owners.values() for partition in owned)
         if {who for who, owned in owners.items() if owned} != ids or held != list(range(PARTITIONS)):
             return False
-        return all(self.has_worked(self.members[name]) for name in names)
+        n_records = sum(len(member.records()) for member in self.members.values())
+        return n_records >= RECORDS and all(self.has_worked(self.members[name]) for name in names)
 
     @property
     def logs(self) -> list[Path]:
@@ -90,9 +97,10 @@ def java(
     lab: Lab, version: str, layout: str, mark: str = "", settings: dict[str, str] | None = None, **wishes: Any
 ) -> Cast:
     group = f"java{mark}.{version}"
+    wanted = settings if settings == NEW_PROTOCOL else PATIENT | (settings or {})
 
     def start(name: str) -> Consumer:
-        member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, layout, settings=settings or {}, **wishes)
+        member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, layout, settings=wanted, **wishes)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
     return _spoken(lab, group, start)
@@ -103,7 +111,7 @@ def converted(lab: Lab) -> Cast:
     group = "java-converted"
 
     def start(name: str) -> Consumer:
-        version, settings = ("3.9.1", {}) if name == "a" else ("4.1.1", NEW_PROTOCOL)
+        version, settings = ("3.9.1", PATIENT) if name == "a" else ("4.1.1", NEW_PROTOCOL)
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, "kafka", settings=settings)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
@@ -111,11 +119,11 @@ def converted(lab: Lab) -> Cast:
 
 
 def static(lab: Lab) -> Cast:
-    """Static members: the name up to a hyphen is the instance."""
+    """Static members: the name up to a hyphen is the instance. A restart takes less than the session."""
     group = "java-static"
 
     def start(name: str) -> Consumer:
-        settings = {"group.instance.id": name.partition("-")[0], "session.timeout.ms": "30000"}
+        settings = {"group.instance.id": name.partition("-")[0], "session.timeout.ms": "300000"}
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", "3.9.1", "kafka", settings=settings)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
@@ -124,7 +132,7 @@ def static(lab: Lab) -> Cast:
 
 def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
     group = f"rdkafka.{mark}"
-    settings = RDKAFKA_DEBUG | ({"session.timeout.ms": 6000} if assignor else NEW_PROTOCOL)
+    settings = RDKAFKA_DEBUG | (PATIENT if assignor else NEW_PROTOCOL)
 
     def start(name: str) -> Consumer:
         return lab.start_new_consumer(group, TOPIC, f"{group}-{name}", assignor, settings=settings, wait=False)
@@ -151,7 +159,7 @@ def old(lab: Lab, zookeeper: KazooClient, version: str) -> Cast:
     group = f"old.{version}"
     return Cast(
         group,
-        lambda name: lab.start_old_consumer(group, TOPIC, version=version, wait=False),
+        lambda name: lab.start_old_consumer(group, TOPIC, version=version, settings=PATIENT_OLD, wait=False),
         lambda: by_znodes(zookeeper, group),
         lab,
     )
@@ -242,8 +250,6 @@ def _described(cast: Cast) -> str:
         return f"The coordinator does not describe it: {error}"
 
 
-PATIENT = {"session.timeout.ms": "15000"}
-"""0.9 sends heartbeats when it polls alone: on a busy machine it is late, is given up, and plays another scene."""
 COMMITS = 10
 """0.9 commits twice a second, a line per partition."""
 
@@ -257,7 +263,7 @@ def has_worked_for_seconds(member: Consumer) -> bool:
 
 
 def patient(lab: Lab) -> Cast:
-    cast = java(lab, "0.9.0.1", "hdp", settings=PATIENT, zone="Asia/Kolkata")
+    cast = java(lab, "0.9.0.1", "hdp", zone="Asia/Kolkata")
     cast.has_worked = has_worked_for_seconds
     return cast
 

@@ -18,8 +18,11 @@ from kazoo.client import KazooClient
 from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.errors import ConnectError, NotFound
 from kit.lab import Lab
+from kit.lab.members.handles import whole_lines
 from kit.lab.process import wait_until
 
+SECONDS = 120.0
+"""A busy machine takes its time to start a process."""
 COMMAND = [str(Path(sys.executable).with_name("offramp")), "consume"]
 Consume = Callable[..., subprocess.Popen[str]]
 
@@ -47,7 +50,7 @@ def consume(lab: Lab, tmp_path: Path) -> Iterator[Consume]:
 
 
 def lines_of(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [json.loads(line) for line in whole_lines(file)] if file.exists() else []
 
 
 @pytest.mark.parametrize("flavour", ["ozkcc", "mezkcc", "kc"])
@@ -59,9 +62,9 @@ def test_records_go_to_a_program_and_are_committed(lab: Lab, consume: Consume, t
     options = ["--flavour", flavour, "-g", group, "-t", topic, "--threads", "2", "--from-beginning", "--json"]
     files = ["--consumption-file", str(handed), "--events-file", str(tmp_path / "events")]
     running = consume(*options, *files, "--", "sh", "-c", f"cat > {got}")
-    wait_until(lambda: len(lines_of(handed)) == 100, "100 records", 40)
+    wait_until(lambda: len(lines_of(handed)) == 100, "100 records", SECONDS)
     running.send_signal(signal.SIGTERM)
-    _, said = running.communicate(timeout=30)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, said
     records = lines_of(got)
     assert sorted(int(each["value"]) for each in records) == list(range(100))
@@ -70,7 +73,7 @@ def test_records_go_to_a_program_and_are_committed(lab: Lab, consume: Consume, t
     }
     again = consume(*options, "--max-messages", "1", "--", "cat")
     lab.produce(topic, 1)
-    out, said = again.communicate(timeout=40)
+    out, said = again.communicate(timeout=SECONDS)
     assert again.returncode == 0, said
     assert json.loads(out)["value"] == "100"
 
@@ -96,7 +99,7 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
     lab.create_topic("brittle", 1)
     lab.produce("brittle", 50)
     running = consume("-g", "brittle-g", "-t", "brittle", "--from-beginning", "--", "sh", "-c", "read one; exit 3")
-    _, said = running.communicate(timeout=40)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 27
     assert "sh ended with exit code 3" in said
 
@@ -123,7 +126,7 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
 )
 def test_what_cannot_be_wished_for(consume: Consume, options: list[str], code: int, words: str) -> None:
     running = consume(*options)
-    _, said = running.communicate(timeout=40)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == code, said
     assert words in said
     assert "Traceback" not in said
@@ -133,7 +136,7 @@ def test_more_threads_than_partitions_work_and_say_so(lab: Lab, consume: Consume
     lab.create_topic("narrow", 1)
     lab.produce("narrow", 3)
     running = consume("-g", "narrow-g", "-t", "narrow", "--threads", "3", "--from-beginning", "--max-messages", "3")
-    out, said = running.communicate(timeout=40)
+    out, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, said
     assert out.split() == ["0", "1", "2"]
     assert "2 of its 3 threads get no partition of narrow" in said
@@ -150,7 +153,7 @@ def test_a_zookeeper_that_no_broker_uses(lab: Lab, consume: Consume) -> None:
         client.close()
     toml = lab.profile_toml().replace(lab.zookeeper_connect, f"{lab.zookeeper_connect}/elsewhere")
     running = consume("-g", "g", "-t", "t", toml=toml)
-    _, said = running.communicate(timeout=40)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 6, said
     assert "/cluster/id" in said
 
@@ -190,9 +193,9 @@ def test_a_canary_on_a_secured_cluster(consume: Consume, tmp_path: Path, monkeyp
         running = consume(*options, "--consumption-file", str(handed), toml=secured.profile_toml())
         assert running.stdout is not None
         assert sorted(int(running.stdout.readline()) for _ in range(10)) == list(range(10))
-        wait_until(lambda: len(lines_of(handed)) == 10, "10 records noted", 40)
+        wait_until(lambda: len(lines_of(handed)) == 10, "10 records noted", SECONDS)
         running.send_signal(signal.SIGTERM)
-        out, said = running.communicate(timeout=30)
+        out, said = running.communicate(timeout=SECONDS)
         assert running.returncode == 0, said
         for secret in secured.secrets.values():
             assert secret not in out + said
@@ -204,7 +207,7 @@ def test_a_topic_that_is_not_there_is_refused_and_leaves_nothing_behind(
 ) -> None:
     group = f"nowhere-{flavour}"
     running = consume("--flavour", flavour, "-g", group, "-t", "missing", "-t", "gone", "--wait-for-topics", "0.5")
-    _, said = running.communicate(timeout=40)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 8, said
     assert "no topic 'gone', 'missing' after 0.5 s; nothing was registered" in said
     client = KazooClient(lab.zookeeper_connect)
@@ -224,7 +227,7 @@ def test_a_topic_that_comes_in_time_is_consumed(lab: Lab, consume: Consume) -> N
     )
     lab.create_topic("late", 1)
     lab.produce("late", 1)
-    out, said = running.communicate(timeout=60)
+    out, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, said
     assert out.split() == ["0"]
 
@@ -236,6 +239,6 @@ def test_a_signal_before_it_is_a_member_is_one_line(lab: Lab, consume: Consume, 
     assert running.stderr is not None
     assert running.stderr.readline() == "here\n"
     running.send_signal(number)
-    _, said = running.communicate(timeout=40)
+    _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 128 + number, said
     assert said == f"offramp: {number.name} before it was a member; nothing was registered\n"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -32,6 +32,8 @@ from tests.soak import IS_SOAK, first
 COMMAND = [str(Path(sys.executable).with_name("offramp")), "consume"]
 RECORDS = 10
 READ = 4
+SECONDS = 120.0
+"""A busy machine takes its time to start a process, and to rebalance a group."""
 FLAVOURS = ["ozkcc", "mezkcc", "mezkcc-kafka", "kc"]
 OLD = FLAVOURS[:3]
 Pair = tuple[str, int]
@@ -79,14 +81,14 @@ def signalled(number: int) -> Callable[[subprocess.Popen[bytes], Path], bytes]:
     def act(process: subprocess.Popen[bytes], got: Path) -> bytes:
         found = lines(process, READ)
         process.send_signal(number)
-        process.wait(40)
+        process.wait(SECONDS)
         return found
 
     return act
 
 
 def waits(process: subprocess.Popen[bytes], got: Path) -> bytes:
-    process.wait(60)
+    process.wait(SECONDS)
     return got.read_bytes() if got.exists() else b""
 
 
@@ -117,7 +119,7 @@ ENDS = [
     End("events-full", 25, "takes no more events", reads_all, ("--events-file", "/dev/full"), flavours=("ozkcc", "kc")),
     End("output-full", 25, "the output takes no more records: No space left", waits, output="/dev/full", n_taken=0),
     End(
-        "time-out", 0, "no record for 2 s", reads_all, ("-X", "consumer.timeout.ms=2000"),
+        "time-out", 0, "no record for 6 s", reads_all, ("-X", "consumer.timeout.ms=6000"),
         partitions=2, n_taken=2 * RECORDS, flavours=tuple(OLD),
     ),
 ]  # fmt: skip
@@ -150,9 +152,12 @@ class Stores:
             registered = self.zookeeper.get_children(f"/consumers/{group}/ids")
         except NoNodeError:
             registered = []
-        described = self.admin.describe_consumer_groups([group])[group].result()
+        described = self.described(group)
         assert described.state != ConsumerGroupState.UNKNOWN
         return [*registered, *(member.client_id for member in described.members)]
+
+    def described(self, group: str) -> ConsumerGroupDescription:
+        return self.admin.describe_consumer_groups([group])[group].result()
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +189,7 @@ def test_every_end_commits_what_was_taken_and_leaves(stores: Stores, tmp_path: P
     wrong = []
     for end, (process, topic, got) in running:
         taken = account(end.act(process, got))
-        said = process.communicate(timeout=60)[1].decode()
+        said = process.communicate(timeout=SECONDS)[1].decode()
         wrong += [f"{flavour} {end.name}: {each}" for each in judge(stores, flavour, end, process, topic, taken, said)]
     assert not wrong, "\n".join(wrong)
 
@@ -240,7 +245,41 @@ def judge(
             if missing := set(range(offset)) - taken.get(number, set()):
                 yield f"{store} has {offset} for partition {number}, but {sorted(missing)} were never taken"
         if end.n_taken is not None and sum(offsets.values()) != end.n_taken:
-            yield f"{store} has {offsets}, but {end.n_taken} were taken: {said}"
+            yield f"{store} has {offsets}, but {end.n_taken} were taken: {dict(taken)}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("assignor", "waits_for"), [("range", "wait-unassign-call"), ("cooperative-sticky", "wait-assign-call")]
+)
+def test_a_kafka_consumer_that_ends_before_it_answers_a_rebalance_commits(
+    stores: Stores, tmp_path: Path, assignor: str, waits_for: str
+) -> None:
+    """librdkafka hears of the rebalance while the taker keeps the consumer waiting; no poll comes before the end."""
+    topic = prepare(stores, "kc", f"before-it-answers-{assignor}", 1)
+    profile, log = tmp_path / "offramp.toml", tmp_path / "log"
+    profile.write_text(stores.lab.profile_toml())
+    settings = {
+        "partition.assignment.strategy": assignor,
+        "heartbeat.interval.ms": 100,
+        "debug": "cgrp",
+        "log_level": 7,
+    }
+    options = ["--flavour", "kc", "-g", topic, "-t", topic, "--from-beginning", "--json", "--max-messages", "2"]
+    options += [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    command = [*COMMAND, "--profile-file", str(profile), *options]
+    with log.open("wb") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, bufsize=0) as process:
+        taken = lines(process, 1)
+        begin = log.stat().st_size
+        other = stores.lab.start_new_consumer(topic, topic, assignor=assignor, wait=False)
+        wait_until(lambda: waits_for in log.read_text()[begin:], "librdkafka hears of the rebalance", SECONDS)
+        taken += reads_all(process, tmp_path)
+    assert process.returncode == 0, log.read_text()
+    assert account(taken) == {0: {0, 1}}
+    try:
+        wait_until(lambda: len(other.records()) >= RECORDS - 2, "the other one has the rest", SECONDS)
+    finally:
+        other.stop()
+    assert [record["offset"] for record in other.records()] == list(range(2, RECORDS)), log.read_text()
 
 
 class BadRecordError(Exception):
@@ -328,19 +367,22 @@ def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
             "group.id": topic,
             "client.id": f"{topic}_other-{'1' * 13}-0a0b0c0d",
             "partition.assignment.strategy": "range",
+            "heartbeat.interval.ms": 100,
+            "enable.auto.commit": False,
         }
     )
     other.subscribe([topic])
-    wait_until(lambda: bool(other.poll(0.1) or other.assignment()), "the other one is in the Kafka group", 30)
+    wait_until(lambda: bool(other.poll(0.1) or other.assignment()), "the other one is in the Kafka group", SECONDS)
     config = zookeeper_config(stores.lab, "mezkcc", topic)
     consumer = ZookeeperConsumer(config | {"auto.commit.interval.ms": "600000"})
     (stream,) = consumer.create_message_streams({topic: 1})[topic]
     for _ in range(READ):
         next(stream)
     stream.taken()
+    wait_until(lambda: stores.described(topic).state == ConsumerGroupState.PREPARING_REBALANCING, "it joins", SECONDS)
     leaving = threading.Thread(target=consumer.shutdown)
     leaving.start()
-    wait_until(lambda: stores.in_zookeeper(topic, topic, 1) == {0: READ}, "ZooKeeper has the last commit", 20)
+    wait_until(lambda: stores.in_zookeeper(topic, topic, 1) == {0: READ}, "ZooKeeper has the last commit", SECONDS)
     while joins and leaving.is_alive():
         other.poll(0.1)
     leaving.join()
@@ -360,7 +402,7 @@ def test_an_exception_beside_a_kafka_consumer_commits_what_was_dealt_with(
     with suppress(BadRecordError), KafkaConsumer(config) as consumer:
         consumer.subscribe([topic])
         while True:
-            for _ in consumer.consume(batch, 20):
+            for _ in consumer.consume(batch, SECONDS):
                 if dealt_with == READ:
                     raise BadRecordError
                 dealt_with += 1
@@ -372,5 +414,5 @@ def test_an_orderly_end_of_a_kafka_consumer_commits_all(stores: Stores) -> None:
     config = {"bootstrap.servers": stores.lab.bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest"}
     with KafkaConsumer(config) as consumer:
         consumer.subscribe([topic])
-        assert len(consumer.consume(READ, 20)) == READ
+        assert len(consumer.consume(READ, SECONDS)) == READ
     assert stores.in_kafka(topic) == {0: READ}

@@ -74,7 +74,7 @@ def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
     n_pauses, told = pauses_of(shared)
     print(f"{n_pauses} partitions changed hands in {2 * TOGGLES} toggles; pauses in ms: {told}")
     assert n_pauses > 24
-    assert told["p99"] < (1000 if IS_SOAK else 3000)  # other tests take the processor meanwhile
+    assert not IS_SOAK or told["p99"] < 1000  # Beside other tests the machine decides.
 
 
 @soak_only
@@ -221,11 +221,17 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
     shared.toggle("kafka")
     shared.await_mode(kafka=True, consumed=12)
     server = shared.lab.servers.zookeeper
+
+    def is_silent() -> bool:
+        return shared.producer.acknowledged()[-1]["at_ms"] > shared.last_ms() + 1000
+
     server.process.pause()
     try:
-        shared.await_(lambda: shared.seconds_silent() > 1, "no record is handed out for a second")
+        shared.await_(is_silent, "records of a whole second are written, and none is handed out")
     finally:
+        resumed_ms = time.time() * 1000
         server.process.resume()
+    shared.await_record_after(resumed_ms)
     shared.await_mode(kafka=True, consumed=12)
     assert_exclusive(shared)
 
@@ -259,7 +265,8 @@ def test_a_member_that_slept_out_of_the_kafka_group_hands_out_nothing(group: Mak
     faults.pause(sleeper)
     shared.await_(lambda: len(plain.partitions()) == 12, "the plain consumer has all")
     shared.await_(lambda: len(plain.handed_out()) == 12, "the plain consumer reads all")
+    woken_ms = time.time() * 1000
     faults.resume(sleeper)
     shared.await_(lambda: len(plain.partitions()) == 6, "they share again")
     shared.await_mode(kafka=True, consumed=6)
-    assert_exclusive(shared)
+    shared.assert_silent_when_woken(sleeper, woken_ms, plain.events("ASSIGN")[-1].at_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from kit.errors import InputError
 from kit.lab import Lab
 from kit.lab.process import wait_until
 
-QUICK = {"auto.offset.reset": "smallest", "rebalance.backoff.ms": 300, "consumer.timeout.ms": 1500}
+SECONDS = 90
+QUICK = {"auto.offset.reset": "smallest", "rebalance.backoff.ms": 300, "consumer.timeout.ms": SECONDS * 1000}
+IMPATIENT = {**QUICK, "consumer.timeout.ms": 1500}
+"""Of members that have nothing to hand out."""
 BY_HAND = {**QUICK, "auto.commit.enable": False}
 Make = Callable[..., ZookeeperConsumer]
 
@@ -80,7 +84,7 @@ def as_nobody(lab: Lab, group: str) -> Consumer:
 def in_kafka(lab: Lab, group: str, topic: str) -> int:
     client = as_nobody(lab, group)
     try:
-        return int(client.committed([TopicPartition(topic, 0)], timeout=10)[0].offset)
+        return int(client.committed([TopicPartition(topic, 0)], timeout=SECONDS)[0].offset)
     finally:
         client.close()
 
@@ -130,8 +134,9 @@ def test_an_idle_partition_taken_from_kafka_is_written_to_zookeeper_too(
     topic, group = topic_of(lab, "poisoned"), "poisoned-g"
     put_in_kafka(lab, group, topic, 20)
     put_in_zookeeper(zookeeper, group, topic, 5)
-    member = consumer(group, {**QUICK, "offsets.storage": "kafka"})
+    member = consumer(group, {**IMPATIENT, "offsets.storage": "kafka"})
     (stream,) = member.create_message_streams({topic: 1})[topic]
+    wait_until(lambda: member.metrics.snapshot()["ConsumedPartitionsCount"] == 1, "it consumes the partition", SECONDS)
     with pytest.raises(ConsumerTimeout):
         next(iter(stream))
     member.shutdown()
@@ -164,7 +169,7 @@ def test_a_migration_enabled_member_commits_to_both_as_a_member(
     member = consumer(group, BY_HAND, migrating=True)
     (stream,) = member.create_message_streams({topic: 1})[topic]
     list(itertools.islice(stream, 8))
-    wait_until(lambda: member.metrics.snapshot()["KafkaOwnedPartitionsCount"] == 1, "it is in the Kafka group", 30)
+    wait_until(lambda: member.metrics.snapshot()["KafkaOwnedPartitionsCount"] == 1, "it is in the Kafka group", SECONDS)
     assert member.commit_offsets() == {}
     assert in_zookeeper(zookeeper, group, topic) == in_kafka(lab, group, topic) == 8
 
@@ -187,13 +192,13 @@ def test_an_offset_out_of_range_is_reset_and_may_then_be_lower(
 ) -> None:
     topic, group = topic_of(lab, f"range-{reset}"), f"range-{reset}-g"
     put_in_zookeeper(zookeeper, group, topic, 500)
-    member = consumer(group, {**BY_HAND, "auto.offset.reset": reset, "consumer.timeout.ms": 15000})
+    member = consumer(group, {**BY_HAND, "auto.offset.reset": reset})
     (stream,) = member.create_message_streams({topic: 1})[topic]
     with ThreadPoolExecutor(1) as pool:
         record = pool.submit(next, iter(stream))
-        wait_until(lambda: member.metrics.snapshot()["OffsetResets"] == 1, "the reset", 20)
+        wait_until(lambda: member.metrics.snapshot()["OffsetResets"] == 1, "the reset", SECONDS)
         lab.produce(topic, 1)
-        assert record.result(20).offset() == (0 if reset == "smallest" else 20)
+        assert record.result(SECONDS).offset() == (0 if reset == "smallest" else 20)
     stream.taken()  # It was read by another thread, for which this one can't speak otherwise.
     assert member.commit_offsets() == {}
     assert in_zookeeper(zookeeper, group, topic) == (1 if reset == "smallest" else 21)
@@ -202,12 +207,20 @@ def test_an_offset_out_of_range_is_reset_and_may_then_be_lower(
 def test_an_offset_that_is_no_number_is_named_and_kept(lab: Lab, zookeeper: KazooClient, consumer: Make) -> None:
     topic, group = topic_of(lab, "garbled"), "garbled-g"
     zookeeper.create(f"/consumers/{group}/offsets/{topic}/0", b"twelve", makepath=True)
-    member = consumer(group, QUICK)
+    member = consumer(group, IMPATIENT)
     (stream,) = member.create_message_streams({topic: 1})[topic]
     with pytest.raises(ConsumerTimeout):
         next(iter(stream))
     zookeeper.set(f"/consumers/{group}/offsets/{topic}/0", b"12")
-    assert next(iter(stream)).offset() == 12
+    offsets: list[int | None] = []
+
+    def has_record() -> bool:
+        with suppress(ConsumerTimeout):
+            offsets.append(next(iter(stream)).offset())
+        return bool(offsets)
+
+    wait_until(has_record, "the first record", SECONDS)
+    assert offsets == [12]
 
 
 def test_streams_are_made_once_and_nothing_is_committed_after_the_end(lab: Lab, consumer: Make) -> None:

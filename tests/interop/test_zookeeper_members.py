@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0
+from kit.consumer.zookeeper.rebalance_loop import RECHECK_SECONDS
 from kit.lab import Lab, faults
 from kit.lab.members.python import PythonMember
 from tests.interop.group import Group
@@ -16,6 +17,8 @@ from tests.soak import IS_SOAK, first
 
 MakeGroup = Callable[..., Group]
 JOINS = 100 if IS_SOAK else 3
+RELEASE_SECONDS, LAST_TRY_SECONDS = 1.5, 6.0
+"""What a Python member aims at, and when an old consumer of default settings begins its last try."""
 HASHES = {"1.1.1": HASH_1_0, "0.10.2.2": HASH_0_8_2, "0.8.2.2": HASH_0_8_2}
 
 
@@ -94,7 +97,7 @@ def test_a_killed_member_leaves_only_its_uncommitted_tail(group: MakeGroup) -> N
 
 
 def test_a_stopped_member_hands_out_nothing_when_it_wakes(group: MakeGroup) -> None:
-    """SIGSTOP for longer than the session: a JVM member reads on for a while then, a Python one must not."""
+    """SIGSTOP until its session ended: a JVM member reads on for a while then, a Python one must not."""
     shared = group(12)
     shared.add_old(1)
     (sleeper,) = shared.add_python("ozkcc", settings={"zookeeper.session.timeout.ms": "4000"})
@@ -103,13 +106,11 @@ def test_a_stopped_member_hands_out_nothing_when_it_wakes(group: MakeGroup) -> N
     faults.pause(sleeper)
     shared.left(sleeper)
     shared.await_agreed()
+    woken_ms = time.time() * 1000
     faults.resume(sleeper)
     shared.members.append(sleeper)
     shared.await_agreed()
-    shared.await_all_read()
-    found = shared.summary()
-    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
-    assert found["duplicates_stale"] == 0
+    shared.assert_silent_when_woken(sleeper, woken_ms, shared.registered_ms(sleeper)[1])
 
 
 def test_a_real_member_that_joins_is_served_within_one_of_its_tries(group: MakeGroup) -> None:
@@ -124,9 +125,10 @@ def test_a_real_member_that_joins_is_served_within_one_of_its_tries(group: MakeG
         shared.left(joiner)
         shared.await_agreed()
     seconds = sorted(shared.release_seconds())
-    print(f"{len(seconds)} releases; median {statistics.median(seconds):.3f} s, longest {seconds[-1]:.3f} s")
+    print(f"{len(seconds)} releases in seconds: {seconds}")
     assert len(seconds) == JOINS
-    assert seconds[-1] < 1.5
+    assert statistics.median(seconds) < RELEASE_SECONDS
+    assert seconds[-1] < LAST_TRY_SECONDS
 
 
 def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
@@ -140,14 +142,16 @@ def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
     path = shared.path(f"owners/{pair[0]}/{pair[1]}")
     thief.delete(path)
     thief.create(path, b"thief-0", ephemeral=True)
-    thief.commit()
+    assert [type(each) for each in thief.commit()] == [bool, str]
     stolen_ms = time.time() * 1000
 
     def stands_still() -> bool:
-        return time.time() * 1000 - last_ms(shared, pair) > 1000
+        """The producer goes on: what comes after is known by its other partitions."""
+        others = max(last_ms(shared, each) for each in shared.partitions - {pair})
+        return others > max(stolen_ms, last_ms(shared, pair)) + 1000
 
-    shared.await_(stands_still, "it reads the partition no more")
-    assert last_ms(shared, pair) - stolen_ms < 500
+    shared.await_(stands_still, "it reads the partition no more, and the others still")
+    assert last_ms(shared, pair) - stolen_ms < RECHECK_SECONDS * 1000, "by the watch, not by the look"
     shared.zookeeper.delete(path)
     shared.await_agreed()
     shared.await_all_read()
@@ -165,8 +169,9 @@ def test_a_broker_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
     shared.add_python("ozkcc")
     shared.await_agreed()
     faults.stop(faults.broker(lab, 1))
+    stopped_ms = time.time() * 1000
     faults.restart_broker(lab, 1)
-    shared.await_(lambda: shared.seconds_silent() < 0.5, "records are handed out again")
+    shared.await_record_after(stopped_ms)
     shared.await_agreed()
     shared.await_all_read()
     found = shared.summary()
@@ -174,15 +179,19 @@ def test_a_broker_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
 
 
 def test_zookeeper_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
-    """Sessions outlive a short absence of the server; Python members stand still while it is in doubt."""
+    """Sessions outlive a short absence of the server; Python members stand still while it is in doubt.
+
+    An old consumer that comes back too late for its session is a stale owner meanwhile: only then records may overlap.
+    """
     shared = group(8)
-    shared.add_old(1)
+    (old,) = shared.add_old(1)
     shared.add_python("ozkcc")
     shared.await_agreed()
     faults.restart_zookeeper(lab)
-    shared.await_(lambda: shared.seconds_silent() < 0.5, "records are handed out again")
+    shared.await_record_after(time.time() * 1000)
     shared.await_agreed()
     shared.await_all_read()
     found = shared.summary()
     assert found["lost"] == 0
-    assert found["overlaps"] == 0
+    assert set(shared.proof().unowned_consumption["consumer"]) <= {old.consumer_id}
+    assert found["overlaps"] == 0 or len(shared.registered_ms(old)) > 1

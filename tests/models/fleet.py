@@ -18,8 +18,8 @@ from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.fleet.wave import NOT_FOLLOWING
 from kit.migrate.group.toggle import mode_path
 from kit.snapshot import Snapshot
-from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, MigrationState, ReadTiming
+from tests.generators.snapshots import snapshot_of
 from tests.models.operations import ToyOperations
 from widgets.fleet.model import FleetToggle
 
@@ -54,10 +54,7 @@ class ToyFleet:
             ],
             "read_timings": [ReadTiming("all", now, 1.0, len(self.modes))],
         }
-        frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
-        return Snapshot(
-            "toy", **{k: f.with_columns(snapshot_id=pl.lit("toy"), observed_at=now) for k, f in frames.items()}
-        )
+        return snapshot_of(rows, now)
 
     def write(self, name: str, mode: str | None) -> None:
         self.is_writing.set()

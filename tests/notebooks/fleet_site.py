@@ -6,7 +6,7 @@ The conftest of either folder registers it as a plugin, so that a run of both st
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kit.cluster import connect
+from kit.errors import LabError
 from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.python import PythonMember
@@ -23,15 +24,19 @@ from kit.profile import Profile, load_profile
 from kit.snapshot import observe
 from kit.tables.groups import KAFKA
 from tests.interop.group import gauges_of
+from tests.notebooks import znodes
 
 GROUPS = ("billing", "mail", "search", "shop")
 TOPIC = "events"
 PARTITIONS, RECORDS = 2, 40
+SETTLE_SECONDS = 120
+LONG_SESSIONS = {"zookeeper.session.timeout.ms": 60_000, "coordination.migration.session.timeout.ms": 60_000}
+"""No member loses its session on a busy machine: then only a migration changes the groups."""
 
 
 @dataclass
 class FleetSite:
-    """The lab, a member per group (all in one process), and a client that only looks."""
+    """The lab, a member per group (all in one process), and a client that only reads."""
 
     lab: Lab
     members: list[Consumer]
@@ -42,16 +47,8 @@ class FleetSite:
     def profile(self) -> Profile:
         return load_profile(file=self.profile_file)
 
-    def tree(self) -> dict[str, tuple[int, ...]]:
-        """Every znode below /consumers and /offramp, with all that a write to it or below it would change."""
-        found: dict[str, tuple[int, ...]] = {}
-        todo = [path for path in ("/consumers", "/offramp") if self.zookeeper.exists(path)]
-        while todo:
-            path = todo.pop()
-            children, stat = self.zookeeper.get_children(path, include_data=True)
-            found[path] = (stat.czxid, stat.mzxid, stat.version, stat.cversion, stat.pzxid)
-            todo += [f"{path}/{child}" for child in children]
-        return found
+    def tree(self) -> znodes.Tree:
+        return znodes.tree(self.zookeeper, ("/consumers", "/offramp"))
 
     def modes(self) -> dict[str, str]:
         """Group → toggle, of those that have one."""
@@ -70,10 +67,27 @@ class FleetSite:
         found = [int(self.zookeeper.get(path)[0]) for path in paths if self.zookeeper.exists(path)]
         return sum(found) == RECORDS * len(GROUPS)
 
-    def are_ready(self) -> bool:
+    def await_ready(self, to: str = KAFKA) -> None:
+        """Wait until a plan to that assignment would have every group."""
+        self.await_(lambda: self._not_ready(to) == dict.fromkeys(GROUPS), f"all groups are ready for {to}")
+
+    def await_in_kafka(self, count: int) -> None:
+        """Wait until so many members follow Kafka's coordination; each reports a change a quarter of a second later."""
+        self.await_(lambda: self.n_in_kafka() == count, f"{count} members follow Kafka's coordination")
+
+    def await_(self, condition: Callable[[], bool], what: str) -> None:
+        """A failure shows the toggles, what keeps groups from being ready, and what every member said last."""
+        try:
+            wait_until(condition, what, SETTLE_SECONDS)
+        except LabError as error:
+            said = {each.group: [(it.at_ms, it.name, it.details) for it in each.events()[-5:]] for each in self.members}
+            raise LabError(f"{error}\n{self.modes()}\n{self._not_ready(KAFKA)}\n{said}") from None
+
+    def _not_ready(self, to: str) -> dict[str, str | None]:
+        """Group → why no plan to that assignment would have it; None: a plan would."""
         with connect(self.profile) as cluster:
-            found = fleet(observe(cluster), KAFKA, 0.0)
-        return dict(found.select("group_id", "not_ready_reason").rows()) == dict.fromkeys(GROUPS)
+            found = fleet(observe(cluster), to, 0.0)
+        return dict(found.select("group_id", "not_ready_reason").rows())
 
 
 def register(config: pytest.Config) -> None:
@@ -89,13 +103,16 @@ def fleet_site() -> Iterator[FleetSite]:
         lab.produce(TOPIC, RECORDS)
         profile_file = lab.folder / "offramp.toml"
         profile_file.write_text(lab.profile_toml(), encoding="utf-8")
-        members = lab.start_python_members([PythonMember("mezkcc", name, [TOPIC]) for name in GROUPS])
+        wanted = [PythonMember("mezkcc", name, [TOPIC], settings=LONG_SESSIONS) for name in GROUPS]
+        members = lab.start_python_members(wanted, wait=False)
+        for each in members:
+            each.await_ready(SETTLE_SECONDS)
         client = KazooClient(lab.zookeeper_connect)
         client.start(15)
         try:
             site = FleetSite(lab, members, client, profile_file)
-            wait_until(site.are_ready, "all groups are ready", 120)
-            wait_until(site.have_committed, "all groups have committed", 60)
+            site.await_ready()
+            site.await_(site.have_committed, "all groups have committed")
             yield site
         finally:
             client.stop()

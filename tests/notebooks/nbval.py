@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import nbformat
 
 from kit.lab import Lab
-from tests.notebooks.shop import ROOT, ended, own_path
+from kit.lab.process import wait_until
+from tests.notebooks.executed import KERNEL_SECONDS, ROOT
+from tests.notebooks.process_tree import ended
 
-CELL_SECONDS = 120
+CELL_SECONDS = 240
 RUN_SECONDS = 580
 
 
@@ -20,10 +22,11 @@ def check(lab: Lab, notebooks: Sequence[Path], folder: Path, environment: Mappin
     """Every code cell of each passes; the log and the result are written to ``folder``."""
     result = folder / "nbval.xml"
     options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "no:cacheprovider"]
+    options += [f"--nbval-kernel-startup-timeout={KERNEL_SECONDS}"]
     where = [f"--rootdir={ROOT}", f"--config-file={ROOT / 'pyproject.toml'}", f"--junitxml={result}"]
     command = [sys.executable, "-m", "pytest", *options, *where, *map(str, notebooks)]
-    with ended(lab.supervisor.start(f"nbval-{folder.name}", command, {**own_path(), **(environment or {})})) as run:
-        run.wait_until(lambda: not run.running or run.exit_code is not None, "its end", RUN_SECONDS)
+    with ended(lab.supervisor.start(f"nbval-{folder.name}", command, environment)) as run:
+        wait_until(lambda: not run.running, f"the end of nbval, whose log is {run.log},", RUN_SECONDS)
     log = run.log.read_text(encoding="utf-8")
     assert run.exit_code == 0, log
     cases = list(ElementTree.parse(result).iter("testcase"))

@@ -5,27 +5,21 @@ The conftest of either folder registers it as a plugin, so that a run of both st
 
 from __future__ import annotations
 
-import itertools
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-import psutil
 import pytest
 
 from kit.cluster import connect
+from kit.errors import LabError
 from kit.lab import Lab, NewMember, OldMember
 from kit.lab.members.handles import Consumer
-from kit.lab.process import Process, wait_until
+from kit.lab.process import wait_until
 from kit.profile import Profile, load_profile
 from kit.report import Report, run_report
 from kit.snapshot import observe
-
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = ROOT / "notebooks"
 
 TOPICS = {"orders": 4, "payments": 3, "clicks": 4}
 READ = {"orders": 40, "payments": 30, "clicks": 40}
@@ -34,6 +28,7 @@ UNREAD = {"payments": 30, "clicks": 80}
 """Records that came while the readers of these topics were halted."""
 LEDGER, LOYALTY, ALERTS, ARCHIVE = "ledger", "loyalty", "alerts", "click-archive"
 ZOOKEEPER, KAFKA = "zookeeper", "kafka"
+START_SECONDS = 150
 # A halted member stays a member for as long as ZooKeeper and the broker allow: what is true stays true.
 HALTED_OLD = {"zookeeper.session.timeout.ms": "1800000"}
 HALTED_NEW = {"session.timeout.ms": 1_800_000, "max.poll.interval.ms": 1_800_000}
@@ -48,11 +43,6 @@ class Group:
     stores: tuple[str, ...]
 
 
-def own_path() -> dict[str, str]:
-    """For a process that is to import this folder's code."""
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
-
-
 class Shop:
     """The lab, the groups by name, and how many records each partition holds."""
 
@@ -62,7 +52,6 @@ class Shop:
         self.profile_file.write_text(lab.profile_toml(), encoding="utf-8")
         self.written = {topic: dict.fromkeys(range(count), 0) for topic, count in TOPICS.items()}
         self.groups: dict[str, Group] = {}
-        self._serial = itertools.count(1)
 
     @property
     def profile(self) -> Profile:
@@ -85,28 +74,6 @@ class Shop:
         """Partition → records behind."""
         ends, committed = self.written[self.groups[group_id].topic], self.committed(group_id)
         return {partition: end - committed[partition] for partition, end in ends.items()}
-
-    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Process:
-        """Start a process beside the lab's, which ends with them when this one is killed; output goes to its log."""
-        full = {**own_path(), "OFFRAMP_PROFILE_FILE": str(self.profile_file), **environment}
-        return self.lab.supervisor.start(f"{name}-{next(self._serial)}", command, full)
-
-
-@contextmanager
-def ended(process: Process) -> Iterator[Process]:
-    """End a process and all that it started (kernels, Spark's JVM), each by its own pid."""
-    try:
-        yield process
-    finally:
-        below: list[psutil.Process] = []
-        if process.running:
-            below = psutil.Process(process.pid).children(recursive=True)
-        process.stop(20)
-        # A kernel that is told to end takes its time; whoever is left then is killed.
-        _, left = psutil.wait_procs(below, timeout=5)
-        for each in left:
-            each.kill()
-        psutil.wait_procs(left, timeout=5)
 
 
 def open_shop(lab: Lab) -> Shop:
@@ -144,11 +111,19 @@ def await_commits(shop: Shop) -> None:
     }
     columns = ("group_id", "store", "topic", "partition", "committed_offset")
     for group in shop.groups.values():
-        group.member.await_ready()
+        group.member.await_ready(START_SECONDS)
+    found = set[Any]()
     with connect(shop.profile) as cluster:
-        wait_until(
-            lambda: set(observe(cluster).committed_offsets.select(columns).iter_rows()) == wanted, "all commits", 60
-        )
+
+        def all_committed() -> bool:
+            found.clear()
+            found.update(observe(cluster).committed_offsets.select(columns).iter_rows())
+            return found == wanted
+
+        try:
+            wait_until(all_committed, "all commits", START_SECONDS)
+        except LabError as error:
+            raise LabError(f"{error}\nmissing: {wanted - found}\nunexpected: {found - wanted}") from None
 
 
 def register(config: pytest.Config) -> None:

@@ -8,10 +8,11 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.notebooks import html_tables
-from tests.notebooks.shop import KAFKA, LOYALTY, NOTEBOOKS, ZOOKEEPER
+from tests.notebooks.executed import NOTEBOOKS, execute, texts
+from tests.notebooks.shop import KAFKA, LOYALTY, ZOOKEEPER
 from tests.soak import soak_only
 
-pytestmark = pytest.mark.xdist_group("shop")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 
 SOURCE = NOTEBOOKS / "explore" / "group.ipynb"
 UNREADABLE = "unreadable"
@@ -19,16 +20,13 @@ N_CHARTS = 3
 
 
 def run(shop, output, group_id):
-    parameters = {"profile": "lab", "profile_file": str(shop.profile_file), "group_id": group_id}
-    return papermill.execute_notebook(SOURCE, output, parameters, cwd=SOURCE.parent, progress_bar=False)
+    return execute(SOURCE, output, profile="lab", profile_file=str(shop.profile_file), group_id=group_id)
 
 
 @pytest.fixture(scope="module")
 def explored(shop, tmp_path_factory):
     """The executed notebook of the group with both stores."""
-    output = tmp_path_factory.mktemp("explored") / "group.ipynb"
-    run(shop, output, LOYALTY)
-    return nbformat.read(output, as_version=4)
+    return run(shop, tmp_path_factory.mktemp("explored") / "group.ipynb", LOYALTY)
 
 
 @pytest.fixture
@@ -43,11 +41,6 @@ def unreadable(shop):
         client.delete(f"/consumers/{UNREADABLE}", recursive=True)
         client.stop()
         client.close()
-
-
-def texts(notebook, kind):
-    found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
-    return [text for text in found if text]
 
 
 def test_lag_is_what_was_written_and_not_read(shop, explored):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import nbformat
-import papermill
 import pytest
 
 from tests.notebooks import html_tables
-from tests.notebooks.shop import ALERTS, ARCHIVE, LEDGER, LOYALTY, NOTEBOOKS
+from tests.notebooks.executed import NOTEBOOKS, execute, texts
+from tests.notebooks.shop import ALERTS, ARCHIVE, LEDGER, LOYALTY
 from tests.soak import IS_SOAK
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
@@ -20,9 +19,8 @@ def explored(shop, request, tmp_path_factory):
     """It chooses the group itself. In the soak's form with the history of two reports, for which it starts Spark."""
     output = tmp_path_factory.mktemp("health") / "out.ipynb"
     history = request.getfixturevalue("reports").reports[0].html.parents[1] / "history" if IS_SOAK else ""
-    parameters = {"profile": "lab", "profile_file": str(shop.profile_file), "over_s": 3.0, "history": str(history)}
-    papermill.execute_notebook(SOURCE, output, parameters, cwd=SOURCE.parent, progress_bar=False)
-    return nbformat.read(output, as_version=4)
+    given = {"profile": "lab", "profile_file": str(shop.profile_file), "over_s": 3.0, "history": str(history)}
+    return execute(SOURCE, output, **given)
 
 
 def test_groups_that_stand_come_first_with_their_age_and_evidence(shop, explored):
@@ -47,8 +45,7 @@ def test_the_worst_group_is_shown_by_partition_and_over_its_history(shop, explor
     assert sorted((row["store"], row["topic"], row["partition"], row["lag"]) for row in rows) == sorted(
         (store, topic, partition, behind) for store in stores for partition, behind in shop.lag(worst).items()
     )
-    outputs = [output for cell in explored.cells for output in cell.get("outputs", ())]
-    charts = [output.data["image/svg+xml"] for output in outputs if "image/svg+xml" in output.get("data", {})]
+    charts = texts(explored, "image/svg+xml")
     titles = ["How old the oldest", f"Lag of {worst}"]
     titles += [f"rules said of {worst}", "The largest lag"] * IS_SOAK
     assert [next(title for title in titles if title in chart) for chart in charts] == titles

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import nbformat
 import papermill
 import pytest
 from bs4 import BeautifulSoup
@@ -12,8 +11,10 @@ from bs4 import BeautifulSoup
 from kit.lab.lab import QUICK_SPARK
 from tests.generators import health_history
 from tests.notebooks import html_tables
-from tests.notebooks.shop import NOTEBOOKS
+from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
 from tests.soak import soak_only
+
+pytestmark = pytest.mark.timeout(600)
 
 SOURCE = NOTEBOOKS / "report" / "health.ipynb"
 MINUTES = 240
@@ -30,9 +31,7 @@ def halted(minute: int) -> int:
 def run(folder, output, **parameters):
     profile_file = output.parent / "offramp.toml"
     profile_file.write_text(PROFILE)
-    given = {"history": str(folder), "profile_file": str(profile_file), **parameters}
-    papermill.execute_notebook(SOURCE, output, given, cwd=SOURCE.parent, progress_bar=False)
-    return nbformat.read(output, as_version=4)
+    return execute(SOURCE, output, history=str(folder), profile_file=str(profile_file), **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +60,6 @@ def folder_of_two_days(tmp_path_factory):
     looks = frozenset(range(0, 1560, 10))
     health_history.write(folder, 1560, groups, holes=frozenset(range(1560)) - looks)
     return folder
-
-
-def texts(notebook, kind):
-    found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
-    return [text for text in found if text]
 
 
 def minute_of(text: str) -> int:
@@ -111,8 +105,7 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
     """Also of a silence of less than two hours with a lag below the target, as that of ``halted`` is."""
     given = {"hours": 30.0, "target_lag": 7000, "target_age_s": 600.0}
     notebook = run(folder_of_two_days, tmp_path / "out.ipynb", **given)
-    told = [output.text for cell in notebook.cells for output in cell.get("outputs", ()) if "text" in output]
-    assert any("27 hours made anew; of 2 groups the looks are read." in text for text in told)
+    assert "27 hours made anew; of 2 groups the looks are read." in printed(notebook)
     tables = html_tables.of_notebook(notebook)
     incidents = html_tables.with_columns(tables, "begin", "end")
     begins = {row["group_id"]: minute_of(row["begin"]) for row in incidents}
@@ -133,8 +126,7 @@ def test_where_offsets_may_be_no_records_nobody_is_said_to_be_late(made):
     """Without ``holes`` the same silence makes ``dead`` late: see the report of more than a day."""
     rows = html_tables.with_columns(html_tables.of_notebook(made), "young_percent")
     assert {row["group_id"]: float(row["young_percent"]) for row in rows}["dead"] == 100
-    told = [output.text for cell in made.cells for output in cell.get("outputs", ()) if "text" in output]
-    assert any("Logs with holes: those of t. There no record is said to be older." in text for text in told)
+    assert "Logs with holes: those of t. There no record is said to be older." in printed(made)
 
 
 def test_shares_are_of_the_time(made):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import nbformat
@@ -22,14 +21,18 @@ from kit.metadata_file import load_metadata
 from kit.migrate.engine.record import list_runs
 from kit.migrate.kraft.rehearsals import newest
 from tests.notebooks import html_tables
-from tests.notebooks.shop import NOTEBOOKS
-from tests.notebooks.test_explore import texts
-from tests.notebooks.test_report import loaded
+from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
+from tests.notebooks.html_pages import loaded
+from tests.notebooks.node_files import collect_node_files
+
+pytestmark = pytest.mark.timeout(900)  # The first test runs seven notebooks on a cluster in three phases.
 
 EXPLORE, PREFLIGHT = NOTEBOOKS / "explore" / "kraft.ipynb", NOTEBOOKS / "runbook" / "kraft_preflight.ipynb"
 BACK, END = (NOTEBOOKS / "runbook" / f"kraft_{name}.ipynb" for name in ("rollback", "finalise"))
 REHEARSAL = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
 SILENT_S = 300
+SETTLE_S = 120
+"""A diff ends as soon as nothing is in flight. What differs is only diverged once a second read has confirmed it."""
 
 
 class Seen:
@@ -45,10 +48,19 @@ class Seen:
         output = self.folder / f"{moment}.ipynb"
         given = parameters if source == REHEARSAL else {"profile_file": str(self.profile), **parameters}
         try:
-            papermill.execute_notebook(source, output, given, cwd=source.parent, progress_bar=False)
+            self.notebooks[moment] = execute(source, output, **given)
         except papermill.PapermillExecutionError as error:
             self.raised[moment] = error
-        self.notebooks[moment] = nbformat.read(output, as_version=4)
+            self.notebooks[moment] = nbformat.read(output, as_version=4)
+
+    def verb(self, *words: str) -> Result:
+        """What a verb of ``offramp kraft`` answers."""
+        return CliRunner().invoke(app, [*words, "--profile-file", str(self.profile)])
+
+    def done(self, *words: str) -> None:
+        """A verb that must end well."""
+        ended = self.verb(*words)
+        assert ended.exit_code == 0, ended.output
 
     def table(self, moment: str, *columns: str) -> list[html_tables.Row]:
         return html_tables.with_columns(html_tables.of_notebook(self.notebooks[moment]), *columns)
@@ -66,14 +78,9 @@ def seen(tmp_path_factory) -> Seen:
         lab.create_topic("orders", 2)
         set_quotas(lab.migration, QUOTAS)
         found.run("too early", PREFLIGHT)
-        assert (
-            CliRunner()
-            .invoke(app, ["save", str(found.folder / "kept.save"), "--profile-file", str(found.profile)])
-            .exit_code
-            == 0
-        )
+        found.done("save", str(found.folder / "kept.save"))
         lab.migration.reach("controllers")
-        nodes, made = str(collect(lab, found.folder / "nodes")), str(found.folder / "made")
+        nodes, made = str(collect_node_files(lab, found.folder / "nodes")), str(found.folder / "made")
         found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
         runs = str(found.folder / "runs")
         lab.migration.reach("dual-write")
@@ -82,12 +89,12 @@ def seen(tmp_path_factory) -> Seen:
         with connected(lab.zookeeper_connect) as client:
             held = {"version": 1, "config": {"retention.ms": "7"}}
             client.set("/config/topics/orders", json.dumps(held).encode())
-        settled = CliRunner().invoke(app, ["diff", "--profile-file", str(found.profile), "--settle-s", "60"])
+        settled = found.verb("diff", "--settle-s", str(SETTLE_S))
         assert "the same: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
         history = str(found.folder / "history")
-        watch = ["watch", "--history", history, "--every", "0", "--count", "2", "--profile-file", str(found.profile)]
-        assert CliRunner().invoke(app, watch).exit_code == 0
-        found.run("dual write", EXPLORE, history=history)
+        for _ in range(2):  # A look may settle for as long as the next look is away; after the last one nothing waits.
+            found.done("watch", "--history", history, "--every", str(SETTLE_S), "--count", "1")
+        found.run("dual write", EXPLORE, history=history, settle_s=float(SETTLE_S))
         made = ["report", "--history", history, "--output", str(found.folder / "reports")]
         found.reported = CliRunner().invoke(app, made)
         (made_notebook,) = (found.folder / "reports").glob("*-soak-lab/kraft_soak.ipynb")
@@ -103,15 +110,6 @@ def seen(tmp_path_factory) -> Seen:
 def rehearsed(seen) -> Seen:
     seen.run("rehearsed", REHEARSAL, file=str(seen.folder / "kept.save"), controllers=1, runs=str(seen.folder / "kept"))
     return seen
-
-
-def collect(lab: Lab, folder: Path) -> Path:
-    """The nodes' own files, as an operator would copy them."""
-    for node in (*lab.migration.migrating, *lab.migration.controllers):
-        (folder / node.name).mkdir(parents=True)
-        for name in ("server.properties", "data/meta.properties"):
-            shutil.copy(lab.folder / node.name / name, folder / node.name)
-    return folder
 
 
 def test_a_preflight_that_does_not_know_all_raises_and_shows_what(seen):
@@ -199,9 +197,7 @@ def test_when_no_node_answers_it_says_so_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
     assert "does not answer as a broker" in seen.raised["silent"].evalue
     assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")
-    told = "".join(
-        output.get("text", "") for cell in seen.notebooks["silent"].cells for output in cell.get("outputs", ())
-    )
+    told = printed(seen.notebooks["silent"])
     assert "Cluster lab: phase unknown." in told
     assert "Nothing to compare" in told
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import nbformat
-import papermill
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from kazoo.client import KazooClient
 
+from kit.lab.process import wait_until
 from tests.notebooks import html_tables
-from tests.notebooks.shop import LOYALTY, NOTEBOOKS
+from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
+from tests.notebooks.shop import LOYALTY
 
-pytestmark = pytest.mark.xdist_group("shop")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 
 SOURCE = NOTEBOOKS / "explore" / "lag_explained.ipynb"
 ODD = "odd-offsets"
 
 
 def run(shop, output, group_id):
-    parameters = {"profile": "lab", "profile_file": str(shop.profile_file), "group_id": group_id}
-    papermill.execute_notebook(SOURCE, output, parameters, cwd=SOURCE.parent, progress_bar=False)
-    return nbformat.read(output, as_version=4)
-
-
-def texts(notebook, kind):
-    found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
-    return [text for text in found if text]
+    return execute(SOURCE, output, profile="lab", profile_file=str(shop.profile_file), group_id=group_id)
 
 
 @pytest.fixture
@@ -40,6 +34,23 @@ def odd(shop):
     yield
     admin.delete_consumer_groups([ODD])[ODD].result(30)
     admin.delete_topics([ODD])[ODD].result(30)
+    await_deletion(shop.lab, ODD)
+
+
+def await_deletion(lab, topic):
+    """Wait until neither the broker nor ZooKeeper knows the topic: its deletion goes on after the request's answer."""
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+
+    def is_gone():
+        znodes = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
+        return topic not in lab.admin.list_topics(timeout=10).topics and not any(map(client.exists, znodes))
+
+    try:
+        wait_until(is_gone, f"the deletion of topic {topic}", 120)
+    finally:
+        client.stop()
+        client.close()
 
 
 def test_disagreements_are_explained_and_drawn(shop, odd, tmp_path):
@@ -64,7 +75,6 @@ def test_disagreements_are_explained_and_drawn(shop, odd, tmp_path):
 
 def test_a_group_about_which_all_agree(shop, tmp_path):
     notebook = run(shop, tmp_path / "out.ipynb", LOYALTY)
-    printed = "".join(output.text for cell in notebook.cells for output in cell.get("outputs", ()) if "text" in output)
     n_rows = 2 * len(shop.written["payments"])
-    assert f"All tools show the same lag: {n_rows} of {n_rows} partitions." in printed
+    assert f"All tools show the same lag: {n_rows} of {n_rows} partitions." in printed(notebook)
     assert len(texts(notebook, "image/svg+xml")) == 1

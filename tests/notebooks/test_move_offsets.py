@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import papermill
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -21,8 +20,8 @@ from kit.lab.process import wait_until
 from kit.migrate.engine.record import list_runs
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
-from tests.notebooks import html_tables, nbval
-from tests.notebooks.shop import NOTEBOOKS
+from tests.notebooks import html_tables, nbval, znodes
+from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(600)
@@ -42,9 +41,8 @@ class Site:
 
     def run(self, output: Path, **parameters):
         """Executed by papermill; raises what papermill raises."""
-        given = {"profile_file": str(self.profile_file), "groups": GROUP, "runs": str(self.runs), **parameters}
-        papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
-        return nbformat.read(output, as_version=4)
+        given = {"profile_file": str(self.profile_file), "groups": GROUP, "runs": str(self.runs)}
+        return execute(NOTEBOOK, output, **given, **parameters)
 
     def open(self):
         """The model, as another kernel would make it."""
@@ -62,20 +60,15 @@ class Site:
         paths = [f"/consumers/{GROUP}/offsets/{TOPIC}/{number}" for number in (0, 1)]
         return [(data, stat.version) for data, stat in map(self.zookeeper.get, paths)]
 
-    def tree(self) -> dict[str, tuple[int, ...]]:
-        """Every znode below /consumers and /offramp, with all that a write to it or below it would change."""
-        found: dict[str, tuple[int, ...]] = {}
-        todo = [path for path in ("/consumers", "/offramp") if self.zookeeper.exists(path)]
-        while todo:
-            path = todo.pop()
-            children, stat = self.zookeeper.get_children(path, include_data=True)
-            found[path] = (stat.czxid, stat.mzxid, stat.version, stat.cversion, stat.pzxid)
-            todo += [f"{path}/{child}" for child in children]
-        return found
+    def is_left_behind(self) -> bool:
+        """Whether its member is gone and has committed everything."""
+        is_empty = not self.zookeeper.get_children(f"/consumers/{GROUP}/ids")
+        return is_empty and [data for data, _ in self.in_zookeeper()] == [str(READ).encode()] * 2
 
     def everything(self):
+        tree = znodes.tree(self.zookeeper, ("/consumers", "/offramp"))
         groups = self.lab.admin.list_consumer_groups(request_timeout=20).result().valid
-        return self.tree(), self.in_kafka(), sorted(each.group_id for each in groups), list_runs(self.runs)
+        return tree, self.in_kafka(), sorted(each.group_id for each in groups), list_runs(self.runs)
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +79,15 @@ def site(tmp_path_factory) -> Iterator[Site]:
         lab.create_topic(TOPIC, 2)
         lab.produce(TOPIC, 2 * READ)
         old = lab.start_old_consumer(GROUP, TOPIC)
-        wait_until(lambda: len(list(old.records())) == 2 * READ, "all records handed out", 60)
+        old.process.wait_until(lambda: len(old.records()) == 2 * READ, "all records handed out", 120)
         old.stop()
         lab.produce(TOPIC, 40)
         zookeeper = KazooClient(lab.zookeeper_connect)
         zookeeper.start(15)
         try:
-            yield Site(lab, zookeeper, tmp_path_factory.mktemp("site") / "runs", profile_file)
+            found = Site(lab, zookeeper, tmp_path_factory.mktemp("site") / "runs", profile_file)
+            wait_until(found.is_left_behind, f"{GROUP} without a member, at record {READ}", 60)
+            yield found
         finally:
             zookeeper.stop()
             zookeeper.close()
@@ -158,7 +153,7 @@ def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed
         moves.refresh()
         assert moves.committed.offsets["kafka"].to_list() == [READ, READ]
         moves.undo(GROUP)
-        moves.wait(60)
+        assert moves.wait(200)
         assert moves.record.state == "UNDONE"
         moves.refresh()
         assert moves.committed.offsets["kafka"].to_list() == [None, None]

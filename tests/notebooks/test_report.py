@@ -9,26 +9,18 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.notebooks import html_tables
+from tests.notebooks.html_pages import loaded
 from tests.notebooks.shop import ARCHIVE, KAFKA, LEDGER, LOYALTY, ZOOKEEPER
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]  # the first of these makes two reports
 
 N_CHARTS = 4
-LOADING = ("src", "href", "xlink:href", "srcset", "data", "poster", "action", "background")
 
 
 @pytest.fixture(scope="module")
 def page(reports):
     """The second report."""
     return reports.reports[1].html.read_text(encoding="utf-8")
-
-
-def loaded(html: str) -> list[str]:
-    """Everything a browser would fetch for the page, or go to from it, other than a place in it."""
-    tags = BeautifulSoup(html, "html.parser").find_all(True)
-    named = [tag[name] for tag in tags for name in LOADING if tag.has_attr(name)]
-    styled = re.findall(r"url\(\s*['\"]?([^'\")]+)", html) + re.findall(r"@import\s+['\"]?([^'\";]+)", html)
-    return [address for address in named + styled if not address.startswith(("#", "data:"))]
 
 
 def test_a_page_that_loads_something_would_be_seen():

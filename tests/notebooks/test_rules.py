@@ -9,7 +9,7 @@ import nbformat
 import papermill
 import pytest
 
-from tests.notebooks.shop import NOTEBOOKS, ROOT
+from tests.notebooks.executed import NOTEBOOKS, ROOT
 
 FILES = sorted(path for path in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 MAX_LINES = 10

@@ -9,19 +9,16 @@ import papermill
 import pytest
 
 from kit.cluster import connect
-from kit.lab.process import wait_until
 from kit.migrate.engine.record import list_runs
 from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.operations import Operations
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from tests.notebooks import html_tables, nbval
+from tests.notebooks import html_tables, nbval, znodes
+from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
-from tests.notebooks.shop import NOTEBOOKS
 from tests.soak import soak_only
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
-
-NOTEBOOK = NOTEBOOKS / "runbook" / "fleet.ipynb"
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("fleet")]
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +26,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fleet") / "runs"
 
 
-def run(site: FleetSite, output: Path, runs: Path, **parameters):
-    """Executed by papermill; raises what papermill raises."""
-    given = {
-        "profile_file": str(site.profile_file),
-        "runs": str(runs),
-        "min_stable_s": 0.0,
-        "pause_s": 1.0,
-        **parameters,
-    }
-    papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
-    return nbformat.read(output, as_version=4)
+def run(site: FleetSite, output: Path, runs: Path, **parameters: object) -> nbformat.NotebookNode:
+    """Run the runbook without waiting for stable members; raises what papermill raises."""
+    given = {"profile_file": str(site.profile_file), "runs": str(runs), "min_stable_s": 0.0, "pause_s": 1.0}
+    return execute(NOTEBOOKS / "runbook" / "fleet.ipynb", output, **given | parameters)
 
 
 @soak_only
@@ -52,7 +42,7 @@ def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
     assert raised.value.ename == "ApprovalError"
     assert len(list((runs / "plans").iterdir())) == 2
     nbval.check(fleet_site.lab, [tmp_path / "out.ipynb"], tmp_path)
-    assert (fleet_site.tree(), list_runs(runs)) == (before, ())
+    assert (znodes.changes(before, fleet_site.tree()), list_runs(runs)) == ({}, ())
     rows = html_tables.with_columns(html_tables.of_notebook(found), "group_id", "stage", "ready")
     assert [(row["group_id"], row["stage"], row["ready"]) for row in rows] == [
         (name, "all MEZKCC", "✓ yes") for name in GROUPS
@@ -62,7 +52,7 @@ def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
 
 
 def approve(site: FleetSite, runs: Path, request: FleetPlanRequest) -> str:
-    """The digest of a plan that somebody made and approved elsewhere."""
+    """Return the digest of a plan that somebody made and approved elsewhere."""
     with connect(site.profile) as cluster:
         operations = Operations(cluster, runs)
         plan = operations.plan_fleet(request)
@@ -73,19 +63,20 @@ def approve(site: FleetSite, runs: Path, request: FleetPlanRequest) -> str:
 def test_approved_plans_toggle_real_groups_under_load_and_take_them_back(fleet_site, runs, tmp_path):
     producer = fleet_site.lab.start_producer(TOPIC, 50)
     try:
-        wait_until(fleet_site.are_ready, "all groups are ready", 60)
+        fleet_site.await_ready()
         # Other tests take the processor meanwhile; the circuit breaker has tests of its own.
-        wanted = FleetPlanRequest(KAFKA, wave=2, pause_s=1.0, min_stable_s=0.0, max_read_ms=10_000.0)
+        wanted = FleetPlanRequest(KAFKA, wave=2, pause_s=1.0, min_stable_s=0.0, max_read_ms=60_000.0)
         digest = approve(fleet_site, runs, wanted)
         found = run(fleet_site, tmp_path / "there.ipynb", runs, dry_run=False, approval_digest=digest[:12])
         assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
         assert fleet_site.modes() == dict.fromkeys(GROUPS, KAFKA)
-        assert fleet_site.n_in_kafka() == len(GROUPS)
+        fleet_site.await_in_kafka(len(GROUPS))
 
+        fleet_site.await_ready(ZOOKEEPER)
         digest = approve(fleet_site, runs, FleetPlanRequest(ZOOKEEPER, wave=0, min_stable_s=0.0))
         run(fleet_site, tmp_path / "back.ipynb", runs, to=ZOOKEEPER, dry_run=False, approval_digest=digest)
         assert fleet_site.modes() == dict.fromkeys(GROUPS, ZOOKEEPER)
-        assert fleet_site.n_in_kafka() == 0
+        fleet_site.await_in_kafka(0)
         assert [(row.state, row.subject) for row in list_runs(runs)] == [("VERIFIED", "4 groups")] * 2
     finally:
         producer.stop()

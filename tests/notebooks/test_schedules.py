@@ -20,7 +20,7 @@ import pytest
 from kit.lab import Lab
 from kit.lab.lab import QUICK_SPARK
 from tests.generators import health_history
-from tests.notebooks.shop import NOTEBOOKS, ROOT
+from tests.notebooks.executed import NOTEBOOKS, ROOT
 from tests.soak import IS_SOAK, soak_only
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("schedules")]

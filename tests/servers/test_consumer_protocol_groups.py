@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import polars as pl
 import pytest
@@ -25,6 +26,7 @@ from kit.snapshot import verify_read
 NEW = {"group.protocol": "consumer"}
 TOPIC, OTHER = "both-protocols", "another-topic"
 PARTITIONS = 6
+SECONDS = 90.0
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +54,18 @@ def members(kraft_lab, cluster):
     every = kraft_lab.start_new_consumers(wanted)
     started = {group: [member for member in every if member.group == group] for group in kinds}
     for group, mine in started.items():
-        wait_until(lambda mine=mine: sum(len(each.records()) for each in mine) >= 60, f"{group}: everything read", 30)
-        wait_until(lambda group=group: lags(cluster, group) == [0] * PARTITIONS, f"{group}: all committed", 30)
-        wait_until(lambda group=group: len(owners(cluster, group)) == 2, f"{group}: two owners", 30)
+        wait_until(partial(is_settled, cluster, group, mine), f"{group}: two owners, everything read", SECONDS)
     return started
+
+
+def is_settled(cluster, group: str, members) -> bool:
+    """The coordinator has heard from every member that it owns what it was given, and that it read everything."""
+    return (
+        lags(cluster, group) == [0] * PARTITIONS
+        and owners(cluster, group) == {member.consumer_id: held_now(member) for member in members}
+        and all(map(held_now, members))
+        and state(cluster, group) == "Stable"
+    )
 
 
 def test_the_verbs_of_a_move_say_that_there_is_no_zookeeper_any_more(kraft_lab, cluster):
@@ -136,10 +146,10 @@ def test_states_have_kafkas_spelling(kraft_lab, cluster):
     group = "proto-states"
     with consumer(kraft_lab, group) as first, consumer(kraft_lab, group, **{"client.id": "second"}) as second:
         first.subscribe([TOPIC])
-        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS)[1], "the first assignment", 30)
-        wait_until(lambda: (first.poll(0.02), state(cluster, group) == "Stable")[1], "a stable group", 30)
+        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS)[1], "all assigned", SECONDS)
+        wait_until(lambda: (first.poll(0.02), state(cluster, group) == "Stable")[1], "a stable group", SECONDS)
         second.subscribe([TOPIC])
-        wait_until(lambda: (second.poll(0.02), state(cluster, group) == "Reconciling")[1], "a change under way", 30)
+        wait_until(lambda: (second.poll(0.02), state(cluster, group) == "Reconciling")[1], "a change", SECONDS)
         reconciling = observe(cluster, group)
         assert len(reconciling.members) == 2
         # What the first shall give up is still its own until it hears of it, then nobody's in Kafka's description:
@@ -148,12 +158,12 @@ def test_states_have_kafkas_spelling(kraft_lab, cluster):
         assert reconciling.ownership["member_id"].n_unique() == 1
         verify_read(reconciling)
         moved = lambda: (first.poll(0.02), second.poll(0.02), len(second.assignment()) == PARTITIONS // 2)[2]  # noqa: E731
-        wait_until(moved, "the change done", 30)
+        wait_until(moved, "the change done", SECONDS)
         kept = sorted(each.partition for each in first.assignment())
         assert owned in (list(range(PARTITIONS)), kept)
-        wait_until(lambda: (moved(), state(cluster, group) == "Stable")[1], "a stable group again", 30)
+        wait_until(lambda: (moved(), state(cluster, group) == "Stable")[1], "a stable group again", SECONDS)
         assert {len(each) for each in owners(cluster, group).values()} == {PARTITIONS // 2}
-    wait_until(lambda: state(cluster, group) == "Empty", "an empty group", 30)
+    wait_until(lambda: state(cluster, group) == "Empty", "an empty group", SECONDS)
     assert len(observe(cluster, group).members) == 0
 
 
@@ -164,7 +174,7 @@ def test_a_member_with_an_instance_id_two_topics_and_a_pattern(kraft_lab, cluste
         member.subscribe([TOPIC, OTHER])
         by_pattern.subscribe([f"^{OTHER}$"])
         both = lambda: (member.poll(0.02), by_pattern.poll(0.02), member.assignment() and by_pattern.assignment())[2]  # noqa: E731
-        wait_until(lambda: bool(both()), "both assigned", 30)
+        wait_until(lambda: bool(both()), "both assigned", SECONDS)
         snapshot = observe(cluster, group)
     rows = {row["client_id"]: row for row in snapshot.members.to_dicts()}
     first, second = rows["static-1"], rows["rdkafka"]
@@ -233,10 +243,10 @@ def test_the_epochs_stored_are_those_the_coordinator_describes(kraft_lab, cluste
     static = {"group.instance.id": "instance-2", "client.id": "static-2"}
     with consumer(kraft_lab, group, **static) as first, consumer(kraft_lab, group) as second:
         first.subscribe([TOPIC, OTHER])
-        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS + 2)[1], "all assigned", 30)
+        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS + 2)[1], "all assigned", SECONDS)
         second.subscribe([TOPIC])
         both = lambda: (first.poll(0.02), second.poll(0.02), second.assignment() and state(cluster, group))[2]  # noqa: E731
-        wait_until(lambda: both() == "Stable", "a stable group of two", 30)
+        wait_until(lambda: both() == "Stable", "a stable group of two", SECONDS)
         told = described(cluster, group)
         records = stored_epochs(spark, cluster, group)
         rows = epoch_rebalances(records).rows(named=True)
@@ -278,11 +288,11 @@ def test_a_deleted_topic_is_told_by_its_id(kraft_lab, cluster, spark):
     topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")  # Kafka writes it so, librdkafka doesn't
     with consumer(kraft_lab, group) as member:
         member.subscribe([topic])
-        wait_until(lambda: (member.poll(0.02), len(member.assignment()) == 1)[1], "its partition", 30)
+        wait_until(lambda: (member.poll(0.02), len(member.assignment()) == 1)[1], "its partition", SECONDS)
     before = stored_epochs(spark, cluster, group)
     for future in kraft_lab.admin.delete_topics([topic]).values():
         future.result(30)
-    wait_until(lambda: topic not in kraft_lab.admin.list_topics(timeout=10).topics, "the topic gone", 30)
+    wait_until(lambda: topic not in kraft_lab.admin.list_topics(timeout=10).topics, "the topic gone", SECONDS)
     after = stored_epochs(spark, cluster, group)
     assert {each for row in before["assigned"].drop_nulls() for each in row} == {f"{topic}-0"}
     assert {each for row in after["assigned"].drop_nulls() for each in row} == {f"{topic_id}-0"}

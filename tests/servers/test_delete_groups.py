@@ -35,9 +35,11 @@ from kit.migrate.offsets.moves import Stored
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.generators import hostile
-from tests.servers.test_migrate_offsets import (
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.offset_operations import (
     OffsetOperations,
     ProcessLock,
+    await_gone,
     await_member,
     outcomes_of,
     register,
@@ -96,7 +98,7 @@ def opened(lab, tmp_path_factory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("delete")
     path = folder / "offramp.toml"
     path.write_text(lab.profile_toml())
-    if TOPIC not in lab.admin.list_topics(timeout=10).topics:
+    if TOPIC not in lab.admin.list_topics(timeout=SECONDS).topics:
         lab.create_topic(TOPIC, 2)
         lab.produce(TOPIC, 200)
     with connect(load_profile(file=path)) as cluster:
@@ -114,7 +116,7 @@ def joined(site: Site, group: str) -> Consumer:
 def bare(site: Site, group: str) -> None:
     """A group that is there, and has no offset: a member came and went."""
     joined(site, group).close()
-    wait_until(lambda: site.everything().kafka[group].state == "Empty", "it has left", 30)
+    awaited(lambda: site.everything().kafka[group].state, lambda state: state == "Empty", f"{group} is empty")
 
 
 def test_groups_go_whole_and_come_back_with_all_they_had(site, tmp_path):
@@ -150,7 +152,7 @@ def test_a_group_in_use_is_refused_by_name_and_left_out_by_pattern(site):
             site.plan(pattern="use-b")
     finally:
         consumer.close()
-    wait_until(lambda: not site.everything().kafka["use-b"].members, "it has left", 30)
+    site.await_no_members("use-b")
     with pytest.raises(UnsafePlan, match="at_most: 2 groups, 1 at the most"):
         site.plan(pattern="use-.*", at_most=1)
     with pytest.raises(NotFound, match="'no-such' is not in Kafka"):
@@ -170,7 +172,7 @@ def test_what_happens_after_the_plan_is_told_group_by_group(site):
     def disturb():
         consumers.append(joined(site, alive))
         site.commit(moved, TOPIC, {1: 21})
-        site.lab.admin.delete_consumer_groups([gone])[gone].result(30)
+        site.lab.admin.delete_consumer_groups([gone])[gone].result(SECONDS)
 
     run = site.begin(plan, tell=when_acting(disturb))
     try:
@@ -206,7 +208,7 @@ def test_a_run_that_was_refused_a_group_goes_on_when_that_is_calm_again(site):
     run = site.begin(plan, tell=when_acting(lambda: consumers.append(joined(site, "again-a"))))
     assert run.act().state == RunState.FAILED
     consumers[0].close()
-    wait_until(lambda: not site.everything().kafka["again-a"].members, "it has left", 30)
+    site.await_no_members("again-a")
     run.resume().raise_unless(RunState.VERIFIED)
     assert not site.listed("again-")
 
@@ -233,8 +235,8 @@ def test_a_topic_that_went_after_the_run_is_left_out_of_the_way_back(site):
     site.commit("all-lost", topic, {0: 0})
     run = site.begin(site.plan("half-lost", "all-lost"))
     run.act().raise_unless(RunState.VERIFIED)
-    site.lab.admin.delete_topics([topic])[topic].result(30)
-    wait_until(lambda: topic not in site.lab.admin.list_topics(timeout=5).topics, "deleted", 30)
+    site.lab.admin.delete_topics([topic])[topic].result(SECONDS)
+    await_gone(site.lab, topic)
     run.undo().raise_unless(RunState.UNDONE)
     left_out = f"not committed again, for the topic doesn't exist: {topic}-0"
     told = {it.item: (it.outcome, it.error) for it in run.record.events if it.event == "undone"}
@@ -257,7 +259,7 @@ def test_offsets_of_a_deleted_topic_are_named_before_anything_goes(old_site):
         with suppress(ConnectError, ReadError):
             return {"orphan", "half-orphan"} <= site.listed("")
 
-    wait_until(are_loaded, "the coordinator has loaded its groups", 60)
+    wait_until(are_loaded, "the coordinator has loaded its groups", SECONDS)
     assert site.offsets("kafka", "orphan") == {(topic, 0): 0}
     plan = site.plan("orphan", "half-orphan")
     assert plan.risks[:2] == (
@@ -288,7 +290,7 @@ def test_groups_of_zookeeper_are_not_deleted_and_their_members_protect_kafkas(ol
     assert site.plan("both").targets == ("both",)
 
 
-def test_the_whole_way_by_operations_and_its_locks(old_site):
+def test_operations_back_up_approve_and_delete(old_site):
     site = old_site
     site.commit("by-hand", TOPIC, {0: 10})
     operations = Operations(site.cluster, site.root / "operations")
@@ -299,7 +301,7 @@ def test_the_whole_way_by_operations_and_its_locks(old_site):
     assert site.offsets("kafka", "by-hand") == {}
 
 
-def test_the_verb_plans_shows_and_saves(old_site):
+def test_the_verb_saves_a_plan_and_a_backup_and_deletes_nothing(old_site):
     site, runs = old_site, old_site.root / "typed"
     for name in ("typed-a", "typed-b"):
         site.commit(name, TOPIC, {0: Stored(10, "m"), 1: 20})
@@ -319,12 +321,12 @@ def test_the_verb_plans_shows_and_saves(old_site):
 @pytest.mark.parametrize(
     "request_of", [{}, {"groups": ("a",), "pattern": "b"}, {"pattern": "("}, {"groups": ("a",), "at_most": 0}]
 )
-def test_requests_that_say_nothing_or_two_things(request_of):
+def test_requests_that_say_nothing_or_two_things_are_refused(request_of):
     with pytest.raises(InputError):
         DeleteGroupsRequest(**request_of)
 
 
-def test_many_groups_with_all_that_can_go_wrong(site):
+def test_of_many_groups_those_in_use_or_moved_alone_are_left(site):
     names = [f"thousand-{number:04d}" for number in range(MANY)]
     offsets = {(name, TOPIC, partition): Stored(10 + partition) for name in names for partition in (0, 1)}
     assert {answer.error for answer in site.kafka.write(offsets, {}).values()} == {None}
@@ -361,7 +363,7 @@ from kit import connect, load_profile
 from kit.migrate.execution.run import Run
 from kit.migrate.offsets import group_deleter
 from kit.migrate.offsets.delete_groups import performer
-from tests.servers.test_migrate_offsets import ProcessLock
+from tests.servers.offset_operations import ProcessLock
 
 profile, folder, verb, function, line, passing = sys.argv[1:]
 left, code = int(passing), getattr(group_deleter.GroupDeleter, function).__code__
@@ -414,7 +416,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("verb", ["act", "undo"])
-def test_killed_between_any_two_lines(old_site, verb):
+def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_site, verb):
     """kill -9, then another process goes on; nothing is lost, and the way back leads to where it began."""
     site, names = old_site, [f"killed-{verb}-{number}" for number in range(3)]
     profile = site.root.parent / "offramp.toml"

@@ -10,28 +10,26 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from kit.lab.process import wait_until
-from kit.lab.topics import QUIET
 from tests import promtool
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import commit
 
 PARTITION = "offramp_consumer_group_topic_partition_"
 HOSTILE = ['hx"quoted"', "hx\\back\\slash", "hx\nnew\nline", 'hx{a="b"} 1', "hx😀", "hx" + "y" * 247]
 SERVING = re.compile(r"at (http://127\.0\.0\.1:\d+/metrics)")
 
 
-def commit(lab, group: str, topic: str, *offsets: int) -> None:
-    """By a consumer: it waits for the topic of offsets, which its first commit makes."""
-    wanted = [TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)]
-    with closing(Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group})) as consumer:
-        consumer.commit(offsets=wanted, asynchronous=False)
+def commit_all(lab, group: str, topic: str, *offsets: int) -> None:
+    commit(lab, group, *(TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)))
 
 
 def samples(text: str, parse=parse_openmetrics) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -43,7 +41,7 @@ def samples(text: str, parse=parse_openmetrics) -> dict[str, list[tuple[dict[str
 
 
 def scraped(url: str, accept: str = "application/openmetrics-text; version=1.0.0") -> str:
-    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}), timeout=10) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}), timeout=SECONDS) as response:
         return response.read().decode()
 
 
@@ -66,7 +64,7 @@ def words(profile_file: Path, *more: str) -> list[str]:
 
 
 def run(profile_file: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words(profile_file, *more), capture_output=True, text=True, timeout=120)
+    return subprocess.run(words(profile_file, *more), capture_output=True, text=True, timeout=2 * SECONDS)
 
 
 @contextmanager
@@ -75,18 +73,18 @@ def serving(lab, profile_file: Path, *more: str) -> Iterator[tuple[subprocess.Po
     with said.open("w") as errors:
         process = subprocess.Popen(words(profile_file, *more), stderr=errors, text=True)
     try:
-        wait_until(lambda: SERVING.search(said.read_text()) or process.poll() is not None, "metrics served", 60)
+        wait_until(lambda: SERVING.search(said.read_text()) or process.poll() is not None, "metrics served", SECONDS)
         found = SERVING.search(said.read_text())
         assert found, said.read_text()
         yield process, found[1]
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(SECONDS)
 
 
 def test_a_scrape_has_every_figure_and_follows_the_cluster(lab, profile_file, topic):
-    commit(lab, "exported-slow", topic, 10, 100)
-    with serving(lab, profile_file, "--every", "1", "--groups", "exported-.*") as (process, url):
+    commit_all(lab, "exported-slow", topic, 10, 100)
+    with serving(lab, profile_file, "--every", "1", "--groups", "exported-slow") as (process, url):
         first = samples(scraped(url))
         place = {"group_id": "exported-slow", "topic_name": topic, "store": "kafka"}
         lags = {labels["partition_id"]: value for labels, value in first[PARTITION + "lag"]}
@@ -106,7 +104,7 @@ def test_a_scrape_has_every_figure_and_follows_the_cluster(lab, profile_file, to
             found = samples(scraped(url))["offramp_consumer_group_partitions"]
             return {labels["status"]: value for labels, value in found if value}
 
-        wait_until(lambda: statuses() == {"OK": 1, "STOP": 1}, "its verdict", 60)
+        awaited(statuses, lambda found: found == {"OK": 1, "STOP": 1}, "its verdict")
         later = samples(scraped(url))
         deleted = {labels["partition_id"]: value for labels, value in later[PARTITION + "unread_deleted_in_seconds"]}
         assert 6 * 86_400 < deleted["0"] < 7 * 86_400
@@ -116,33 +114,33 @@ def test_a_scrape_has_every_figure_and_follows_the_cluster(lab, profile_file, to
             "1": 0,
         }
         assert later["offramp_looks_total"][0][1] >= 10
-        commit(lab, "exported-slow", topic, 100, 100)
-        wait_until(lambda: statuses() == {"OK": 2}, "the commit", 30)
+        commit_all(lab, "exported-slow", topic, 100, 100)
+        awaited(statuses, lambda found: found == {"OK": 2}, "the commit")
 
         with pytest.raises(urllib.error.HTTPError, match="404"):
             scraped(url.replace("/metrics", "/other"))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def test_owners_that_change_are_counted(lab, profile_file, topic):
     first = lab.start_new_consumer("exported-moving", topic)
-    wait_until(lambda: first.records(), "records handed out", 30)
+    wait_until(lambda: bool(first.records()), "records handed out", SECONDS)
     with serving(lab, profile_file, "--every", "1", "--no-times", "--groups", "exported-moving") as (process, url):
         moves = lambda: samples(scraped(url))["offramp_consumer_group_owner_moves_total"]  # noqa: E731
         assert moves() == [({"group_id": "exported-moving", "store": "kafka"}, 0)]
         second = lab.start_new_consumer("exported-moving", topic)
-        wait_until(lambda: moves()[0][1] == 1, "one of two partitions moved", 60)
+        awaited(moves, lambda found: found[0][1] == 1, "one of two partitions moved")
         assert PARTITION + "time_lag_seconds" not in samples(scraped(url))
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(SECONDS) == 0
     for member in (first, second):
         member.stop()
 
 
 def test_hostile_names_survive_and_the_limit_hides_nothing(lab, profile_file, topic, tmp_path):
     for at, name in enumerate(HOSTILE):
-        commit(lab, name, topic, 10 * at, 90)
+        commit_all(lab, name, topic, 10 * at, 90)
     pattern = "hx.*"
     ended = run(profile_file, "--once", "--groups", pattern)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -163,14 +161,14 @@ def test_hostile_names_survive_and_the_limit_hides_nothing(lab, profile_file, to
     assert [path.name for path in tmp_path.iterdir()] == ["lag.prom"]
 
 
-def test_labels_of_kafka_exporter(lab, profile_file, topic):
-    commit(lab, "exported-labels", topic, 0, 0)
+def test_labels_have_the_names_that_kafka_exporter_gives_them(lab, profile_file, topic):
+    commit_all(lab, "exported-labels", topic, 0, 0)
     ended = run(profile_file, "--once", "--groups", "exported-labels", "--labels", "kafka_exporter", "--no-times")
     labels = samples(ended.stdout, parse_text)[PARTITION + "lag"][0][0]
     assert labels == {"consumergroup": "exported-labels", "topic": topic, "partition": "0", "store": "kafka"}
 
 
-def test_a_taken_port_and_a_file_that_cant_be_written(lab, profile_file, topic, tmp_path):
+def test_a_taken_port_and_a_file_that_cant_be_written_end_with_one_line(lab, profile_file, topic, tmp_path):
     with serving(lab, profile_file, "--every", "60", "--no-times") as (_, url):
         taken = run(profile_file, "--listen", url.split("/")[2])
     assert (taken.returncode, taken.stdout) == (2, "")

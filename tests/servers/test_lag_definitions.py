@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from kit import analyze, connect, observe, of_group, views
@@ -20,6 +20,8 @@ from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from tests.bench import kminion
 from tests.servers import burrow
+from tests.servers.awaiting import SECONDS
+from tests.servers.coordinators import commit
 
 COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 KMINION_LAG = "kminion_kafka_consumer_group_topic_partition_lag"
@@ -32,15 +34,13 @@ def standing(lab) -> Iterator[None]:
     """A group with a member that commits nothing: one partition well, one cut short, one beyond its end, one bare."""
     lab.create_topic(TOPIC, 4)
     lab.produce(TOPIC, 4 * ENDS)
-    offsets = [TopicPartition(TOPIC, number, offset) for number, offset in ((0, 40), (1, 10), (2, ENDS + 7))]
-    (future,) = lab.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values()
-    future.result(30)
-    lab.admin.delete_records([TopicPartition(TOPIC, 1, 30)])[TopicPartition(TOPIC, 1)].result(30)
+    commit(lab, GROUP, *(TopicPartition(TOPIC, *place) for place in ((0, 40), (1, 10), (2, ENDS + 7))))
+    lab.admin.delete_records([TopicPartition(TOPIC, 1, 30)])[TopicPartition(TOPIC, 1)].result(SECONDS)
     settings = {**QUIET, "bootstrap.servers": lab.servers.addresses(), "group.id": GROUP}
     member = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "latest"})
     try:
         member.subscribe([TOPIC])
-        wait_until(lambda: member.poll(0.2) is None and len(member.assignment()) == 4, "all partitions assigned", 30)
+        wait_until(lambda: member.poll(0.2) is None and len(member.assignment()) == 4, "all partitions", SECONDS)
         yield
     finally:
         member.close()
@@ -49,8 +49,9 @@ def standing(lab) -> Iterator[None]:
 def told_by_kafka(lab) -> dict[int, tuple[str, str, str]]:
     """Partition → CURRENT-OFFSET, LOG-END-OFFSET and LAG as the command prints them."""
     arguments = ["--bootstrap-server", lab.servers.addresses(), "--describe", "--group", GROUP]
+    arguments += ["--timeout", "60000"]  # It gives up after 5 s otherwise.
     command = jvm.java(jars.class_path(jars.SERVERS), COMMAND, arguments, 128, lab.folder)
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=2 * SECONDS, check=True).stdout
     rows = [line.split() for line in printed.splitlines() if line.startswith(GROUP)]
     return {int(row[2]): (row[3], row[4], row[5]) for row in rows}
 
@@ -76,7 +77,7 @@ def test_kminion_shows_what_is_said_of_it(lab, standing):
 @pytest.mark.skipif(burrow.binary() is None, reason=burrow.HOW_TO_GIVE)
 def test_burrow_shows_what_is_said_of_it(lab, standing):
     with burrow.served(lab) as asked:
-        wait_until(lambda: len(asked.partitions(GROUP)) == 3, "all commits read", 30)
+        wait_until(lambda: len(asked.partitions(GROUP)) == 3, "all commits read", SECONDS)
         told = {each["partition"]: each["current_lag"] for each in asked.partitions(GROUP)}
     assert told == {0: 60, 1: 90, 2: 0}
     assert told == listed(lag_of(lab), "burrow")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -21,19 +21,17 @@ from kit.errors import (
     NotFound,
     NothingToDo,
     StalePlan,
-    TargetBusy,
     UnsafePlan,
     WrongCluster,
 )
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.migrate.engine.approval import approve
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import dry_run
-from kit.migrate.execution.run import Run, start_run
-from kit.migrate.offsets.fetch import fetch_stores
+from kit.migrate.execution.run import Run
+from kit.migrate.offsets.fetch import STORES, Stores
 from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
 from kit.migrate.offsets.performer import OffsetsActor, OffsetsPerformer
@@ -52,93 +50,23 @@ from kit.migrate.offsets.plan import (
 from kit.migrate.offsets.zookeeper import ZookeeperWriter, offset_path
 from kit.profile import load_profile
 from tests.reporting import Permissive
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import await_coordinator
+from tests.servers.offset_operations import (
+    DEADLINE_S,
+    OffsetOperations,
+    ProcessLock,
+    await_gone,
+    await_member,
+    outcomes_of,
+    register,
+    when_acting,
+)
 from tests.soak import IS_SOAK
 
 NOW = datetime.now(UTC)
 OPTIONS = PlanOptions(made_by="ann", now=NOW)
 BACK = replace(OPTIONS, allow_backwards=True)
-
-
-class ProcessLock:
-    """One run at a time per group, in this process."""
-
-    def __init__(self) -> None:
-        self._holders: dict[str, str] = {}
-
-    def acquire(self, targets, run_id) -> None:
-        for target in targets:
-            if target in self._holders:
-                raise TargetBusy(f"{target} is worked on by {self._holders[target]}")
-        self._holders |= dict.fromkeys(targets, run_id)
-
-    def assert_held(self) -> None:
-        pass
-
-    def mark(self, targets, run_id) -> None:
-        pass
-
-    def followed_by(self, targets, run_id) -> dict[str, str]:
-        return {}
-
-    def rest(self, targets, run_id) -> None:
-        pass
-
-    def unsettled(self, targets, run_id) -> None:
-        return None
-
-    def release(self) -> None:
-        self._holders.clear()
-
-
-class OffsetOperations:
-    """Plans carried out on one cluster, and what both stores hold."""
-
-    def __init__(self, cluster, root) -> None:
-        self.cluster, self._root = cluster, root
-        self.performer = OffsetsPerformer(cluster, deadline_s=10)
-        self.kafka = KafkaWriter(cluster.broker_client, 10)
-
-    def run(self, plan, tell=None) -> Run:
-        now = datetime.now(UTC)
-        prefix = plan.digest[:8]
-        approval = approve(
-            plan,
-            typed_subject=plan.subject,
-            typed_digest_prefix=prefix,
-            approver="Bob",
-            now=now,
-            valid_for=timedelta(hours=1),
-        )
-        folder = start_run(plan, approval, self._root)
-        return Run(folder, self.performer, ProcessLock(), poll_s=0.1, tell=tell)
-
-    def act(self, plan) -> Run:
-        run = self.run(plan)
-        run.act().raise_unless(RunState.VERIFIED)
-        return run
-
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int | Stored]) -> None:
-        wanted = {
-            (group, topic, partition): it if isinstance(it, Stored) else Stored(it) for partition, it in offsets.items()
-        }
-        answers = self.kafka.write(wanted, {})
-        assert {answer.error for answer in answers.values()} == {None}, answers
-
-    def put(self, group: str, topic: str, offsets: Mapping[int, int | str]) -> None:
-        for partition, offset in offsets.items():
-            path = offset_path((group, topic, partition))
-            self.cluster.zookeeper.ensure_path(path)
-            self.cluster.zookeeper.set(path, str(offset).encode())
-
-    def stored(self, store: str, group: str) -> Mapping:
-        return fetch_stores(self.cluster, lambda each: each == group).group(store, group).offsets
-
-    def offsets(self, store: str, group: str) -> dict:
-        return {place: stored.offset for place, stored in self.stored(store, group).items()}
-
-    def everything(self):
-        """All offsets of both stores with all that is stored beside them: versions too."""
-        return fetch_stores(self.cluster, lambda each: True)
 
 
 @pytest.fixture(scope="module")
@@ -168,18 +96,30 @@ def topic(lab, request):
     return name
 
 
+def at_rest(stores: Stores, *others: Stores) -> dict:
+    """What the stores hold of the groups that have a member in none of these reads: a member changes its group."""
+    groups = [
+        (name, group) for each in (stores, *others) for store in STORES for name, group in each.groups(store).items()
+    ]
+    active = {name for name, group in groups if group.members}
+    return {
+        (store, name): each for store in STORES for name, each in stores.groups(store).items() if name not in active
+    }
+
+
 def in_topic(topic, **offsets):
     return {(topic, int(name[1:])): offset for name, offset in offsets.items()}
 
 
-def test_zookeeper_to_kafka_and_back(operations, topic):
+def test_a_copy_to_kafka_and_back_writes_what_was_asked_for_and_nothing_before_the_act(operations, topic):
     group = f"g-{topic}"
     operations.put(group, topic, {0: 40, 1: 60})
     before = operations.everything()
     plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
     dry = dry_run(plan, operations.performer)
     assert (dry.differences, [step.can_begin for step in dry.steps]) == ((), [True])
-    assert operations.everything() == before, "planning or the dry run wrote something"
+    now = operations.everything()
+    assert at_rest(now, before) == at_rest(before, now), "planning or the dry run wrote something"
     run = operations.act(plan)
     assert operations.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
     outcomes = {it.item: it.outcome for it in run.record.acted(plan.steps[0]).outcomes}
@@ -203,20 +143,21 @@ def test_real_consumers_go_on_where_the_others_stopped(operations, lab, topic):
         return sorted((record["partition"], record["offset"]) for record in consumer.records())
 
     def hand_over(consumer, first, end):
-        """What it is handed out until every record is, and is committed."""
+        """It stops once every record was handed out, and commits."""
         expected = [(partition, offset) for partition in (0, 1) for offset in range(first, end)]
-        wait_until(lambda: handed_out(consumer) == expected, f"records {first} to {end} handed out", 30)
+        wait_until(lambda: len(handed_out(consumer)) >= len(expected), f"records {first} to {end}", SECONDS)
         consumer.stop()
+        assert handed_out(consumer) == expected
 
-    old = lab.start_old_consumer(group, topic)
-    hand_over(old, 0, 100)
+    start_old = partial(lab.start_old_consumer, group, topic, settings={"zookeeper.session.timeout.ms": "30000"})
+    hand_over(start_old(), 0, 100)
     lab.produce(topic, 80)
     operations.act(plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
     hand_over(lab.start_new_consumer(group, topic), 100, 140)
     lab.produce(topic, 40)
-    wait_until(lambda: not operations.everything().kafka[group].members, "the new consumer has left", 30)
+    operations.await_no_members(group)
     operations.act(plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
-    hand_over(lab.start_old_consumer(group, topic), 140, 160)
+    hand_over(start_old(), 140, 160)
 
 
 def test_undo_brings_back_offsets_metadata_and_their_absence(operations, topic):
@@ -291,7 +232,9 @@ def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(operations
     operations.commit(group, topic, {0: 10, 1: 10})
     plan = plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
     member = lab.start_new_consumer(group, topic)
-    wait_until(lambda: operations.everything().kafka[group].state == "Stable", "the member has joined", 30)
+    awaited(
+        lambda: operations.everything().kafka[group].state, lambda state: state == "Stable", "the member has joined"
+    )
     with pytest.raises(UnsafePlan, match="no_members"):
         plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
     with pytest.raises(StalePlan, match="group"):
@@ -330,7 +273,7 @@ def test_group_to_group_takes_metadata_along(operations, topic):
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 @pytest.mark.parametrize("store", ["kafka", "zookeeper"])
-def test_a_file_there_and_back(operations, topic, tmp_path, suffix, store):
+def test_an_import_restores_what_was_exported(operations, topic, tmp_path, suffix, store):
     group, path = f'g, "{topic}"' if store == "kafka" else f"g-{topic}", tmp_path / f"offsets.{suffix}"
     if store == "kafka":
         operations.commit(group, topic, {0: Stored(10, 'a "b", c', 0), 1: Stored(20)})
@@ -352,7 +295,7 @@ def test_a_file_there_and_back(operations, topic, tmp_path, suffix, store):
     assert run.record.state == RunState.VERIFIED
 
 
-def test_a_file_of_another_cluster_or_with_wrong_rows(operations, topic, tmp_path):
+def test_a_file_of_another_cluster_or_with_wrong_rows_is_refused(operations, topic, tmp_path):
     group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
     operations.commit(group, topic, {0: 10})
     export_offsets(operations.cluster, path, "kafka", select(groups=group), NOW)
@@ -372,13 +315,14 @@ def test_a_file_of_another_cluster_or_with_wrong_rows(operations, topic, tmp_pat
     refused(NotFound, "nobody", header, row.replace(group, "nobody"), edited=True)
     refused(InputError, "is in line 2 and in line 3", header, row, row, edited=True)
     refused(InputError, "line 2: offset is -1", header, row.replace("10", "-1"), edited=True)
-    assert operations.everything() == before
+    now = operations.everything()
+    assert at_rest(now, before) == at_rest(before, now)
 
 
-def test_resets(operations, lab, topic):
+def test_a_reset_commits_the_offset_that_its_rule_names(operations, lab, topic):
     group = f"g-{topic}"
     middle = datetime.now(UTC)
-    wait_until(lambda: (datetime.now(UTC) - middle) > timedelta(milliseconds=20), "a later millisecond", 5)
+    wait_until(lambda: (datetime.now(UTC) - middle) > timedelta(milliseconds=20), "a later millisecond", SECONDS)
     lab.produce(topic, 100)
     operations.commit(group, topic, {0: 50})
     everything = select(groups=group, topics=topic)
@@ -404,7 +348,7 @@ def test_resets(operations, lab, topic):
     assert late["reason"].to_list() == ["all records are older than that time: latest"] * 2
 
 
-def test_clamped_where_the_log_begins(operations, lab, topic):
+def test_offsets_outside_the_log_are_moved_to_its_nearest_end(operations, lab, topic):
     group = f"g-{topic}"
     operations.put(group, topic, {0: 10, 1: 500})
     for future in lab.admin.delete_records([TopicPartition(topic, 0, 30)]).values():
@@ -443,17 +387,6 @@ def test_a_znode_without_a_number_is_reported_and_kept(operations, topic):
         plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
 
 
-def await_member(consumer, topic):
-    """Returns when partitions are assigned to it."""
-
-    def is_member():
-        consumer.poll(0.1)
-        return bool(consumer.assignment())
-
-    consumer.subscribe([topic])
-    wait_until(is_member, "partitions assigned", 30)
-
-
 @pytest.fixture
 def member(lab):
     """Joins groups as a Kafka consumer, and leaves them."""
@@ -470,15 +403,6 @@ def member(lab):
     yield join
     for consumer in members:
         consumer.close()
-
-
-def register(cluster, group, name):
-    """What an old consumer's registration is for others: an ephemeral znode under ids."""
-    path = f"/consumers/{group}/ids/{group}_{name}"
-    cluster.zookeeper.create(
-        path, b'{"version":1,"subscription":{},"pattern":"static","timestamp":"1"}', ephemeral=True, makepath=True
-    )
-    return path
 
 
 def test_groups_with_members_are_refused(operations, topic, member):
@@ -517,8 +441,8 @@ def test_what_changed_after_the_plan_voids_it(operations, lab, topic, member, ch
     elif change == "source":
         operations.put(group, topic, {0: 41})
     else:
-        lab.admin.delete_topics([topic])[topic].result()
-        wait_until(lambda: topic not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+        lab.admin.delete_topics([topic])[topic].result(SECONDS)
+        await_gone(lab, topic)
     run = operations.run(plan)
     said = {
         "member": f"kafka group {group}/members",
@@ -533,26 +457,7 @@ def test_what_changed_after_the_plan_voids_it(operations, lab, topic, member, ch
     assert operations.offsets("kafka", group) != in_topic(topic, p0=40)
 
 
-def when_acting(do):
-    """``tell`` for a run: ``do`` once, when the preconditions are checked and nothing is written yet."""
-    done = []
-
-    def tell(event):
-        if event.event == "moved" and event.state == RunState.ACTING and not done:
-            done.append(event)
-            do()
-
-    return tell
-
-
-def outcomes_of(run, plan):
-    """Outcome and error by item, over all steps."""
-    acted = [outcome for step in plan.steps for outcome in run.record.acted(step).outcomes]
-    assert len(acted) == sum(len(step.changes) for step in plan.steps), "an item has no outcome"
-    return {it.item: (it.outcome, it.error) for it in acted}
-
-
-def test_a_group_that_becomes_active_in_the_midst_of_it(operations, topic, member):
+def test_a_group_that_becomes_active_in_the_midst_of_it_is_refused_alone(operations, topic, member):
     calm, active = f"calm-{topic}", f"active-{topic}"
     for group in (calm, active):
         operations.commit(group, topic, {0: 10, 1: 10})
@@ -572,7 +477,7 @@ def test_a_group_that_becomes_active_in_the_midst_of_it(operations, topic, membe
     assert operations.offsets("kafka", calm) == in_topic(topic, p0=10, p1=10)
 
 
-def test_resumed_when_the_member_has_left_again(operations, topic, member):
+def test_a_run_is_resumed_when_the_member_has_left_again(operations, topic, member):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10, 1: 10})
     plan = plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
@@ -583,16 +488,17 @@ def test_resumed_when_the_member_has_left_again(operations, topic, member):
     assert ending.state == RunState.FAILED
     assert "kafka group" in ending.sentence
     joined[0].close()
+    operations.await_no_members(group)
     assert operations_again(operations, run).resume().state == RunState.VERIFIED
     assert operations.offsets("kafka", group) == in_topic(topic, p0=20, p1=20)
 
 
 def operations_again(operations, run) -> Run:
     """Another process that takes the run up."""
-    return Run(run.folder, OffsetsPerformer(operations.cluster, 10), ProcessLock(), poll_s=0.1)
+    return Run(run.folder, OffsetsPerformer(operations.cluster, DEADLINE_S), ProcessLock(), poll_s=0.1)
 
 
-def test_znodes_that_change_in_the_midst_of_it(operations, topic):
+def test_znodes_that_change_in_the_midst_of_it_are_refused_alone(operations, topic):
     calm, busy, odd = (f"{name}-{topic}" for name in ("calm", "busy", "odd"))
     for group in (calm, busy, odd):
         operations.commit(group, topic, {0: 30, 1: 30})
@@ -618,11 +524,11 @@ def test_znodes_that_change_in_the_midst_of_it(operations, topic):
     assert operations.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
 
 
-def test_a_znode_that_changes_between_reading_and_writing(operations, topic):
+def test_a_znode_that_changes_between_reading_and_writing_is_not_overwritten(operations, topic):
     group = f"g-{topic}"
     keys = [(group, topic, 0), (group, topic, 1)]
     operations.put(group, topic, {0: 10, 1: 10})
-    writer = ZookeeperWriter(operations.cluster.zookeeper, 10)
+    writer = ZookeeperWriter(operations.cluster.zookeeper, DEADLINE_S)
     known = writer.read(keys)
     operations.put(group, topic, {0: 12})
     answers = writer.write(dict.fromkeys(keys, Stored(20)), known)
@@ -631,7 +537,7 @@ def test_a_znode_that_changes_between_reading_and_writing(operations, topic):
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_an_answer_of_zookeeper_that_is_lost(operations, topic, is_sent):
+def test_a_write_to_zookeeper_whose_answer_is_lost_is_made_once(operations, topic, is_sent):
     """Read back before it is tried again, so that a write that went through is neither lost nor repeated."""
     group = f"g-{topic}"
     operations.put(group, topic, {0: 10})
@@ -646,13 +552,13 @@ def test_an_answer_of_zookeeper_that_is_lost(operations, topic, is_sent):
                 raise ConnectionLoss()
             return results
 
-    writer, keys = Lossy(operations.cluster.zookeeper, 10), [(group, topic, 0)]
+    writer, keys = Lossy(operations.cluster.zookeeper, DEADLINE_S), [(group, topic, 0)]
     known = writer.read(keys)
     assert writer.write({keys[0]: Stored(20)}, known)[keys[0]].error is None
     assert writer.read(keys) == {keys[0]: Stored(20, version=known[keys[0]].version + 1)}
 
 
-def test_brokers_that_answer_for_one_group_at_a_time(operations, topic):
+def test_brokers_that_answer_for_one_group_at_a_time_give_the_same(operations, topic):
     """Before Kafka 3.0 OffsetFetch took one group, and before 2.4 nothing could delete an offset."""
     groups = [f"{name}-{topic}" for name in ("a", "b")]
 
@@ -675,7 +581,7 @@ def test_brokers_that_answer_for_one_group_at_a_time(operations, topic):
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_a_coordinator_that_leaves_commits_unanswered(operations, topic, is_sent):
+def test_what_became_of_an_unanswered_commit_is_read_back(operations, topic, is_sent):
     """Until the deadline; then the offset that is read back tells."""
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10})
@@ -726,7 +632,8 @@ def test_nothing_is_written_by_any_plan_or_dry_run(operations, topic, tmp_path):
         run = operations.run(plan)
         run.request_stop("ann")
         assert run.act().state == RunState.STOPPED
-    assert operations.everything() == before
+    now = operations.everything()
+    assert at_rest(now, before) == at_rest(before, now)
     assert operations.cluster.zookeeper.get_children("/consumers") == tree
 
 
@@ -761,7 +668,7 @@ def test_what_is_not_there_is_named(operations, topic):
     assert [change.before for change in new.steps[0].changes] == [None, None]
 
 
-def test_copies_of_a_group_onto_itself_or_of_two_into_one(operations, topic):
+def test_copies_of_a_group_onto_itself_or_of_two_into_one_are_refused(operations, topic):
     one, two = f"one-{topic}", f"two-{topic}"
     for group in (one, two):
         operations.commit(group, topic, {0: 10})
@@ -808,7 +715,7 @@ def test_new_znodes_are_for_those_that_their_parents_are_for(secured_lab, tmp_pa
         assert operations.offsets("kafka", "guard") == in_topic("guarded", p0=0)
 
 
-def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
+def test_a_group_of_the_new_protocol_is_reset_without_zookeeper_once_its_member_has_left(kraft_lab, tmp_path):
     path = tmp_path / "offramp.toml"
     path.write_text(kraft_lab.profile_toml())
     kraft_lab.create_topic("reset-848", 1)
@@ -823,7 +730,7 @@ def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
         with pytest.raises(UnsafePlan, match="no_members"):
             plan_reset(*arguments, OPTIONS)
         consumer.close()
-        wait_until(lambda: not operations.everything().kafka[group].members, "it has left", 20)
+        operations.await_no_members(group)
         run = operations.act(plan_reset(*arguments, OPTIONS))
         assert operations.offsets("kafka", group) == in_topic("reset-848", p0=8)
         run.undo().raise_unless(RunState.UNDONE)
@@ -839,8 +746,8 @@ def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(operations, lab
     operations.commit(group, topic, {0: 10})
     operations.commit(group, other, {0: 10})
     run = operations.act(plan_reset(operations.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS))
-    lab.admin.delete_topics([other])[other].result()
-    wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+    lab.admin.delete_topics([other])[other].result(SECONDS)
+    await_gone(lab, other)
     run.undo().raise_unless(RunState.UNDONE)
     assert operations.offsets("kafka", group)[topic, 0] == 10
 
@@ -853,8 +760,8 @@ def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(operations, lab
     operations.commit(group, topic, {0: 10})
     operations.commit(group, other, {0: 0})
     run = operations.act(plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS))
-    lab.admin.delete_topics([other])[other].result()
-    wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+    lab.admin.delete_topics([other])[other].result(SECONDS)
+    await_gone(lab, other)
     run.undo().raise_unless(RunState.UNDONE)
     assert operations.offsets("kafka", group) == {(topic, 0): 10}
 
@@ -871,7 +778,7 @@ def test_a_value_that_somebody_else_had_written_is_left_to_him(operations, topic
 
 
 @pytest.mark.parametrize("halt", ["stop", "crash"])
-def test_halted_between_two_batches_and_resumed(operations, topic, monkeypatch, halt):
+def test_a_run_that_is_halted_between_two_batches_writes_each_znode_once(operations, topic, monkeypatch, halt):
     """Each znode is written once, however often the run is taken up."""
     monkeypatch.setattr("kit.migrate.offsets.performer.KEYS_PER_BATCH", 1)
     group = f"g-{topic}"
@@ -885,7 +792,7 @@ def test_halted_between_two_batches_and_resumed(operations, topic, monkeypatch, 
             raise KeyboardInterrupt
         halting.request_stop("ann")
 
-    performer = Watched(OffsetsPerformer(operations.cluster, 10), interfere)
+    performer = Watched(OffsetsPerformer(operations.cluster, DEADLINE_S), interfere)
     halting = Run(operations.run(plan).folder, performer, ProcessLock(), poll_s=0.1)
     with suppress(KeyboardInterrupt):
         halting.act()
@@ -931,6 +838,7 @@ GROUPS, PARTITIONS = 1000 if IS_SOAK else 100, 20
 def pair(tmp_path_factory):
     """Two brokers, each of which can coordinate every group."""
     with Lab(brokers=2) as lab:
+        await_coordinator(lab)
         path = lab.folder / "pair.toml"
         path.write_text(lab.profile_toml())
         lab.create_topics({"kept": PARTITIONS - 2, "doomed": 2}, replication=2)
@@ -940,7 +848,7 @@ def pair(tmp_path_factory):
             yield lab, OffsetOperations(cluster, tmp_path_factory.mktemp("runs"))
 
 
-def test_many_groups_to_zookeeper_over_a_line_that_breaks(pair):
+def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair):
     """A member registers, a znode is overwritten, one gets no number, and each batch loses its connection."""
     operations = pair[1]
     zookeeper = operations.cluster.zookeeper
@@ -963,7 +871,7 @@ def test_many_groups_to_zookeeper_over_a_line_that_breaks(pair):
 
     run = Run(
         operations.run(plan).folder,
-        Watched(OffsetsPerformer(operations.cluster, 20), cut),
+        Watched(OffsetsPerformer(operations.cluster, DEADLINE_S), cut),
         ProcessLock(),
         poll_s=0.1,
         tell=when_acting(disturb),
@@ -976,7 +884,7 @@ def test_many_groups_to_zookeeper_over_a_line_that_breaks(pair):
     assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: somebody moved it since the plan")
     assert found[odd][0] == Outcome.NOT_ATTEMPTED
     assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
-    stored = ZookeeperWriter(zookeeper, 20).read(keys)
+    stored = ZookeeperWriter(zookeeper, DEADLINE_S).read(keys)
     written = {key for key, it in stored.items() if it.offset == 10}
     assert {item_of(key) for key in written} == found.keys() - member - {moved, odd}
     assert run.undo().state == RunState.UNDONE
@@ -984,7 +892,7 @@ def test_many_groups_to_zookeeper_over_a_line_that_breaks(pair):
     assert zookeeper.get(offset_path((groups[2], "kept", 0)))[0] == b"six"
 
 
-def test_many_groups_and_all_that_can_go_wrong(pair):
+def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair):
     """A group becomes active, another's offset is moved, a topic is deleted, a broker goes: told item by item."""
     lab, operations = pair
     groups = [f"many-{number:04d}" for number in range(GROUPS)]
@@ -999,12 +907,13 @@ def test_many_groups_and_all_that_can_go_wrong(pair):
     )
 
     def disturb():
-        lab.admin.delete_topics(["doomed"])["doomed"].result()
+        lab.admin.delete_topics(["doomed"])["doomed"].result(SECONDS)
+        await_gone(lab, "doomed")
         await_member(consumer, "kept")
         operations.commit(groups[7], "kept", {3: 11})
         faults.kill(faults.broker(lab, 2))
 
-    performer = OffsetsPerformer(operations.cluster, deadline_s=60)
+    performer = OffsetsPerformer(operations.cluster, DEADLINE_S)
     operations.performer = performer
     run = operations.run(plan, tell=when_acting(disturb))
     try:
@@ -1029,4 +938,7 @@ def test_many_groups_and_all_that_can_go_wrong(pair):
 
 
 def performer_offsets(operations, keys):
-    return {key: stored.offset for key, stored in KafkaWriter(operations.cluster.broker_client, 60).read(keys).items()}
+    return {
+        key: stored.offset
+        for key, stored in KafkaWriter(operations.cluster.broker_client, DEADLINE_S).read(keys).items()
+    }

@@ -14,10 +14,12 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
+    IsolationLevel,
     KafkaError,
     Producer,
     TopicPartition,
 )
+from confluent_kafka.admin import OffsetSpec
 from kazoo.client import KazooClient
 
 import kit
@@ -31,9 +33,12 @@ from kit.offsets_topic.fetching import Fetch, PartitionRange
 from kit.profile import load_profile
 from kit.tables import schema as tables
 from tests import coordinator_records as written
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import commit
 
 TOPIC, PARTITIONS = "topic-of-offsets", 4
-MEMBER = {**QUIET, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"}
+SESSION_MS = 40_000
+MEMBER = {**QUIET, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"}
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +65,10 @@ def consumer(lab, group: str, **settings) -> Consumer:
     return Consumer({**MEMBER, "bootstrap.servers": lab.bootstrap_servers, "group.id": group, **settings})
 
 
-def commit(lab, group: str, *rounds: dict[int, tuple[int, str]]) -> None:
+def commit_rounds(lab, group: str, *rounds: dict[int, tuple[int, str]]) -> None:
     """Each round: partition → offset and metadata, committed without being a member."""
-    client = consumer(lab, group)
     for each in rounds:
-        offsets = [TopicPartition(TOPIC, partition, offset, metadata) for partition, (offset, metadata) in each.items()]
-        client.commit(offsets=offsets, asynchronous=False)
-    client.close()
+        commit(lab, group, *(TopicPartition(TOPIC, partition, *stored) for partition, stored in each.items()))
 
 
 def fetched(profile, pattern: str) -> dict[tuple[str, str, int], tuple[int, str | None]]:
@@ -89,11 +91,11 @@ def frame(spark_frame) -> pl.DataFrame:
 
 
 def test_the_newest_commits_are_what_offset_fetch_says(lab, spark, profile):
-    commit(lab, "topic-one", {0: (3, ""), 1: (4, "first")}, {0: (7, "sécond"), 2: (9, "")})
-    commit(lab, "topic-two", {3: (1, "x" * 300)})
+    commit_rounds(lab, "topic-one", {0: (3, ""), 1: (4, "first")}, {0: (7, "sécond"), 2: (9, "")})
+    commit_rounds(lab, "topic-two", {3: (1, "x" * 300)})
     wanted = [ConsumerGroupTopicPartitions("topic-two", [TopicPartition(TOPIC, 1, 5)])]
     for future in lab.admin.alter_consumer_group_offsets(wanted).values():
-        future.result(30)
+        assert [answer.error for answer in future.result(SECONDS).topic_partitions] == [None]
     topic = read_offsets_topic(spark, profile, "topic-(one|two)")
     commits = frame(topic.commits)
     assert newest(commits) == fetched(profile, "topic-(one|two)")
@@ -101,7 +103,7 @@ def test_the_newest_commits_are_what_offset_fetch_says(lab, spark, profile):
     assert commits.filter(pl.col("group_id") == "topic-one").height == 4
     assert set(commits["value_version"]) == {3}
     assert commits["error"].null_count() == commits.height
-    assert ((commits["written_at"] - commits["committed_at"]).abs() < timedelta(seconds=5)).all()
+    assert ((commits["written_at"] - commits["committed_at"]).abs() < timedelta(minutes=1)).all()
     assert frame(topic.generations).is_empty()
     check_times(spark, profile, commits)
     check_account(lab, spark, profile)
@@ -135,7 +137,7 @@ def plainly_counted(lab, ends: dict[int, int]) -> dict[int, int]:
     client = consumer(lab, "topic-count", **{"enable.partition.eof": True, "enable.auto.commit": False})
     client.assign([TopicPartition(OFFSETS_TOPIC, partition, 0) for partition in ends])
     found, going = dict.fromkeys(ends, 0), set(ends)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS
     while going:
         at = {each.partition: each.offset for each in client.position(client.assignment())}
         assert time.monotonic() < deadline, f"partitions {going} did not end: at {at}, ends {ends}"
@@ -174,11 +176,13 @@ class Members:
         for name in names:
             self.running[name][1].set()
         for name in names:
-            self.running.pop(name)[0].join(30)
+            thread, _ = self.running.pop(name)
+            thread.join(SECONDS)
+            assert not thread.is_alive(), name
 
     def described(self) -> dict[str, tuple[str, list[str]]] | None:
         """Member id → client id and what it is assigned, when the group is stable with all that run."""
-        group = self.lab.admin.describe_consumer_groups([self.group])[self.group].result(30)
+        group = self.lab.admin.describe_consumer_groups([self.group])[self.group].result(SECONDS)
         held = {
             each.member_id: (
                 each.client_id,
@@ -191,8 +195,8 @@ class Members:
         return held if state and len(held) == len(self.running) and (is_whole or not held) else None
 
     def settled(self) -> dict[str, tuple[str, list[str]]]:
-        wait_until(lambda: self.described() is not None, f"{self.group} settled with {len(self.running)}", 30)
-        held = self.described()
+        what = f"{self.group} settled with {len(self.running)}"
+        held = awaited(self.described, lambda held: held is not None, what)
         assert held is not None
         return held
 
@@ -210,7 +214,7 @@ def test_generations_are_what_describe_groups_said(lab, spark, profile):
         members.leave(*members.running)
     seen.append(members.settled())
     for future in lab.admin.delete_consumer_groups(["topic-members"]).values():
-        future.result(30)
+        future.result(SECONDS)
     generations = frame(read_offsets_topic(spark, profile, "topic-members").generations).sort("offset")
     stored = held_by_generation(generations)
     at = [stored.index(each) for each in seen]
@@ -234,7 +238,7 @@ def held_by_generation(generations: pl.DataFrame) -> list[dict[str, tuple[str, l
 def check_members(generations: pl.DataFrame) -> None:
     rows = generations.filter(pl.col("member_id").is_not_null())
     assert rows["subscribed"].to_list() == [[TOPIC]] * rows.height
-    assert set(rows["session_timeout_ms"]) == {6000}
+    assert set(rows["session_timeout_ms"]) == {SESSION_MS}
     assert set(rows["client_host"]) == {"127.0.0.1"}
     assert (rows["leader_id"] != "").all()
     assert (rows["state_at"] <= rows["written_at"]).all()
@@ -252,12 +256,13 @@ def check_rebalances(generations: pl.DataFrame, stored: list[dict[str, tuple[str
     assert {tuple(row) for row in found["members"].to_list()} == {tuple(sorted(each)) for each in stored}
 
 
-def test_deleted_groups_and_transactions(lab, spark, profile):
-    commit(lab, "topic-gone", {0: (3, "")})
+def test_a_deleted_group_is_a_tombstone_and_only_ended_transactions_count(lab, spark, profile):
+    commit_rounds(lab, "topic-gone", {0: (3, "")})
     for future in lab.admin.delete_consumer_groups(["topic-gone"]).values():
-        future.result(30)
+        future.result(SECONDS)
     in_transaction(lab, "topic-paid", 11, "commit_transaction")
     in_transaction(lab, "topic-paid", 12, "abort_transaction")
+    await_markers(lab)
     commits = frame(read_offsets_topic(spark, profile, "topic-(gone|paid)").commits)
     assert [
         row["is_tombstone"] for row in commits.filter(pl.col("group_id") == "topic-gone").iter_rows(named=True)
@@ -265,31 +270,46 @@ def test_deleted_groups_and_transactions(lab, spark, profile):
         False,
         True,
     ]
-    assert newest(commits) == fetched(profile, "topic-(gone|paid)")
+    told = awaited(lambda: fetched(profile, "topic-(gone|paid)"), bool, "the coordinator has heard of the commit")
+    assert newest(commits) == told
     assert [row[0] for row in newest(commits).values()] == [11]
     assert 12 not in set(commits["committed_offset"])
     open_one = in_transaction(lab, "topic-paid", 13, None)
     behind = read_offsets_topic(spark, profile, "topic-paid")
-    open_one.abort_transaction(30)
-    told = verify_offsets_topic(behind)
+    open_one.abort_transaction(SECONDS)
+    account = verify_offsets_topic(behind)
     (row,) = behind.partitions.filter(pl.col("read_until") < pl.col("end_offset")).iter_rows(named=True)
     assert (
         f"Partition {row['partition']} was read to offset {row['read_until']} of {row['end_offset']}: a transaction"
-        in told
+        in account
     )
     assert newest(frame(behind.commits)) == fetched(profile, "topic-paid")
 
 
+def await_markers(lab) -> None:
+    """Return when no transaction is open in the topic: a coordinator writes the markers after it has answered."""
+    latest = {TopicPartition(OFFSETS_TOPIC, number): OffsetSpec.latest() for number in range(3)}
+
+    def ends(level: IsolationLevel) -> dict[int, int]:
+        listed = lab.admin.list_offsets(latest, isolation_level=level)
+        return {place.partition: future.result(SECONDS).offset for place, future in listed.items()}
+
+    def both() -> tuple[dict[int, int], dict[int, int]]:
+        return ends(IsolationLevel.READ_UNCOMMITTED), ends(IsolationLevel.READ_COMMITTED)
+
+    awaited(both, lambda found: all(found[1][at] >= end for at, end in found[0].items()), "the end of all transactions")
+
+
 def in_transaction(lab, group: str, offset: int, end: str | None) -> Producer:
     producer = Producer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "transactional.id": f"{group}-{offset}"})
-    producer.init_transactions(30)
+    producer.init_transactions(SECONDS)
     producer.begin_transaction()
     member = consumer(lab, group)
     offsets = [TopicPartition(TOPIC, 0, offset)]
-    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), 30)
+    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), SECONDS)
     member.close()
     if end is not None:
-        getattr(producer, end)(30)
+        getattr(producer, end)(SECONDS)
     return producer
 
 
@@ -310,7 +330,7 @@ def test_a_partition_that_no_broker_has_is_named_and_the_others_are_read(lab, sp
     good = written.commit_value(3, 5)
     for key, value in (("known", good), ("unknown", b"\0\x63" + good)):
         producer.produce("half-led", value, written.commit_key(key, "t", 0), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS) == 0
     topic = read_offsets_topic(spark, profile, _topic="half-led")
     first, second, third = topic.partitions.iter_rows(named=True)
     assert (first["error"], first["n_commits"], first["n_errors"]) == (None, 2, 1)
@@ -323,7 +343,7 @@ def test_a_partition_that_no_broker_has_is_named_and_the_others_are_read(lab, sp
         verify_offsets_topic(topic)
 
 
-def test_a_topic_that_is_not_there(spark, profile):
+def test_a_topic_that_is_not_there_is_not_found(spark, profile):
     with pytest.raises(NotFound, match="cluster 'lab' has no topic no-such-topic"):
         read_offsets_topic(spark, profile, _topic="no-such-topic")
 
@@ -333,15 +353,15 @@ def test_a_broker_that_does_not_answer_is_an_error_of_its_partitions(profile):
     fetch = Fetch(silent, OFFSETS_TOPIC, [PartitionRange(0, 0, 10), PartitionRange(1, 4, 4)], stall_s=1)
     started = time.monotonic()
     assert list(fetch) == []
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < SECONDS
     assert fetch.errors.keys() == {0}
     assert "nothing came for 1 s: " in fetch.errors[0]
     assert fetch.read_until == {1: 4}
 
 
-def test_a_newer_broker_writes_newer_versions_and_other_kinds(kraft_lab, spark):
+def test_newer_versions_and_the_records_of_kip_848_are_read(kraft_lab, spark):
     kraft_lab.create_topic(TOPIC, PARTITIONS)
-    commit(kraft_lab, "topic-one", {0: (3, ""), 1: (4, "x" * 200)})
+    commit_rounds(kraft_lab, "topic-one", {0: (3, ""), 1: (4, "x" * 200)})
     member = Consumer(
         {
             **QUIET,
@@ -351,7 +371,7 @@ def test_a_newer_broker_writes_newer_versions_and_other_kinds(kraft_lab, spark):
         }
     )
     member.subscribe([TOPIC])
-    wait_until(lambda: member.poll(0.1) is None and bool(member.assignment()), "a member of topic-848", 30)
+    wait_until(lambda: member.poll(0.1) is None and bool(member.assignment()), "a member of topic-848", SECONDS)
     member.close()
     newer = profile_of(kraft_lab)
     topic = read_offsets_topic(spark, newer)

@@ -4,48 +4,44 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
-from functools import partial
 
 import polars as pl
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     OffsetSpec,
 )
+from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
 from kit import connect, observe, of_group, views
 from kit.cli.main import app
 from kit.health import outlook, seen_at_ms, verify_outlook
-from kit.lab import Lab
+from kit.lab import topics
 from kit.lab.process import wait_until
-from kit.lab.servers.kafka import Broker
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.retention import fetch_retention
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import commit
+from tests.servers.tuned_lab import TunedLab
 
-CHECK_MS = 300
 GROUP = "left-behind"
 RECORD = b"x" * 1000
+LOOKS_OFTEN = {"log.retention.check.interval.ms": "300", "log.initial.task.delay.ms": "300"}
+"""The broker looks for what it can delete."""
+SPACING_MS, AHEAD_MS = 1000, 15_000
+"""Between two records; from the retention's setting to the deletion."""
+STEP_MS, WRITTEN, READ = 500, 10, 4
+"""The length of a step by the test's clock; the records of a step."""
 
 
 @pytest.fixture(scope="module")
 def lab():
-    """A broker that looks every 300 ms for what it can delete, from its start on."""
-    kept = Broker.settings
-
-    def settings(self, folder):
-        looks = {"log.retention.check.interval.ms": str(CHECK_MS), "log.initial.task.delay.ms": "300"}
-        return kept(self, folder) | looks
-
-    with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:  # of this lab alone: others are started meanwhile
-            patch.setattr(Broker, "settings", settings)
-            started = stack.enter_context(Lab(brokers=1))
+    with TunedLab(LOOKS_OFTEN) as started:
         yield started
 
 
@@ -62,6 +58,17 @@ def cluster(profile_file):
         yield connected
 
 
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def create_topic(lab, topic: str, partitions: int = 1, **settings: object) -> None:
+    """The settings hold from the first record on: a broker hears of later ones after a while."""
+    config = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    lab.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(SECONDS)
+    wait_until(lambda: topics.is_whole(lab.admin, topic, partitions, 1), f"topic {topic}", SECONDS)
+
+
 def set_topic(lab, topic: str, **settings: object) -> None:
     entries = [
         ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
@@ -69,93 +76,111 @@ def set_topic(lab, topic: str, **settings: object) -> None:
     ]
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
     (future,) = lab.admin.incremental_alter_configs([resource]).values()
-    future.result(30)
+    future.result(SECONDS)
 
 
-def commit(lab, topic: str, offset: int) -> None:
-    wanted = ConsumerGroupTopicPartitions(f"{GROUP}-{topic}", [TopicPartition(topic, 0, offset)])
-    (future,) = lab.admin.alter_consumer_group_offsets([wanted]).values()
-    future.result(30)
+def produce(lab, topic: str, *times: int) -> None:
+    """One record in each batch, so that all are of one length; ``times`` are their timestamps, 0: now."""
+    producer = Producer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "batch.num.messages": 1})
+    for at_ms in times:
+        producer.produce(topic, RECORD, partition=0, timestamp=at_ms)
+    assert producer.flush(SECONDS) == 0
+
+
+def commit_one(lab, topic: str, offset: int) -> None:
+    commit(lab, f"{GROUP}-{topic}", TopicPartition(topic, 0, offset))
+
+
+def bound(lab, topic: str, of: OffsetSpec) -> int:
+    place = TopicPartition(topic, 0)
+    return lab.admin.list_offsets({place: of})[place].result(SECONDS).offset
 
 
 def log_start(lab, topic: str) -> int:
-    place = TopicPartition(topic, 0)
-    return lab.admin.list_offsets({place: OffsetSpec.earliest()})[place].result(30).offset
+    return bound(lab, topic, OffsetSpec.earliest())
 
 
-def looked_at(cluster, topic: str) -> pl.DataFrame:
+def looked_at(cluster, topic: str, at_ms: int | None = None) -> pl.DataFrame:
     snapshot = of_group(observe(cluster, f"{GROUP}-{topic}"), f"{GROUP}-{topic}")
-    return views.lag(snapshot).with_columns(at_ms=pl.lit(seen_at_ms(snapshot), pl.Int64))
+    at_ms = seen_at_ms(snapshot) if at_ms is None else at_ms
+    return views.lag(snapshot).with_columns(at_ms=pl.lit(at_ms, pl.Int64))
 
 
-def is_past(lab, topic: str, offset: int) -> bool:
-    return log_start(lab, topic) > offset
+def deletion_of(lab, topic: str, offset: int, there_ms: int) -> tuple[int, int]:
+    """When the record was there for the last time, and when it was gone for the first time (epoch)."""
+    asked = [there_ms]
 
+    def is_gone() -> bool:
+        asked.append(now_ms())
+        return log_start(lab, topic) > offset
 
-def deleted_ms(lab, topic: str, offset: int) -> int:
-    """When the record was no longer there, epoch."""
-    wait_until(partial(is_past, lab, topic, offset), f"record {offset} of {topic} deleted", 60)
-    return time.time_ns() // 1_000_000
+    wait_until(is_gone, f"record {offset} of {topic} deleted", SECONDS)
+    return asked[-2], now_ms()
 
 
 def test_by_time_the_next_record_goes_within_the_bracket(lab, cluster):
-    """Records of the last 40 s in segments of ten; what is older than 45 s goes, and the reader stands."""
-    lab.create_topic("by-time", 1)
-    set_topic(lab, "by-time", segment_bytes=11_000, retention_ms=3_600_000)
-    producer = Producer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "batch.num.messages": 1})
-    now = time.time_ns() // 1_000_000
-    for number in range(80):
-        producer.produce("by-time", RECORD, partition=0, timestamp=now - 40_000 + 500 * number)
-        producer.flush(30)
-    commit(lab, "by-time", 10)
-    looks = [looked_at(cluster, "by-time")]
-    set_topic(lab, "by-time", retention_ms=45_000)
-    looks.append(looked_at(cluster, "by-time"))
+    """The group reads nothing. Its segment of ten records is deleted 15 s after the retention is set."""
+    create_topic(lab, "by-time", segment_bytes=11_000, retention_ms=3_600_000)
+    first_ms = now_ms() - 80 * SPACING_MS
+    produce(lab, "by-time", *(first_ms + SPACING_MS * number for number in range(80)))
+    commit_one(lab, "by-time", 0)
+    looks = [looked_at(cluster, "by-time") for _ in range(2)]
+    set_topic(lab, "by-time", retention_ms=now_ms() + AHEAD_MS - (first_ms + SPACING_MS * 9))
     (row,) = outlook(cluster, pl.concat(looks)).to_dicts()
     at_ms = looks[-1]["at_ms"][0]
-    assert (row["lag"], row["trend"], row["deletion_by"], row["error"]) == (70, "standing", "time", None)
+    assert log_start(lab, "by-time") == 0, "the machine is slower than AHEAD_MS allows"
+    assert (row["lag"], row["trend"], row["deletion_by"], row["error"]) == (80, "standing", "time", None)
     assert row["pause_ms"] == row["deletion_lower_ms"] > 0
     # Ten records, and how often the broker looks.
-    assert row["deletion_upper_ms"] - row["deletion_lower_ms"] < 10_000
+    assert row["deletion_upper_ms"] - row["deletion_lower_ms"] < 12 * SPACING_MS
 
-    gone_ms = deleted_ms(lab, "by-time", 10) - at_ms
-    assert row["deletion_lower_ms"] <= gone_ms
-    assert gone_ms <= row["deletion_upper_ms"] + 1000  # how long it took to be told
+    there_ms, gone_ms = deletion_of(lab, "by-time", 0, at_ms)
+    assert row["deletion_lower_ms"] <= gone_ms - at_ms, row
+    assert there_ms - at_ms <= row["deletion_upper_ms"], row
 
 
 def test_by_size_a_reader_that_is_too_slow_is_overtaken_within_the_bracket(lab, cluster):
-    """Each step 10 records are written and 4 read; 100 kB stay. The reader does not lose before the bracket says."""
-    lab.create_topic("by-size", 1)
-    set_topic(lab, "by-size", segment_bytes=10_000, retention_bytes=100_000, retention_ms=-1)
-    producer = Producer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "batch.num.messages": 1})
-    position, begun = 0, time.monotonic()
+    """Each step 10 records are written and 4 read; 100 kB stay. The reader does not lose before the bracket says.
+
+    By the clock of the steps: a size does not depend on how fast this machine takes them.
+    """
+    create_topic(lab, "by-size", segment_bytes=10_000, retention_bytes=100_000, retention_ms=-1)
+    begun_ms, steps, looks = now_ms(), 0, []
+    history = []
 
     def step() -> None:
-        nonlocal position, steps
+        nonlocal steps
         steps += 1
-        for _ in range(10):
-            producer.produce("by-size", RECORD, partition=0)
-            producer.flush(30)
-        position += 4
-        commit(lab, "by-size", position)
-        time.sleep(max(0.0, begun + 0.5 * steps - time.monotonic()))  # the pace is what is looked at
+        produce(lab, "by-size", *[0] * WRITTEN)
+        commit_one(lab, "by-size", READ * steps)
+        history.append((steps, READ * steps, start_when_deleted(lab, cluster, "by-size", WRITTEN * steps)))
 
-    steps, looks = 0, []
     for number in range(7):
         step()
         if number % 2 == 0:
-            looks.append(looked_at(cluster, "by-size"))
+            looks.append(looked_at(cluster, "by-size", begun_ms + STEP_MS * steps))
     (row,) = outlook(cluster, pl.concat(looks)).to_dicts()
-    at_ms = looks[-1]["at_ms"][0]
     assert (row["trend"], row["is_never_closed"], row["deletion_by"]) == ("growing", True, "size")
     assert row["is_never_deleted"] is False
-    while log_start(lab, "by-size") <= position:
+    while history[-1][2] <= READ * steps:
         step()
-        assert steps < 80
-    gone_ms = time.time_ns() // 1_000_000 - at_ms
-    assert row["deletion_lower_ms"] <= gone_ms
-    assert gone_ms <= row["deletion_upper_ms"] + 1000
+        assert steps < 80, history
+    gone_ms = STEP_MS * (steps - 7)
+    assert row["deletion_lower_ms"] <= gone_ms, (row, history)
+    assert gone_ms <= row["deletion_upper_ms"] + STEP_MS, (row, history)
     assert looked_at(cluster, "by-size")["expired_unread"][0] > 0
+
+
+def start_when_deleted(lab, cluster, topic: str, end: int) -> int:
+    """Where the log starts once the broker has deleted each segment without which it is as long as the limit."""
+
+    def state() -> tuple[int, int, int]:
+        (row,) = fetch_retention(cluster.broker_client, {(topic, 0)})
+        start = log_start(lab, topic)
+        record = row.size_bytes // (end - start)
+        return start, row.size_bytes - row.segment_bytes // record * record, row.retention_bytes
+
+    return awaited(state, lambda read: read[1] < read[2], "the deletion of what is beyond the size")[0]
 
 
 def test_a_topic_that_keeps_everything_and_one_that_is_compacted_delete_nothing(lab, cluster, profile_file):
@@ -163,7 +188,7 @@ def test_a_topic_that_keeps_everything_and_one_that_is_compacted_delete_nothing(
         lab.create_topic(topic, 1)
         lab.produce(topic, 20)
         set_topic(lab, topic, **settings)  # a compacted topic takes no record without a key
-        commit(lab, topic, 5)
+        commit_one(lab, topic, 5)
     words = ["lag", "--outlook", "--over-s", "1", "--groups", f"{GROUP}-(kept|compacted)", "--profile-file"]
     ended = CliRunner().invoke(app, [*words, str(profile_file), "--json"])
     assert ended.exit_code == 0, ended.output
@@ -179,9 +204,8 @@ def test_a_topic_that_keeps_everything_and_one_that_is_compacted_delete_nothing(
 
 def test_a_broker_of_kafka_4_tells_the_same(kraft_lab):
     """The oldest versions of the requests are gone there."""
-    kraft_lab.create_topic("kept-by-4", 2)
-    set_topic(kraft_lab, "kept-by-4", retention_ms=123_000, segment_bytes=2_000_000)
-    kraft_lab.produce("kept-by-4", 100)
+    create_topic(kraft_lab, "kept-by-4", 2, retention_ms=123_000, segment_bytes=2_000_000)
+    topics.produce(kraft_lab.servers.addresses(), "kept-by-4", 2, 0, 100)
     path = kraft_lab.folder / "outlook.toml"
     path.write_text(kraft_lab.profile_toml())
     with connect(load_profile(file=path)) as connected:

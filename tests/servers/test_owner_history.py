@@ -14,6 +14,8 @@ from kit.lab.servers.zookeeper import ZooKeeper
 from kit.read.owner_history import OwnerWatch, load_owner_history
 from kit.tables.groups import ZnodeLife
 
+SECONDS = 60.0
+
 
 @pytest.fixture
 def client(lab):
@@ -50,7 +52,7 @@ def test_every_life_with_its_czxid(client, other):
             other.delete(path)
             other.create(path, f"life_h-{number}-0".encode(), ephemeral=True)
             czxids.append(other.exists(path).czxid)
-            wait_until(lambda: len(owners(watch)) == len(czxids), "the life", 10)
+            wait_until(lambda: len(owners(watch)) == len(czxids), "the life", SECONDS)
         lives = owners(watch)
     assert [life.member_id for life in lives] == [f"life_h-{number}" for number in range(6)]
     assert [life.czxid for life in lives] == czxids
@@ -68,7 +70,7 @@ def test_lives_too_short_to_be_read_have_an_owner_that_is_not_known(client, othe
         for number in range(30):
             other.create_async(path, f"short_h-{number}-0".encode(), ephemeral=True)
             last = other.delete_async(path)
-        last.get(10)
+        last.get(SECONDS)
         lives = owners(watch)
     assert 1 <= len(lives) <= 30
     assert all(life.until_ms is not None for life in lives)
@@ -82,7 +84,9 @@ def test_members_the_toggle_and_a_group_that_is_not_there_yet(client, other):
         other.create("/consumers/later/ids/later_h-1", b"{}", ephemeral=True, makepath=True)
         other.create("/consumers/later/migration/mode", b"zookeeper")
         other.set("/consumers/later/migration/mode", b"kafka")
-        wait_until(lambda: {row.value for row in watch.rows() if row.kind == "mode"} >= {"kafka"}, "the toggle", 10)
+        wait_until(
+            lambda: {row.value for row in watch.rows() if row.kind == "mode"} >= {"kafka"}, "the toggle", SECONDS
+        )
         rows = watch.rows()
     assert {row.member_id for row in rows if row.kind == "member"} == {"later_h-1"}
     assert {row.member_id for row in rows if row.kind == "migration_member"} == {"later_h-1"}
@@ -98,8 +102,8 @@ def test_what_happens_while_the_connection_is_lost_is_not_called_watched(client,
         client._connection._socket.shutdown(socket.SHUT_RDWR)
         other.delete(path)
         other.create(path, b"cut_h-1-0", ephemeral=True)
-        wait_until(lambda: len(watched(watch)) == 2, "watching again", 20)
-        wait_until(lambda: len(owners(watch)) == 2, "both lives", 10)
+        wait_until(lambda: len(watched(watch)) == 2, "watching again", SECONDS)
+        wait_until(lambda: len(owners(watch)) == 2, "both lives", SECONDS)
         first, second = owners(watch)
     assert first.czxid < second.czxid
     assert first.until_ms == second.from_ms
@@ -123,7 +127,7 @@ def test_a_server_without_recursive_watches_is_looked_at_again_and_again(lab):
                 first, second = owners(watch)
                 assert (first.member_id, first.until_ms) == ("old_h-1", second.from_ms)
                 client.delete(path)
-                wait_until(lambda: owners(watch)[-1].until_ms is not None, "the end", 10)
+                wait_until(lambda: owners(watch)[-1].until_ms is not None, "the end", SECONDS)
             assert watched(watch) == []
     finally:
         server.process.kill()

@@ -27,6 +27,7 @@ PROTOCOLS = {
 }
 RECORDS = 10
 """Per partition, before a test."""
+SECONDS = 90.0
 numbers = count(1)
 
 
@@ -114,7 +115,7 @@ class Group:
             self.poll(*(members or self.members))
             return bool(ready())
 
-        wait_until(polled, f"{self.protocol}: {what}", 30)
+        wait_until(polled, f"{self.protocol}: {what}", SECONDS)
 
     def until_shared(self, *members: KafkaConsumer) -> None:
         """Every partition has one owner, every member at least one partition."""
@@ -236,7 +237,7 @@ def test_a_pause_on_assignment_holds_until_the_revocation(group):
 def lose(group: Group, member: KafkaConsumer, interval_s: float) -> None:
     """Not polling for longer than ``max.poll.interval.ms`` is the fault itself; librdkafka's first word is an error."""
     time.sleep(interval_s + 0.7)
-    message = member.poll(10)
+    message = member.poll(SECONDS)
     assert message.error().code() == KafkaError._MAX_POLL_EXCEEDED
 
 
@@ -345,14 +346,21 @@ def test_a_seek_in_a_callback_holds_in_the_middle_of_a_batch(group):
     polling = threading.Thread(target=poll_second)
     polling.start()
     batch = []
-    while not any(name == "revoked" for name, _ in listener.told()):
-        group.produce(1)
-        batch = first.consume(1000, 3)
-    stopping.set()
-    polling.join()
+    try:
+        while not any(name == "revoked" for name, _ in listener.told()):
+            group.produce(1)
+            batch = first.consume(1000, 3)
+    finally:
+        stopping.set()
+        polling.join()
     (kept,) = ids(first.assignment())
-    offsets = [message.offset() for message in batch if message.partition() == kept]
-    assert offsets[:RECORDS] == list(range(RECORDS))
+
+    def offsets() -> list[int]:
+        """In the order in which they came; the rebalance may have come late in its batch."""
+        return [message.offset() for message in batch if message.partition() == kept]
+
+    wait_until(lambda: len(offsets()) >= RECORDS or batch.extend(first.consume(RECORDS, 1)), "what was sought", SECONDS)
+    assert offsets()[:RECORDS] == list(range(RECORDS))
 
 
 @pytest.mark.parametrize("group", first(["cooperative", "eager", "kip-848"]), indirect=True)
@@ -504,7 +512,7 @@ def test_records_by_the_batch_and_automatic_commits(group):
         found.extend((message.partition(), message.offset()) for message in member.consume(7, 0.2))
         return len(found) == len(group.records())
 
-    wait_until(batch, "all records in batches", 30)
+    wait_until(batch, "all records in batches", SECONDS)
     assert Counter(found) == Counter(group.records())
     assert all([offset for p, offset in found if p == each] == list(range(RECORDS)) for each in group.all)
     member.close()
@@ -574,7 +582,7 @@ CALLS = {
 
 @pytest.mark.parametrize("group", first(["cooperative", "eager", "kip-848"]), indirect=True)
 def test_a_call_from_another_thread_does_not_wait_for_the_poll(group):
-    """It waits for a tenth of a second, not for the eight; a loaded machine is given a second."""
+    """It waits for a tenth of a second, and on a loaded machine for less than half of the poll's eight."""
     member = group.join()
     group.until_read(group.records(), member)
     member.pause(member.assignment())
@@ -591,4 +599,4 @@ def test_a_call_from_another_thread_does_not_wait_for_the_poll(group):
     while caller.is_alive():
         member.poll(8)
     caller.join()
-    assert {name: seconds for name, seconds in spent.items() if seconds > 1} == {}
+    assert {name: seconds for name, seconds in spent.items() if seconds > 4} == {}

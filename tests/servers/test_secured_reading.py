@@ -14,6 +14,7 @@ from kit.cli.main import app
 from kit.errors import AuthenticationFailed, ConnectError
 from kit.lab.lab import PROTECTED_GROUP
 from kit.profile import load_profile
+from tests.servers.awaiting import SECONDS
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def secured(secured_lab, tmp_path, monkeypatch):
 @pytest.mark.parametrize("zookeeper_tls", [False, True])
 @pytest.mark.parametrize("protocol", ["SASL_SSL", "SSL"])
 def test_the_right_credentials_read_everything(secured, secured_lab, protocol, zookeeper_tls):
-    with connect(secured(protocol=protocol, zookeeper_tls=zookeeper_tls)) as cluster:
+    with connect(secured(protocol=protocol, zookeeper_tls=zookeeper_tls), SECONDS) as cluster:
         assert cluster.cluster_id == secured_lab.cluster_id
         snapshot = observe(cluster)
     assert PROTECTED_GROUP in set(snapshot.groups["group_id"])
@@ -44,8 +45,8 @@ def test_the_right_credentials_read_everything(secured, secured_lab, protocol, z
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN"])
-def test_other_mechanisms(secured, secured_lab, mechanism):
-    with connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism))) as cluster:
+def test_other_mechanisms_log_in(secured, secured_lab, mechanism):
+    with connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism)), SECONDS) as cluster:
         assert cluster.cluster_id == secured_lab.cluster_id
 
 
@@ -53,7 +54,7 @@ def test_other_mechanisms(secured, secured_lab, mechanism):
 def test_a_wrong_kafka_password_says_so(secured, monkeypatch, mechanism):
     monkeypatch.setenv("OFFRAMP_KAFKA_PASSWORD", "not-it")
     with pytest.raises(AuthenticationFailed, match="login as 'alice' was refused") as caught:
-        connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism)), timeout_s=5)
+        connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism)), SECONDS)
     assert "not-it" not in str(caught.value)
 
 
@@ -68,14 +69,14 @@ def test_a_refusal_that_is_read_late_is_one(secured, monkeypatch):
     monkeypatch.setattr(KafkaSSLTransport, "_sock_recv", read_late)
     monkeypatch.setenv("OFFRAMP_KAFKA_PASSWORD", "not-it")
     with pytest.raises(AuthenticationFailed, match="login as 'alice' was refused"):
-        connect(secured(lambda text: text.replace("SCRAM-SHA-512", "PLAIN")), timeout_s=3)
+        connect(secured(lambda text: text.replace("SCRAM-SHA-512", "PLAIN")), SECONDS)
 
 
 @pytest.mark.parametrize("zookeeper_tls", [False, True])
 def test_a_wrong_digest_says_so(secured, monkeypatch, zookeeper_tls):
     monkeypatch.setenv("OFFRAMP_ZK_DIGEST", "alice:not-it")
     with (
-        connect(secured(zookeeper_tls=zookeeper_tls)) as cluster,
+        connect(secured(zookeeper_tls=zookeeper_tls), SECONDS) as cluster,
         pytest.raises(AuthenticationFailed, match="does not let these credentials read /consumers") as caught,
     ):
         observe(cluster)
@@ -117,5 +118,5 @@ def test_a_zookeeper_of_another_name_is_not_talked_to(secured, is_checked):
         with pytest.raises(ConnectError, match="that it names this very host"):
             connect(profile, timeout_s=3)
     else:
-        with connect(profile) as cluster:
+        with connect(profile, SECONDS) as cluster:
             assert cluster.zookeeper.exists("/brokers/ids")

@@ -25,6 +25,7 @@ from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
 from tests.reporting import Permissive
+from tests.servers.awaiting import SECONDS
 
 NO_TOGGLE = Toggle(None, None)
 
@@ -35,14 +36,14 @@ def cluster(secured_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, secret)
     path = tmp_path / "offramp.toml"
     path.write_text(secured_lab.profile_toml("SASL_SSL"), encoding="utf-8")
-    with connect(load_profile(file=path)) as connected:
+    with connect(load_profile(file=path), SECONDS) as connected:
         yield connected
 
 
 @contextmanager
 def client_of(lab: Lab, *auth: tuple[str, str]) -> Iterator[KazooClient]:
     client = KazooClient(lab.zookeeper_connect, auth_data=list(auth))
-    client.start(15)
+    client.start(SECONDS)
     try:
         yield client
     finally:

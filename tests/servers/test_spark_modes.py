@@ -23,9 +23,13 @@ from kit.lab.process import wait_until
 from kit.profile import load_profile
 from kit.spark.java import java_home
 from tests.generators.log_texts import JAVA_0_11
+from tests.servers.awaiting import SECONDS
 from tests.servers.spark_mode import LAG, READINESS, rows
 from tests.soak import soak_only
 
+PATIENCE_S = 400
+"""For a process with Spark, on a busy machine."""
+pytestmark = pytest.mark.timeout(2 * PATIENCE_S + 100)
 PYSPARK = Path(pyspark.__file__).parent
 ENVIRONMENT = {"SPARK_HOME": str(PYSPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 ENVIRONMENT["SPARK_DAEMON_MEMORY"] = "600m"  # the Connect server, too, is one
@@ -60,7 +64,7 @@ print(*row)
 
 def test_polars_keeps_its_memory_in_a_task():
     """The next range of groups asks for as much."""
-    told = subprocess.run([sys.executable, "-c", TASK], capture_output=True, text=True, check=True, timeout=120)
+    told = subprocess.run([sys.executable, "-c", TASK], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert told.stdout.split() == ["5000"]
 
 
@@ -83,7 +87,7 @@ except HistoryError as error:
 
 def test_a_spark_that_has_ended_is_one_sentence(tmp_path):
     command = [sys.executable, "-c", ENDED, str(tmp_path / "history")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert "/history" in told.stdout
     assert "can't be read: Spark has ended (" in told.stdout
     assert told.stdout.endswith("): start the session, or the kernel, again\n")
@@ -96,7 +100,7 @@ def groups(lab):
     lab.produce("mode-topic", 40)
     old = lab.start_old_consumer("mode-old", "mode-topic", threads=2)
     new = lab.start_new_consumer("mode-new", "mode-topic")
-    wait_until(lambda: len(old.records()) == len(new.records()) == 40, "all records handed out", 30)
+    wait_until(lambda: len(old.records()) == len(new.records()) == 40, "all records handed out", SECONDS)
     old.stop()
     new.stop()
     lab.produce("mode-topic", 8)
@@ -112,7 +116,7 @@ def spark_class(lab, tmp_path):
         command = [str(PYSPARK / "bin" / arguments[0]), *arguments[1:]]
         process = lab.supervisor.start(name, command, environment=os.environ | ENVIRONMENT | QUICK | places)
         started.append(process)
-        process.wait_until(lambda: listens(port), f"listening on {port}", 60)
+        process.wait_until(lambda: listens(port), f"listening on {port}", PATIENCE_S)
 
     yield start
     for process in reversed(started):
@@ -131,7 +135,7 @@ def run(lab, tmp_path, settings: str) -> dict:
     log.write_text(JAVA_0_11)
     command = [sys.executable, "-m", "tests.servers.spark_mode", str(profile), str(tmp_path / "history"), str(log)]
     environment = os.environ | QUICK
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -164,7 +168,7 @@ def check(lab, tmp_path, result: dict) -> None:
 
 
 @soak_only
-def test_standalone_cluster(lab, groups, tmp_path, spark_class):
+def test_a_standalone_cluster_gives_the_numbers_that_polars_gives(lab, groups, tmp_path, spark_class):
     port, ui, worker_ui = free_ports(3)
     address = ["--host", "127.0.0.1", "--webui-port"]
     master = "org.apache.spark.deploy.master.Master"
@@ -177,7 +181,7 @@ def test_standalone_cluster(lab, groups, tmp_path, spark_class):
     check(lab, tmp_path, run(lab, tmp_path, settings))
 
 
-def test_spark_connect(lab, groups, tmp_path, spark_class):
+def test_spark_connect_gives_the_numbers_that_polars_gives(lab, groups, tmp_path, spark_class):
     (port,) = free_ports(1)
     server = ["spark-submit", "--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
     server += ["--conf", f"spark.connect.grpc.binding.port={port}"]

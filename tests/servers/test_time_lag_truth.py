@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -21,16 +20,18 @@ from kit import analyze, connect, observe, views
 from kit.cluster import Cluster
 from kit.health import METHODS, seen_at_ms, time_lag
 from kit.lab import Lab
-from kit.lab.servers.kafka import Broker
 from kit.profile import load_profile
 from kit.read.offset_times import fetch_anchors
+from tests.servers.coordinators import await_coordinator
 from tests.servers.lag_peers import LookupTable, TwoAnchors
 from tests.servers.late_topics import KINDS, PARTITIONS, Compacted, Late, Noted, now_ms, running
+from tests.servers.tuned_lab import TunedLab
 from tests.soak import IS_SOAK
 
 SECONDS, LONGEST = (1700, 3400) if IS_SOAK else (32, 200)
 BRACKETS = 5000 if IS_SOAK else 100
 """More than so many are held against the truth; a busy machine takes longer for them."""
+pytestmark = pytest.mark.timeout(LONGEST + 400)
 OURS = (*METHODS, "polls")
 PEERS = ("kafka-lag-exporter", "klag")
 HOLES = pl.DataFrame({"topic": ["late-compacted", "late-transactional"]}).join(
@@ -41,15 +42,8 @@ HOLES = pl.DataFrame({"topic": ["late-compacted", "late-transactional"]}).join(
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """A broker whose cleaner looks each second for what it can compact."""
-    kept = Broker.settings
-
-    def settings(self, folder):
-        return kept(self, folder) | {"log.cleaner.backoff.ms": "1000"}
-
-    with ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:  # of this lab alone: others are started meanwhile
-            patch.setattr(Broker, "settings", settings)
-            started = stack.enter_context(Lab(brokers=1))
+    with TunedLab({"log.cleaner.backoff.ms": "1000"}) as started:
+        await_coordinator(started)
         yield started
 
 

@@ -23,7 +23,7 @@ def test_who_stands_still_comes_before_who_reads(lab):
     lab.create_topic("watched", 2)
     producer = lab.start_producer("watched", 50)
     reader = lab.start_new_consumer("watched-reader", "watched")
-    wait_until(lambda: len(reader.records()) > 20, "records handed out", 30)
+    wait_until(lambda: len(reader.records()) > 20, "records handed out", 90)
     left = ConsumerGroupTopicPartitions("watched-left", [TopicPartition("watched", 0, 0)])
     lab.admin.alter_consumer_group_offsets([left])["watched-left"].result(30)
     path = lab.folder / "watch.toml"

@@ -15,10 +15,11 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 from polars.testing import assert_frame_equal
 
 from kit.lab.java import jars, jvm
-from kit.lab.process import ProcessSupervisor
+from kit.lab.process import ProcessSupervisor, wait_until
 from kit.lab.servers.zookeeper import ZooKeeper
 from kit.read.znode_tree import fetch_znodes
 from kit.zookeeper_files import ZooKeeperFiles, read_zookeeper_files, verify_files
+from tests.servers.awaiting import SECONDS
 
 SECRET = "hush-hush"
 SETTINGS = {"snapCount": "40", "preAllocSize": "64"}
@@ -58,13 +59,27 @@ def server(request) -> Iterator[Server]:
             change_much(client, zookeeper)
             live = pl.DataFrame(fetch_znodes(client)).sort("path")
             # While it runs, as an operator copies them.
-            files = read_zookeeper_files([zookeeper.supervisor.folder / "zookeeper" / "data"])
+            files = read_with_a_snapshot(zookeeper.supervisor.folder / "zookeeper" / "data")
         finally:
             client.stop()
             client.close()
         yield Server(zookeeper, live, files)
     finally:
         supervisor.close()
+
+
+def read_with_a_snapshot(folder: Path) -> ZooKeeperFiles:
+    """The server writes snapshots beside its other work: the files once the newest one is whole and is not the first,
+    which is empty."""
+    found = list[ZooKeeperFiles]()
+
+    def is_whole() -> bool:
+        found[:] = [read_zookeeper_files([folder])]
+        snapshots = found[0].files.filter(pl.col("kind") == "snapshot")
+        return bool(found[0].files["is_whole"].all()) and (snapshots["zxid"].min() or 0) > 0
+
+    wait_until(is_whole, "a whole snapshot", SECONDS)
+    return found[0]
 
 
 def change_much(client: KazooClient, zookeeper: ZooKeeper) -> None:
@@ -107,8 +122,6 @@ def test_the_files_hold_what_the_server_answers(server):
     assert set(server.files.znodes["path"]) == set(server.live["path"])
     assert len(ours) > 45
     assert server.files.znodes["ephemeral_owner"].null_count() == len(server.live) - 1
-    snapshots = server.files.files.filter(pl.col("kind") == "snapshot")
-    assert snapshots["zxid"].min() > 0  # So it was more than the first, which is empty.
 
 
 def test_no_secret_is_in_a_table(server):

@@ -13,7 +13,7 @@ from kit import kraft
 from kit.analyze.metadata.contradictions import SILENT, findings
 from kit.errors import ConnectError
 from kit.migrate.kraft import standing
-from tests.unit.analyze.metadata.test_phase import AT, SOUND, WAITING, control
+from tests.kraft_records import AT, SOUND, WAITING, control
 
 ZOOKEEPER = object()
 AHEAD = replace(SOUND, control=control(read_at=AT + timedelta(hours=1)))

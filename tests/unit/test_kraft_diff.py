@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit import kraft
-from tests.unit.test_kraft_watch import diff, difference
+from tests.kraft_records import diff, difference
 
 
 def reads_of(monkeypatch, *found):

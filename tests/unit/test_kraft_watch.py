@@ -12,45 +12,14 @@ import typer
 from typer.testing import CliRunner
 
 from kit import kraft_watch
-from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.phase import state
 from kit.cli import kraft as verbs
 from kit.cli.terminal import refusals
 from kit.errors import ConnectError, HistoryError, PartialRead
-from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
-from kit.metadata_log import MetadataLog
-from kit.metadata_log.image import Image
 from kit.tables import schema as tables
-from kit.tables.kraft import MetadataDifference, NodeFact
+from kit.tables.kraft import NodeFact
+from tests.kraft_records import DIFFERING, SILENT, SOUND, control, diff, difference, kraft_look, node, plain
 from tests.property.conftest import spark  # noqa: F401
-from tests.unit.analyze.metadata.test_phase import SILENT, SOUND, control, node, plain
-
-LOG = MetadataLog((), Image(), pl.DataFrame())
-
-
-def difference(kind: str, verdict: str, **changed) -> MetadataDifference:
-    row = MetadataDifference(kind, "orders", "a", "1", "2", verdict, None, None, 5, 6, None)
-    return replace(row, **changed)
-
-
-def diff(*rows: MetadataDifference) -> MetadataDiff:
-    return MetadataDiff(pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)), 79, 82, 2, log=LOG)
-
-
-def seen(found: MetadataDiff | None = None, error: str | None = None, minutes: int = 0, **changed) -> KraftLook:
-    facts = replace(SOUND, cluster="one", at=SOUND.at + timedelta(minutes=minutes), **changed)
-    return KraftLook(KraftStatus(facts.cluster, state(facts), findings(facts), facts), found, error)
-
-
-DIFFERING = diff(
-    difference("topic", "equal"),
-    difference("config", "equal"),
-    difference("config", "diverged", item="b"),
-    difference("acl", "in_flight"),
-    difference("quota", "expected"),
-    difference("scram", "unknown", error="/config/users/a: no JSON"),
-)
 
 
 def closed(number: int) -> NodeFact:
@@ -62,7 +31,7 @@ def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
     """A cluster in ZooKeeper mode, whose profile names controllers."""
     nodes = (node("broker", mode="zookeeper", has_flag=False), *controllers)
     log = {"log_read_at": None, "log_error": f"no controller answers: {controllers[0].error}"}
-    return seen(**{"control": plain(), "zk_state": None, "registrations": (), "nodes": nodes, **log, **changed})
+    return kraft_look(**{"control": plain(), "zk_state": None, "registrations": (), "nodes": nodes, **log, **changed})
 
 
 def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
@@ -105,25 +74,25 @@ def test_of_what_else_is_not_read_the_status_says_so_all_the_same():
 
 
 def test_a_look_counts_what_its_diff_found():
-    row = seen(DIFFERING).state
+    row = kraft_look(DIFFERING).state
     counts = (row.n_equal, row.n_expected, row.n_in_flight, row.n_diverged, row.n_unknown)
     assert counts == (2, 1, 1, 1, 1)
     assert row.error is None
-    assert seen(DIFFERING).line() == (
+    assert kraft_look(DIFFERING).line() == (
         "08:00:00Z phase dual write, 2 records behind, 2 equal, 1 diverged, 1 in flight, 1 unknown"
     )
 
 
 def test_a_status_tells_how_far_zookeeper_is_behind_only_where_it_can_be():
-    assert seen().status.told()[1].endswith("; records behind in ZooKeeper: 2.")
-    waiting = seen(zk_state="PRE_MIGRATION").status.told()
+    assert kraft_look().status.told()[1].endswith("; records behind in ZooKeeper: 2.")
+    waiting = kraft_look(zk_state="PRE_MIGRATION").status.told()
     assert waiting[0] == "Cluster one: phase controllers."
     assert "behind" not in waiting[1]
     assert waiting[1].startswith("Brokers in /brokers/ids: ")
 
 
 def test_facts_have_an_age_and_times_are_told_as_all_are():
-    facts = seen().status.aged_facts
+    facts = kraft_look().status.aged_facts
     assert facts["age_s"].null_count() == 0
     (written,) = facts.filter(pl.col("fact") == "/migration written")["value"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", written)
@@ -132,23 +101,25 @@ def test_facts_have_an_age_and_times_are_told_as_all_are():
 
 
 def test_a_controller_that_would_finalise_is_told_in_the_line():
-    told = seen(DIFFERING, nodes=(node("broker"), node("controller", has_flag=False))).line()
+    told = kraft_look(DIFFERING, nodes=(node("broker"), node("controller", has_flag=False))).line()
     assert "; alarm P01: The controller at " in told
     assert "finalises the migration at once when it is elected" in told
 
 
 def test_without_a_diff_its_numbers_are_unknown_and_not_zero():
-    row = seen(error="the controllers went away").state
+    row = kraft_look(error="the controllers went away").state
     assert (row.n_equal, row.n_diverged, row.error) == (None, None, "the controllers went away")
-    assert "nothing compared; not read: the controllers went away" in seen(error="the controllers went away").line()
+    assert (
+        "nothing compared; not read: the controllers went away" in kraft_look(error="the controllers went away").line()
+    )
 
 
 @pytest.mark.parametrize(
     ("look", "said"),
     [
-        (seen(DIFFERING), "/config/users/a: no JSON"),
-        (seen(error="no diff"), "no diff"),
-        (seen(nodes=(SILENT,)), "no answer"),
+        (kraft_look(DIFFERING), "/config/users/a: no JSON"),
+        (kraft_look(error="no diff"), "no diff"),
+        (kraft_look(nodes=(SILENT,)), "no answer"),
     ],
 )
 def test_what_could_not_be_read_is_no_success(look, said):
@@ -157,14 +128,16 @@ def test_what_could_not_be_read_is_no_success(look, said):
 
 
 def test_all_that_was_read_verifies_even_where_stores_differ():
-    assert "phase dual write" in seen(diff(difference("config", "diverged"))).verify()
+    assert "phase dual write" in kraft_look(diff(difference("config", "diverged"))).verify()
 
 
 def test_what_was_appended_comes_back_in_its_order(tmp_path):
     kept = KraftHistory(tmp_path)
     for minutes in (2, 0, 1):
-        kept.append(seen(DIFFERING if minutes else None, minutes=minutes))
-    kept.append(replace(seen(), status=replace(seen().status, state=replace(seen().state, cluster="two"))))
+        kept.append(kraft_look(DIFFERING if minutes else None, minutes=minutes))
+    kept.append(
+        replace(kraft_look(), status=replace(kraft_look().status, state=replace(kraft_look().state, cluster="two")))
+    )
     states = kept.states("one")
     assert states["at"].to_list() == [SOUND.at + timedelta(minutes=minutes) for minutes in range(3)]
     assert states["n_diverged"].to_list() == [None, 1, 1]
@@ -176,7 +149,7 @@ def test_what_was_appended_comes_back_in_its_order(tmp_path):
 
 def test_a_look_that_was_cut_off_is_not_loaded(tmp_path, monkeypatch):
     kept = KraftHistory(tmp_path)
-    kept.append(seen(DIFFERING))
+    kept.append(kraft_look(DIFFERING))
     write = KraftHistory._write
 
     def cut_off(self, table, *arguments):
@@ -186,14 +159,14 @@ def test_a_look_that_was_cut_off_is_not_loaded(tmp_path, monkeypatch):
 
     monkeypatch.setattr(KraftHistory, "_write", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        kept.append(seen(DIFFERING, minutes=1))
+        kept.append(kraft_look(DIFFERING, minutes=1))
     assert len(kept.states("one")) == 1
     assert len(kept.differences("one")) == 3
 
 
 def test_a_file_that_was_cut_off_is_not_loaded(tmp_path):
     kept = KraftHistory(tmp_path)
-    kept.append(seen())
+    kept.append(kraft_look())
     (whole,) = (tmp_path / "kraft_states").rglob("rows.parquet")
     half = whole.parent.parent / "snapshot_id=cut"
     half.mkdir()
@@ -204,7 +177,7 @@ def test_a_file_that_was_cut_off_is_not_loaded(tmp_path):
 @pytest.mark.parametrize("held", [b"", b"PAR1 and no more", None])
 def test_a_damaged_file_is_named(tmp_path, held):
     kept = KraftHistory(tmp_path)
-    kept.append(seen())
+    kept.append(kraft_look())
     (whole,) = (tmp_path / "kraft_states").rglob("rows.parquet")
     if held is None:
         pl.DataFrame({"at": [1]}).write_parquet(whole)
@@ -222,7 +195,7 @@ def test_no_history_says_how_to_make_one(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HistoryError, match=r"was not written: Not a directory; name another folder"):
-        KraftHistory(tmp_path / "file").append(seen())
+        KraftHistory(tmp_path / "file").append(kraft_look())
 
 
 def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same(monkeypatch):
@@ -237,7 +210,7 @@ def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same(monkeypatc
 def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
     profile = tmp_path / "offramp.toml"
     profile.write_text('[clusters.one]\nbootstrap_servers = "127.0.0.1:1"\nzookeeper_connect = "127.0.0.1:1"\n')
-    looks = iter([seen(), seen(minutes=1), seen(error="gone", minutes=2)])
+    looks = iter([kraft_look(), kraft_look(minutes=1), kraft_look(error="gone", minutes=2)])
     monkeypatch.setattr(kraft_watch, "look", lambda chosen, settle_s: next(looks))
     folder = tmp_path / "kept"
     options = ["--history", str(folder), "--every", "0", "--count", "3", "--profile-file", str(profile)]
@@ -249,8 +222,8 @@ def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
 
 def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
     kept = KraftHistory(tmp_path)
-    kept.append(seen(DIFFERING))
-    kept.append(seen(minutes=1))
+    kept.append(kraft_look(DIFFERING))
+    kept.append(kraft_look(minutes=1))
     states = spark.read.parquet(str(tmp_path / "kraft_states"))
     assert set(states.columns) == {*tables.KRAFT_STATES.stamped_schema.names, "date"}
     assert [row.n_diverged for row in states.orderBy("at").collect()] == [1, None]
@@ -264,8 +237,8 @@ def test_a_name_in_an_error_begins_no_line_of_its_own(capsys):
     differences = diff(difference("config", "unknown", error=forged))
     status = replace(SILENT, error=forged)
     for tell in (
-        seen(error=forged).verify,
-        seen(nodes=(status,)).status.verify,
+        kraft_look(error=forged).verify,
+        kraft_look(nodes=(status,)).status.verify,
         lambda: verbs._verify(differences, differences.of("unknown")),
     ):
         with pytest.raises(typer.Exit), refusals():

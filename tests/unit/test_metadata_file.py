@@ -7,62 +7,31 @@ import resource
 import shutil
 import zipfile
 from dataclasses import replace
-from datetime import UTC, datetime
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from kit.analyze.metadata.node_settings import NodeSettings
-from kit.analyze.metadata.phase import Facts
-from kit.analyze.metadata.preflight_checks import PreflightFacts
 from kit.cli.kraft import app
 from kit.errors import InputError, LabError, ReadError, UnsafePlan
-from kit.metadata_file import SavedMetadata, load_metadata
+from kit.metadata_file import load_metadata
 from kit.preflight import judge, preflight_of
 from kit.rehearsal import persistent, rehearse
 from kit.tables import schema as tables
-from kit.tables.kraft import MetadataControl, NodeFact
-from kit.tables.metadata import MetadataItem
-from kit.tables.preflight import BrokerLogDir, PreflightZnodes
 from kit.tables.znodes import Znode
 from tests.generators import hostile
-
-AT = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
-
-
-def saved(n_znodes: int = 3, name: str = "production") -> SavedMetadata:
-    control = MetadataControl(
-        AT, "cid", 1, False, None, 5, False, None, None, None, None, (1, 2), None, ("gone",), 0, 0, ("a problem",)
-    )
-    node = NodeFact("a:1", "broker", 1, "zookeeper", False, None, None, None, None, None, (), (), "a:1", AT, None)
-    items = [
-        MetadataItem("zookeeper", "acl", "TOPIC:LITERAL:x", "", None, False, 7, None, "/kafka-acl/Topic/x: bad"),
-        MetadataItem("zookeeper", "topic", name, "id", None, False, 7, None, None),
-    ]
-    facts = PreflightFacts(
-        facts=Facts(AT, control, [node], [], log_error="no controller answered"),
-        partitions=pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
-        items=pl.DataFrame(tables.METADATA_ITEMS.from_rows(items)),
-        znodes=PreflightZnodes(AT, 0, 2, 7.5, ("/kafka-acl/Group/a/b",), (), ()),
-        settings=[NodeSettings(1, "broker", "DescribeConfigs of broker 1", {"log.dirs": "/a,/b"}, {}, {"x": ""})],
-        log_dirs=[BrokerLogDir(1, "/a", None), BrokerLogDir(1, "/b", "KAFKA_STORAGE_ERROR")],
-        unread={"node 2": "it did not answer"},
-    )
-    znodes = [Znode(f"/brokers/topics/{name}{n}", b"{}", 0, 1, 1, None, AT, None) for n in range(n_znodes)]
-    return SavedMetadata(name, "cid", "/kafka", AT, "ann", "0.1", tables.ZNODES.from_rows(znodes), facts)
+from tests.unit.saved_cluster import AT, saved_cluster
 
 
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "production.save"
-    saved().write(path)
+    saved_cluster().write(path)
     return path
 
 
 @pytest.mark.parametrize("name", ["production", *hostile.MARKUP[:3], *hostile.CONTROLS[:3], *hostile.QUOTES[:3]])
 def test_what_was_written_is_read_again(tmp_path, name):
-    path, before = tmp_path / "a.save", saved(name=name)
+    path, before = tmp_path / "a.save", saved_cluster(name=name)
     before.write(path)
     found = load_metadata(path)
     assert found.znodes.equals(before.znodes)
@@ -77,7 +46,7 @@ def test_what_was_written_is_read_again(tmp_path, name):
 
 
 def test_the_checks_say_of_the_file_what_they_said_of_the_cluster(file):
-    before = saved()
+    before = saved_cluster()
     found = preflight_of(load_metadata(file))
     assert found.rows == judge("production", before.facts).rows
     assert {"Z04", "Z10"} <= {each.check_id for each in found.rows if each.is_met is False}
@@ -89,13 +58,13 @@ def test_the_checks_say_of_the_file_what_they_said_of_the_cluster(file):
 def test_a_file_that_is_there_stays_as_it_is(file):
     before = file.read_bytes()
     with pytest.raises(InputError, match="is there already"):
-        saved().write(file)
+        saved_cluster().write(file)
     assert file.read_bytes() == before
 
 
 def test_where_nothing_can_be_written_it_is_said(tmp_path):
     with pytest.raises(InputError, match="No such file or directory"):
-        saved().write(tmp_path / "nowhere" / "a.save")
+        saved_cluster().write(tmp_path / "nowhere" / "a.save")
 
 
 def test_without_space_nothing_is_left(tmp_path):
@@ -103,7 +72,7 @@ def test_without_space_nothing_is_left(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(InputError, match="was not written: File too large; nothing is left of it"):
-            saved(2000).write(tmp_path / "a.save")
+            saved_cluster(2000).write(tmp_path / "a.save")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
@@ -188,7 +157,7 @@ def test_the_preflight_of_a_file_asks_no_cluster_and_ends_by_what_it_found(file)
 
 
 def test_a_cluster_without_brokers_is_not_rehearsed():
-    whole = saved()
+    whole = saved_cluster()
     control = replace(whole.facts.facts.control, brokers=())
     empty = replace(whole, facts=replace(whole.facts, facts=replace(whole.facts.facts, control=control)))
     with pytest.raises(InputError, match=r"no broker was in /brokers/ids when it was saved"):
@@ -198,14 +167,14 @@ def test_a_cluster_without_brokers_is_not_rehearsed():
 def test_a_full_disk_is_said_before_a_server_is_started(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 10**7))
     with pytest.raises(LabError, match=r"needs about 300 MB in .*; 9 MB are free"):
-        rehearse(saved())
+        rehearse(saved_cluster())
 
 
 def test_ghosts_make_the_brokers_znodes_themselves_whoever_made_them():
     rows = [Znode(path, b"x", 0, 1, 1, owner, AT, None) for path, owner in (
         ("/brokers/ids", None), ("/brokers/ids/1", None), ("/brokers/ids/2", 7), ("/controller", 7), ("/brokers", None)
     )]  # fmt: skip
-    whole = replace(saved(), znodes=tables.ZNODES.from_rows(rows))
+    whole = replace(saved_cluster(), znodes=tables.ZNODES.from_rows(rows))
     assert [path for path, _ in persistent(whole)] == ["/brokers", "/brokers/ids"]
 
 
@@ -214,6 +183,8 @@ def test_a_producer_id_block_without_data_is_not_loaded_as_an_empty_one():
         Znode(path, data, 0, 1, 1, None, AT, None)
         for path, data in (("/brokers", b""), ("/latest_producer_id_block", b""))
     ]
-    assert [path for path, _ in persistent(replace(saved(), znodes=tables.ZNODES.from_rows(rows)))] == ["/brokers"]
+    assert [path for path, _ in persistent(replace(saved_cluster(), znodes=tables.ZNODES.from_rows(rows)))] == [
+        "/brokers"
+    ]
     rows[1] = replace(rows[1], data=b'{"version":1}')
-    assert len(list(persistent(replace(saved(), znodes=tables.ZNODES.from_rows(rows))))) == 2
+    assert len(list(persistent(replace(saved_cluster(), znodes=tables.ZNODES.from_rows(rows))))) == 2

@@ -11,7 +11,7 @@ from kit.preflight import Preflight, _one_per_node, judge, read_settings_folder
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile
-from tests.unit.analyze.metadata.test_preflight import SOUND
+from tests.unit.analyze.metadata.preflight_facts import SOUND
 
 SERVER = (
     "broker.id=1\nzookeeper.connect=zk:2181\ninter.broker.protocol.version=3.9\npassword.encoder.secret=hush-hush\n"

@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,10 +106,15 @@ NO_CLUSTER = {
 }
 
 
-def writes_in(source: str) -> Iterator[tuple[int, str]]:
-    """Where a source calls what writes to a cluster, or knows a request that does: line, name."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+@cache
+def nodes_of(path: str) -> list[ast.AST]:
+    """All nodes of a file of the product, the module first."""
+    return list(ast.walk(ast.parse(FILES[path].read_text(encoding="utf-8"))))
+
+
+def writes_in(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each call that writes to a cluster, and of each request that does."""
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             is_event = node.func.attr == "set" and not node.args  # threading.Event().set()
             if node.func.attr in WRITES and not is_event:
@@ -138,12 +144,7 @@ def _name_of(node: ast.AST) -> str | None:
 
 
 def test_only_writers_write_to_a_cluster():
-    found = {
-        (path, name)
-        for path, file in FILES.items()
-        if not path.startswith(MAY_WRITE)
-        for _, name in writes_in(file.read_text(encoding="utf-8"))
-    }
+    found = {(path, name) for path in FILES if not path.startswith(MAY_WRITE) for _, name in writes_in(nodes_of(path))}
     assert {path for path, _ in found - NO_CLUSTER} == WRITERS
     assert found >= NO_CLUSTER
 
@@ -171,7 +172,7 @@ def test_what_writes_to_a_cluster_is_protected_by_the_contract():
     ],
 )
 def test_a_write_is_seen(source: str):
-    assert list(writes_in(source))
+    assert list(writes_in(ast.walk(ast.parse(source))))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_a_write_is_seen(source: str):
     ],
 )
 def test_a_read_is_no_write(source: str):
-    assert not list(writes_in(source))
+    assert not list(writes_in(ast.walk(ast.parse(source))))
 
 
 ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
@@ -239,15 +240,16 @@ def test_each_class_of_errors_is_held_to_say_what_to_do_or_has_a_reason_why_not(
 
 def raised() -> Iterator[tuple[str, str, str]]:
     """Each error that is made: its class, the file, and its message with ``{}`` for what stands in it."""
-    for path, file in FILES.items():
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+    for path in FILES:
+        module, *nodes = nodes_of(path)
+        assert isinstance(module, ast.Module)
         known = {
             node.targets[0].id: node.value.value
-            for node in tree.body
+            for node in module.body
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
             if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS and node.args:
                 yield node.func.id, path, _text(node.args[0], known)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -206,9 +206,15 @@ class WaveActor:
 class CircuitBreakerActor:
     """Changes nothing; fails when the groups or the cluster do badly."""
 
-    def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        observe: Callable[[Cluster, Iterable[str]], Snapshot[pl.DataFrame]] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._observe = observe or observe_groups
         self._began: dict[str, tuple[float, _Lags]] = {}
 
     def check(self, step: Step) -> Checked:
@@ -228,7 +234,7 @@ class CircuitBreakerActor:
             RunError: the circuit breaker: lag or the time of a read are beyond their limits.
         """
         words = CircuitBreakerParameters.of(step)
-        snapshot = observe_groups(self._cluster, words.groups)
+        snapshot = self._observe(self._cluster, words.groups)
         now, took_ms = self._clock.monotonic(), read_ms(snapshot)
         lags = _lags(snapshot)
         began, first = self._began.setdefault(step.step_id, (now, {}))

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from kit.migrate.commands import CommandTemplate
+from kit.migrate.commands import GRACE_S, CommandTemplate
 from kit.profile import COMMAND, LAB, DeploySettings, Profile
 
 VARIABLE = "OFFRAMP_SWAP"
@@ -106,9 +106,11 @@ class Command:
 
     needs_person = False
 
-    def __init__(self, command: Sequence[str], timeout_s: float, allow_any: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str], timeout_s: float, allow_any: bool = False, *, grace_s: float = GRACE_S
+    ) -> None:
         known = MemberReplacement.__dataclass_fields__
-        self._command = CommandTemplate(command, known, VARIABLE, timeout_s, allow_any)
+        self._command = CommandTemplate(command, known, VARIABLE, timeout_s, allow_any, grace_s=grace_s)
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return f"Run for each: {self._command}"

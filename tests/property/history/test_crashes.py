@@ -18,7 +18,11 @@ from tests.property.history.standing import fresh, moments, told
 from tests.property.history.writer import Writer
 from tests.soak import IS_SOAK, first, soak_only
 
-pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
+pytestmark = [
+    pytest.mark.usefixtures("few_tables"),
+    pytest.mark.xdist_group("histories"),
+    pytest.mark.timeout(900),  # Two Sparks start, and a Java source is compiled.
+]
 
 
 @soak_only

@@ -59,7 +59,7 @@ def refusal(spark: SparkSession, folder: Path, scene: Scene) -> str | None:
     return None
 
 
-@pytest.mark.timeout(3600 if IS_SOAK else 300)
+@pytest.mark.timeout(3600 if IS_SOAK else 900)
 @pytest.mark.parametrize(("name", "pages"), ROOM.items())
 def test_a_full_disk(spark, disk, begun, name, pages):
     """It is found full at each page of what is written, up to where all has room."""

@@ -41,7 +41,7 @@ def other(spark: SparkSession, folder: Path, verb: str, scene: Scene) -> None:
         scenes.again(spark, folder, Scene(verb, verb, "", later=scene.later))
 
 
-@pytest.mark.timeout(3600 if IS_SOAK else 300)
+@pytest.mark.timeout(3600 if IS_SOAK else 900)
 @pytest.mark.parametrize(("name", "verb"), PAIRS, ids=lambda each: each)
 def test_two_at_once(spark, writer, begun, tmp_path, name, verb):
     scene, folder = SCENE[name], tmp_path / "history"

@@ -14,10 +14,13 @@ from types import TracebackType
 
 import pyspark
 
+from kit.errors import LabError
 from kit.lab.java.compiled import compile_into
+from kit.lab.process import wait_until
 
 _SOURCE = Path(__file__).with_name("Boundaries.java")
-_PATIENCE_S = 120
+_PATIENCE_S = 240
+"""Spark starts, and does what it is told, within this time even beside many other processes."""
 
 
 def compiled(folder: Path) -> Path:
@@ -37,7 +40,7 @@ class Writer:
 
     def __init__(self, folder: Path, jar: Path) -> None:
         folder.mkdir()
-        self._orders, self.log = folder / "orders", folder / "log"
+        self._orders, self.log, self._stands = folder / "orders", folder / "log", False
         events = folder / "events"
         for pipe in (events, self._orders):
             os.mkfifo(pipe)
@@ -50,6 +53,8 @@ class Writer:
         assert self.told() == "ready"
 
     def order(self, verb: str, folder: str, what: str, at: int, later_s: float, number: int) -> None:
+        if self._stands:  # As a test left it that failed.
+            self.go_on()
         given = {"verb": verb, "folder": folder, "what": what, "at": at, "later_s": later_s, "number": number}
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(given)}\n".encode())
@@ -59,8 +64,18 @@ class Writer:
         """``done`` and the number of changes, ``refused`` and why, or ``stopped`` and before what."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._events, selectors.EVENT_READ)
-            assert selector.select(_PATIENCE_S), self.log.read_text()
-        return self._events.readline().decode().rstrip("\n")
+            try:
+                wait_until(lambda: bool(selector.select(0)), "an answer", _PATIENCE_S, self._fail_when_ended)
+            except LabError as error:
+                self.kill()
+                raise AssertionError(f"{error}\n{self.log.read_text()}") from None
+        told = self._events.readline().decode().rstrip("\n")
+        self._stands = told.startswith("stopped")
+        return told
+
+    def _fail_when_ended(self) -> None:
+        if self._process.poll() is not None:
+            raise LabError(f"the writing process ended with exit code {self._process.returncode}")
 
     def go_on(self) -> str:
         """From where it stands to where it is done."""

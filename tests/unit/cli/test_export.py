@@ -14,7 +14,7 @@ from kit.cli.main import app
 from kit.errors import ConnectError
 from kit.export.metrics import LABELS
 from kit.export.serving import Page
-from tests.unit.export.test_metrics import parse_text, reading, row, samples
+from tests.unit.export.readings import parse_text, reading, row, samples
 
 
 class ToyReadings:

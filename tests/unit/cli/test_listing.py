@@ -8,25 +8,28 @@ import io
 import json
 import re
 from collections import Counter
-from contextlib import nullcontext
-from datetime import UTC, datetime
-from types import SimpleNamespace
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from kit import views
 from kit.analyze.groups import blocking, findings
 from kit.analyze.groups.blocking import BLOCKERS
 from kit.analyze.groups.findings import FINDINGS
 from kit.cli import groups as verbs
-from kit.cli import listing, terminal, worst_first
+from kit.cli import listing, worst_first
 from kit.cli.groups import _SPARE
+from kit.cli.listing import Listing
 from kit.cli.main import app
 from kit.cli.table import table_lines
+from kit.errors import InputError
 from kit.show import brief
 from kit.snapshot import Snapshot
-from kit.tables import schema as tables
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
@@ -38,15 +41,16 @@ from kit.tables.groups import (
     Subscription,
     TopicPartition,
 )
-from kit.tables.polars import stamped_frame
+from tests.generators.snapshots import snapshot_of
+from tests.unit.cli.screens import Screen
 
 WIDTHS = (60, 80, 100, 140, 200)
-NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LONG = "a-group-with-a-name-that-is-as-long-as-names-in-real-clusters-become-after-some-years"
 GROUPS = ["orders", "billing", LONG]
 NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-])")
 
 
+@cache
 def snapshot() -> Snapshot[pl.DataFrame]:
     """Three groups of one member each on a topic of 12 partitions, with lags of one to nine digits."""
     partitions = range(12)
@@ -67,15 +71,12 @@ def snapshot() -> Snapshot[pl.DataFrame]:
         "topic_partitions": [TopicPartition("topic", number, False, 1, 0, (1,), (1,)) for number in partitions],
         "log_offsets": [LogOffset("topic", number, 0, 123456789 + number) for number in partitions],
     }
-    frames = {table.name: stamped_frame(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
-    return Snapshot("s", **frames)
+    return snapshot_of(rows)
 
 
 @pytest.fixture(autouse=True)
-def _cluster(monkeypatch):
-    monkeypatch.setattr(verbs, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
-    monkeypatch.setattr("kit.cluster.connect", nullcontext)
-    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: snapshot())
+def _cluster(observe):
+    observe(lambda cluster: snapshot())
 
 
 def told(*words: str, width: int = 200) -> str:
@@ -87,10 +88,15 @@ def told(*words: str, width: int = 200) -> str:
 @pytest.mark.parametrize(
     "words", [("groups",), ("lag",), ("lag", "-g", LONG), ("ownership", "-g", LONG), ("readiness",)]
 )
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_digit_and_no_name_is_cut_at_any_width(words, width):
+def test_no_digit_and_no_name_is_cut_at_any_width(words):
     rows = json.loads(told(*words, "--json"))
-    text = re.split(r"\n•|\n\d+ groups: ", told(*words, width=width))[0]
+    for width in WIDTHS:
+        assert_whole(rows, told(*words, width=width), width)
+
+
+def assert_whole(rows: list[dict[str, Any]], printed: str, width: int) -> None:
+    """Assert that the printed table fits, and shows each value of the rows or names its column."""
+    text = re.split(r"\n•|\n\d+ groups: ", printed)[0]
     heading, *lines = text.splitlines()
     shown = heading.split()
     left_out = [line for line in lines if line.startswith("No room for ")]
@@ -158,17 +164,28 @@ OF_EACH_ROW = (
 )
 
 
-@pytest.mark.parametrize("condition", ACROSS_ROWS)
-def test_a_condition_over_all_rows_is_refused(condition):
-    """polars hands an aggregate to each row: ``max(lag) > 5`` kept them all, or none."""
-    ended = CliRunner().invoke(app, ["lag", "-g", "orders", "--where", condition])
+@pytest.fixture(scope="module")
+def lags() -> pl.DataFrame:
+    return views.lag(snapshot())
+
+
+def test_a_condition_over_all_rows_is_one_error():
+    ended = CliRunner().invoke(app, ["lag", "-g", "orders", "--where", ACROSS_ROWS[0]])
     assert ended.exit_code == 2
     assert "asks about all rows at once" in ended.stderr
 
 
+@pytest.mark.parametrize("condition", ACROSS_ROWS)
+def test_a_condition_over_all_rows_is_refused(condition, lags):
+    """polars hands an aggregate to each row: ``max(lag) > 5`` kept them all, or none."""
+    with pytest.raises(InputError, match="asks about all rows at once"):
+        Listing(where=condition).chosen(lags)
+
+
 @pytest.mark.parametrize("condition", OF_EACH_ROW)
-def test_a_condition_of_each_row_is_taken(condition):
-    told("lag", "-g", "orders", "--where", condition)
+def test_a_condition_of_each_row_is_taken(condition, lags):
+    rows = lags.drop("snapshot_id", "observed_at", strict=False)
+    assert Listing(where=condition).chosen(lags).equals(rows.sql(f"SELECT * FROM self WHERE {condition}"))
 
 
 def test_csv_and_parquet_hold_every_row_exactly(tmp_path):
@@ -179,35 +196,36 @@ def test_csv_and_parquet_hold_every_row_exactly(tmp_path):
     assert pl.read_parquet(tmp_path / "lag.parquet").to_dicts() == wanted
 
 
-def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others(monkeypatch, capsys):
-    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(terminal.sys.stdin, "isatty", lambda: False)
+def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others():
     rows = pl.DataFrame({"group_id": [f"g{number}" for number in range(60)], "lag": range(60, 0, -1)})
-    listing.Listing().print(rows)
-    lines = capsys.readouterr().out.splitlines()
+    with redirect_stdout(Screen()) as screen:
+        Listing().print(rows)
+    lines = screen.getvalue().splitlines()
     assert lines[-1] == "10 of 60 rows not shown: --all, --where or --csv gives them"
     assert len(lines) == 1 + listing.SHOWN + 1
-    listing.Listing(everything=True).print(rows)
-    assert len(capsys.readouterr().out.splitlines()) == 61
+    with redirect_stdout(Screen()) as screen:
+        Listing(everything=True).print(rows)
+    assert len(screen.getvalue().splitlines()) == 61
 
 
-def test_groups_are_counted_by_what_they_need_also_those_that_are_not_shown(monkeypatch):
+def test_groups_are_counted_by_what_they_need_also_those_that_are_not_shown(capsys):
     needs = ["read twice", *["nobody reads it"] * 700, *[None] * 800]
     rows = pl.DataFrame({"group_id": [f"g{number:04}" for number in range(1501)], "attention": needs, "lag": 1})
-    monkeypatch.setattr("kit.views.summary", lambda snapshot: rows)
-    last = told("groups").splitlines()[-1]
-    assert last == "1,501 groups: 700 “nobody reads it”, 1 “read twice”; 800 need nobody"
-    assert len(json.loads(told("groups", "--json"))) == 1501
+    verbs._tell_attention(worst_first.by_attention(rows))
+    told = "1,501 groups: 700 “nobody reads it”, 1 “read twice”; 800 need nobody\n"
+    assert capsys.readouterr().out == told
+    Listing(as_json=True).print(rows)
+    assert len(json.loads(capsys.readouterr().out)) == 1501
 
 
 def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
     pages = []
-    monkeypatch.setattr("pydoc.pager", pages.append)
-    for stream in (terminal.sys.stdout, terminal.sys.stdin):
-        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("pydoc.pager", pages.append)  # The real one is chosen once in a process, by its streams.
+    monkeypatch.setattr("sys.stdin", Screen())
     monkeypatch.setenv("LINES", "10")
     rows = pl.DataFrame({"group_id": ["g"] * 20, "lag": range(20)})
-    listing.Listing().print(rows)
+    with redirect_stdout(Screen()):
+        Listing().print(rows)
     assert pages[0].count("\n") == 21
 
 
@@ -235,22 +253,21 @@ def test_plans_are_a_listing_too(tmp_path):
     assert told("runs", "--runs", str(tmp_path / "none"), "--csv").splitlines()[0].startswith("run_id,state,kind")
 
 
-def test_a_parquet_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
-    """Half of a file is written when the disk is full: polars raises an error of its own then."""
-    file = tmp_path / "lag.parquet"
-    told("lag", "--parquet", str(file))
-    before = file.read_bytes()
+class FullDisk:
+    """Rows of which half a file is written when the disk is full: polars raises an error of its own then."""
 
-    def fail(rows, path):
+    def write_parquet(self, path: Path) -> None:
         path.write_bytes(b"PAR1")
         raise pl.exceptions.ComputeError("No space left on device")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
-    ended = CliRunner().invoke(app, ["lag", "--parquet", str(file)])
-    assert (ended.exit_code, ended.stderr) == (
-        2,
-        f"offramp: --parquet {file}: it can't be written: No space left on device\n",
-    )
+
+def test_a_parquet_file_is_whole_or_as_it_was(tmp_path):
+    file = tmp_path / "lag.parquet"
+    told("lag", "--parquet", str(file))
+    before = file.read_bytes()
+    with pytest.raises(InputError) as refused:
+        listing._write_parquet(FullDisk(), file)
+    assert str(refused.value) == f"--parquet {file}: it can't be written: No space left on device"
     assert (file.read_bytes(), list(tmp_path.iterdir())) == (before, [file])
 
 
@@ -281,6 +298,7 @@ def test_what_a_listing_can_spare_goes_before_what_was_asked_for():
 STATES = {"a-ready": ("OZKCC", 1), "b-late": ("OZKCC", 12), "y-done": ("KC", 12), "z-mixed": ("both", 12)}
 
 
+@cache
 def troubled(n_ready: int = 0) -> Snapshot[pl.DataFrame]:
     """Groups by name, of which the last by name needs somebody first: old and plain Kafka consumers on one topic."""
     names = {**{f"a-{at:03}": ("OZKCC", 1) for at in range(n_ready)}, **STATES}
@@ -306,13 +324,12 @@ def troubled(n_ready: int = 0) -> Snapshot[pl.DataFrame]:
         ],
         "log_offsets": [LogOffset(topics[size], number, 0, 5) for size in topics for number in range(size)],
     }
-    frames = {table.name: stamped_frame(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
-    return Snapshot("s", **frames)
+    return snapshot_of(rows)
 
 
 @pytest.fixture
-def fleet(monkeypatch):
-    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: troubled(60))
+def fleet(observe):
+    observe(lambda cluster: troubled(60))
 
 
 def test_readiness_shows_first_who_needs_somebody(fleet):
@@ -334,10 +351,10 @@ def test_the_blockers_told_are_those_of_the_rows_that_are_shown(fleet):
     assert [line for line in by_name if line.startswith("•")] == bullets[::-1]
 
 
-def test_a_terminal_says_that_there_is_no_row(monkeypatch, capsys):
-    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
-    listing.Listing().print(pl.DataFrame({"group_id": [], "finding": []}))
-    assert capsys.readouterr().out.splitlines()[1:] == ["no row"]
+def test_a_terminal_says_that_there_is_no_row():
+    with redirect_stdout(Screen()) as screen:
+        Listing().print(pl.DataFrame({"group_id": [], "finding": []}))
+    assert screen.getvalue().splitlines()[1:] == ["no row"]
 
 
 def test_what_is_left_over_comes_after_the_lag_that_counts():
@@ -346,12 +363,11 @@ def test_what_is_left_over_comes_after_the_lag_that_counts():
     assert worst_first.most_behind(rows, "store")["lag"].to_list() == [5, None, 900]
 
 
-def test_a_terminal_shows_who_needs_somebody(fleet, monkeypatch, capsys):
-    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(terminal.sys.stdin, "isatty", lambda: False)
+def test_a_terminal_shows_who_needs_somebody(fleet):
     plain = dict.fromkeys(("sort", "where", "parquet")) | dict.fromkeys(("everything", "as_json", "as_csv"), False)
-    verbs.readiness(profile=None, profile_file=None, group=None, pattern=".*", **plain)
-    shown = capsys.readouterr().out
+    with redirect_stdout(Screen()) as screen:
+        verbs.readiness(profile=None, profile_file=None, group=None, pattern=".*", **plain)
+    shown = screen.getvalue()
     assert "z-mixed" in shown
     assert "14 of 64 rows not shown" in shown
     assert "y-done" not in shown

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
+from typing import NamedTuple
 
 import pytest
 from typer.main import get_command
@@ -27,11 +29,26 @@ from kit.migrate.offsets import delete_groups as group_deletions
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
 
 
-def _loaded(names: tuple[str, ...]) -> str:
-    return f"[name for name in {names} if name in sys.modules]"
+CLIENTS_TOO = (*HEAVY, "narwhals", "prometheus_client")
+"""What no help needs."""
+AFTER_EACH_VERB = """
+import json
+import sys
 
+started = []
+sys.addaudithook(lambda event, words: started.append(str(words[0])) if event == "subprocess.Popen" else None)
+{before}
+from kit.cli.main import app
 
-LOADED = _loaded(HEAVY)
+for words in {verbs}:
+    try:
+        app(words)
+    except SystemExit:
+        pass
+    loaded = [name for name in {libraries} if name in sys.modules]
+    print(file=sys.__stdout__)
+    print("USED", json.dumps([words, loaded, started]), file=sys.__stdout__)
+"""
 
 
 CLUSTER = """
@@ -62,43 +79,38 @@ kit.cluster.connect = lambda profile: nullcontext(cluster)
 """One group, read by the code that reads a cluster, but for the connections."""
 
 
-def loaded_after(*words: str, before: str = "", shown: str = LOADED) -> str:
-    """Which of the heavy libraries are loaded when the verb has ended, or what else is to be shown then."""
-    code = f"""
-import sys
-{before}
-from kit.cli.main import app
-try:
-    app({list(words)!r})
-except SystemExit:
-    pass
-sys.stdout = sys.__stdout__
-print({shown})"""
+class Used(NamedTuple):
+    """The libraries that a process has loaded and the processes that it has started when a verb has ended."""
+
+    words: list[str]
+    loaded: list[str]
+    started: list[str]
+
+
+def used_after_each(verbs: Iterable[Sequence[str]], before: str = "", libraries: Sequence[str] = HEAVY) -> list[Used]:
+    """Run the verbs one after another in one process: the first that loads a library or starts a process shows."""
+    verbs = [list(words) for words in verbs]
+    code = AFTER_EACH_VERB.format(before=before, verbs=verbs, libraries=tuple(libraries))
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    return ended.stdout.splitlines()[-1]
+    lines = [line.removeprefix("USED ") for line in ended.stdout.splitlines() if line.startswith("USED ")]
+    used = [Used(*json.loads(line)) for line in lines]
+    assert [each.words for each in used] == verbs
+    return used
 
 
-@pytest.mark.parametrize("words", [("--help",), ("plan", "--help"), ("nosuch",), ("plan", "nosuch")])
-def test_help_loads_no_library(words):
-    assert loaded_after(*words) == "[]"
+def test_help_and_what_reads_a_folder_load_no_client_and_no_frames(tmp_path):
+    helps = [("--help",), ("plan", "--help"), ("nosuch",), ("plan", "nosuch"), ("--version",)]
+    reading = [("runs", "--runs", str(tmp_path), "--json"), ("notebooks", str(tmp_path))]
+    assert [each for each in used_after_each([*helps, *reading]) if each.loaded or each.started] == []
 
 
-def test_what_reads_a_folder_loads_no_client_and_no_frames(tmp_path):
-    assert loaded_after("runs", "--runs", str(tmp_path), "--json") == "[]"
-    assert loaded_after("notebooks", str(tmp_path)) == "[]"
+def test_a_reading_verb_loads_clients_and_polars_and_nothing_else_that_takes_long():
+    verbs = [("groups",), ("lag",), ("lag", "-g", "g"), ("ownership",), ("readiness",)]
+    for used in used_after_each(verbs, before=CLUSTER):
+        assert set(used.loaded) <= {"kafka", "kazoo", "polars"}, used
+        assert used.started == [], used
 
 
-@pytest.mark.parametrize("words", [("groups",), ("lag",), ("lag", "-g", "g"), ("ownership",), ("readiness",)])
-def test_a_reading_verb_loads_clients_and_polars_and_nothing_else_that_takes_long(words):
-    assert set(eval(loaded_after(*words, before=CLUSTER))) <= {"kafka", "kazoo", "polars"}
-
-
-PROCESSES = """
-import sys
-started = []
-sys.addaudithook(lambda event, words: started.append(str(words[0])) if event == "subprocess.Popen" else None)
-"""
-"""Which processes are started: a JVM is one."""
 LOG = """\
 [2026-11-21 06:30:00,000] INFO [Consumer clientId=c, groupId=orders] (Re-)joining group (org.apache.kafka.clients.X)
 [2026-11-21 06:30:01,000] INFO [Consumer clientId=c, groupId=orders] Successfully joined group with generation \
@@ -109,20 +121,9 @@ Generation{generationId=7, memberId='c-1', protocol='range'} (org.apache.kafka.c
 def test_rebalances_of_a_small_log_loads_no_spark(tmp_path):
     log = tmp_path / "app.log"
     log.write_text(LOG)
-    assert set(eval(loaded_after("rebalances", str(log)))) <= {"polars", "pyarrow", "numpy"}
-    assert loaded_after("rebalances", str(log), before=PROCESSES, shown="started") == "[]"
-
-
-HELP = """
-from kit.cli.main import app
-for words in {}:
-    try:
-        app(words)
-    except SystemExit:
-        pass
-"""
-CLIENTS_TOO = (*HEAVY, "narwhals", "prometheus_client")
-"""What no help needs."""
+    (used,) = used_after_each([("rebalances", str(log))])
+    assert set(used.loaded) <= {"polars", "pyarrow", "numpy"}
+    assert used.started == []
 
 
 def words_of_all(group, *before: str) -> Iterator[tuple[str, ...]]:
@@ -141,13 +142,10 @@ def test_the_verbs_of_plan_are_walked():
     assert {("plan", "kraft"), ("plan", "offsets", "copy"), ("lab", "up"), ("history", "expire")} < walked
 
 
-@pytest.mark.parametrize("verb", main.VERBS)
-def test_help_of_a_verb_loads_no_library_and_starts_nothing(verb):
-    """And that of each verb below it."""
-    all_words = [[*words, "--help"] for words in words_of_all(get_command(app)) if words[0] == verb]
-    asked = PROCESSES + HELP.format(all_words[1:])
-    loaded, started = eval(loaded_after(*all_words[0], before=asked, shown=f"({_loaded(CLIENTS_TOO)}, started)"))
-    assert (loaded, started) == ([], [])
+def test_help_of_a_verb_loads_no_library_and_starts_nothing():
+    """The help of the verbs below it neither."""
+    helps = [[*words, "--help"] for words in words_of_all(get_command(app))]
+    assert [each for each in used_after_each(helps, libraries=CLIENTS_TOO) if each.loaded or each.started] == []
 
 
 def test_defaults_of_options_are_those_of_the_functions():
@@ -185,7 +183,6 @@ def test_a_verb_that_is_misspelt_is_guessed():
     assert "Did you mean 'groups'" in ended.stderr
 
 
-def test_the_version_is_the_package_s_and_loads_no_verb() -> None:
+def test_the_version_is_the_package_s() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.output) == (0, f"offramp {version('offramp')}\n")
-    assert loaded_after("--version") == "[]"

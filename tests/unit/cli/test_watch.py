@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import redirect_stdout
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,19 @@ from kit.cli import watch as verb
 from kit.cli.main import app
 from kit.errors import InputError
 from kit.live import GroupsOfLate, Looks, commits_and_ends, rates_of, with_lines
+from kit.snapshot import Snapshot
+from kit.tables.groups import (
+    KAFKA,
+    CommittedOffset,
+    Group,
+    LogOffset,
+    Member,
+    Ownership,
+    Subscription,
+    TopicPartition,
+)
+from tests.generators.snapshots import snapshot_of
+from tests.unit.cli.screens import Screen
 
 PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
 
@@ -41,16 +54,29 @@ def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
     return with_lines([of_late.add(each) for each in looks][-1])
 
 
-def test_looks_are_spread_over_the_time(monkeypatch):
-    waits, taken = list[float](), list[int]()
-    monkeypatch.setattr(Looks, "take", lambda self: taken.append(len(waits)) or len(taken))
-    monkeypatch.setattr(live.time, "monotonic", lambda: 100.0 + sum(waits))
-    assert Looks(SimpleNamespace()).take_evenly(4, 30, waits.append) == 4
-    assert waits == [0, 10, 10, 10]
-    assert taken == [1, 2, 3, 4]
+class CountedLooks(Looks):
+    """Looks at nothing; ``taken`` holds the number of waits before each look."""
+
+    def __init__(self) -> None:
+        super().__init__(SimpleNamespace())
+        self.waits, self.taken = list[float](), list[int]()
+
+    def take(self) -> int:
+        self.taken.append(len(self.waits))
+        return len(self.taken)
+
+    def take_evenly(self, n_looks: int, over_s: float) -> int:
+        return super().take_evenly(n_looks, over_s, self.waits.append, lambda: 100.0 + sum(self.waits))
+
+
+def test_looks_are_spread_over_the_time():
+    looks = CountedLooks()
+    assert looks.take_evenly(4, 30) == 4
+    assert looks.waits == [0, 10, 10, 10]
+    assert looks.taken == [1, 2, 3, 4]
     for number in (1, live.KEPT + 1):
         with pytest.raises(InputError, match="can't be compared: name 2 to 12"):
-            Looks(SimpleNamespace()).take_evenly(number, 30, waits.append)
+            looks.take_evenly(number, 30)
 
 
 def test_looks_are_judged_by_what_moved_between_them():
@@ -154,40 +180,47 @@ def test_without_a_commit_there_is_no_lag_in_the_line_of_late():
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
-def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monkeypatch, capsys):
-    monkeypatch.setattr(verb.sys.stdout, "isatty", lambda: True)
+def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monkeypatch):
     for name, value in {"COLUMNS": width, "LINES": 20, "NO_COLOR": 1}.items():
         monkeypatch.setenv(name, str(value))
     names = [f"{at:02}-{'a-name-that-goes-on-' * 9}" for at in range(30)]
-    verb._print(GroupsOfLate().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
-    shown = capsys.readouterr().out.removeprefix("\x1b[H\x1b[2J").splitlines()
+    with redirect_stdout(Screen()) as screen:
+        verb._print(GroupsOfLate().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
+    shown = screen.getvalue().removeprefix("\x1b[H\x1b[2J").splitlines()
     assert len(shown) < 20
     begun = [line for line in shown if line[:3] in {f"{at:02}-" for at in range(30)}]
     assert begun[0].startswith("00-")
     assert f"{30 - len(begun)} more: --groups takes a pattern of names" in shown
 
 
-@pytest.fixture
-def fake(monkeypatch):
-    looks = seen("slow")
+def snapshot_at(committed: int, end: int) -> Snapshot[pl.DataFrame]:
+    """One group with one partition."""
+    return snapshot_of(
+        {
+            "groups": [Group("slow", KAFKA, "Stable", "classic", "consumer", "range", 1)],
+            "members": [Member("slow", KAFKA, "m", "c", "h", *[None] * 5)],
+            "ownership": [Ownership("slow", KAFKA, "t", 0, "m", None, None, None)],
+            "subscriptions": [Subscription("slow", KAFKA, "m", "t", 1)],
+            "committed_offsets": [CommittedOffset("slow", KAFKA, "t", 0, committed, *[None] * 5)],
+            "topic_partitions": [TopicPartition("t", 0, False, 1, 0, (1,), (1,))],
+            "log_offsets": [LogOffset("t", 0, 0, end)],
+        }
+    )
+
+
+def test_it_says_what_a_look_costs(observe, capsys):
+    looks = [snapshot_at(committed, 1000 + 100 * at) for at, committed in enumerate(FOUR_LOOKS["slow"])]
     cluster = SimpleNamespace(n_sent=(0, 0))
 
-    def observe(cluster, pattern):
+    def read(cluster: SimpleNamespace) -> Snapshot[pl.DataFrame]:
         to_brokers, _ = cluster.n_sent
         cluster.n_sent = (to_brokers + 7, 1_200 if to_brokers else 0)
-        return SimpleNamespace(read_errors=pl.DataFrame())
+        return looks.pop(0)
 
-    monkeypatch.setattr(verb, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
-    monkeypatch.setattr("kit.cluster.connect", lambda chosen: nullcontext(cluster))
-    monkeypatch.setattr(live, "observe", observe)
-    monkeypatch.setattr(live.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
-    monkeypatch.setattr("kit.snapshot.verify_read", lambda taken: "")
-
-
-def test_it_says_what_a_look_costs(fake):
-    ended = CliRunner().invoke(app, ["watch", "--every", "1", "--count", "4"])
-    assert ended.exit_code == 0, ended.output
-    first, second, third, fourth = [line for line in ended.stdout.splitlines() if line.startswith("fake at ")]
+    observe(read, cluster)
+    verb.watch(None, None, ".*", every=0.0, count=4, history="")
+    lines = capsys.readouterr().out.splitlines()
+    first, second, third, fourth = [line for line in lines if line.startswith("fake at ")]
     assert "look 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 looks, and a trend 4" in first
     assert "ZooKeeper" not in first  # It was asked nothing.
     assert "look 2: 1 group (1 unknown); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper; rates" in second

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,6 @@ import polars as pl
 import pytest
 import yaml
 from hypothesis import given
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from kit.errors import InputError
 from kit.export.metrics import LABELS, Count, metrics_of
@@ -24,46 +21,12 @@ from kit.export.readings import OwnerMoves, Reading, chosen
 from kit.export.serving import FILES, copy_files, page_of, write_textfile
 from tests import promtool
 from tests.generators import hostile
+from tests.unit.export.readings import parse_openmetrics, parse_text, reading, row, samples
 
 NAME = re.compile(r"\bofframp_\w+")
 LABEL = re.compile(r"\b(group_id|topic_name|partition_id|store|status|stage)\b")
 RULE_TESTS = Path(__file__).with_name("alerts.test.yml")
 PARTITION = "offramp_consumer_group_topic_partition_"
-
-
-def row(**values: Any) -> dict[str, Any]:
-    known = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "lag": 5, "committed_offset": 1}
-    times = {"time_lag_ms": 1500, "close_ms": None, "is_never_closed": True, "deletion_lower_ms": 2000}
-    return {**known, "log_end_offset": 6, "status": "STOP", **times, "is_never_deleted": False, **values}
-
-
-def reading(rows: list[dict[str, Any]], **values: Any) -> Reading:
-    partitions = pl.DataFrame(rows)
-    groups = partitions.group_by("group_id", "store", maintain_order=True).agg(
-        pl.sum("lag"), n_partitions=pl.len(), n_unknown=pl.col("lag").null_count()
-    )
-    parts = {
-        "at": datetime(2026, 11, 21, tzinfo=UTC),
-        "took_s": 0.5,
-        "n_requests": 12,
-        "partitions": partitions,
-        "groups": groups,
-        "others": groups.clear(),
-        "stages": groups.select("group_id", stage=pl.lit("all KC")),
-        "moves": {("g", "kafka"): 2},
-        "n_unread": 0,
-        "error": "",
-        "snapshot": None,
-    }
-    return Reading(**{**parts, **values})
-
-
-def samples(text: str, parse: Any) -> dict[str, dict[tuple[str, ...], float]]:
-    found: dict[str, dict[tuple[str, ...], float]] = {}
-    for family in parse(text):
-        for each in family.samples:
-            found.setdefault(each.name, {})[tuple(value for _, value in sorted(each.labels.items()))] = each.value
-    return found
 
 
 def page(read: Reading, labels: str = "kminion"):

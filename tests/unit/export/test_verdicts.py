@@ -11,20 +11,22 @@ from kit.analyze.health.windows import PARTITION
 from kit.export.verdicts import CommitWindows
 
 STEP_MS = 60_000
-KINDS = ("steady", "standing", "back", "behind", "quick", "random")
+KINDS = ("steady", "standing", "back", "behind", "quick")
 
 
-def looks(n_looks: int, seed: int) -> list[pl.DataFrame]:
-    """A partition per kind; the log grows by ten from look to look."""
-    chance, found = random.Random(seed), []
-    offsets = dict.fromkeys(KINDS, 0)
+def looks(n_looks: int, n_random: int = 1) -> list[pl.DataFrame]:
+    """A group per kind, and ``n_random`` more that move at random; the log grows by ten from look to look."""
+    chance, found = random.Random(0), []
+    wandering = [f"random {number}" for number in range(n_random)]
+    offsets = dict.fromkeys((*KINDS, *wandering), 0)
     for number in range(n_looks):
         end = 100 + 10 * number
         offsets["steady"] = end - 50
         offsets["back"] = end - 20 if number < n_looks - 3 else 10
         offsets["behind"] += 5
         offsets["quick"] = end
-        offsets["random"] = max(0, min(end, offsets["random"] + chance.randint(-20, 40)))
+        for name in wandering:
+            offsets[name] = max(0, min(end, offsets[name] + chance.randint(-20, 40)))
         rows = [(kind, "kafka", "t", 0, offset, end, max(0, end - offset), False) for kind, offset in offsets.items()]
         schema = [*PARTITION, "committed_offset", "log_end_offset", "lag", "has_no_commit"]
         frame = pl.DataFrame(rows, schema=schema, orient="row", schema_overrides={"partition": pl.Int32})
@@ -44,21 +46,19 @@ def by_the_rules(seen: list[pl.DataFrame]) -> dict[str, str]:
 
 
 def test_they_are_the_rules_of_a_history():
-    statuses = set()
-    for seed in range(5):
-        seen, windows = looks(25, seed), CommitWindows()
-        for number, look in enumerate(seen, 1):
-            kept = dict(windows.judge(look).select("group_id", "status").iter_rows())
-            if number < 10:
-                assert set(kept.values()) == {"unknown"}
-            else:
-                assert kept == by_the_rules(seen[:number]), (seed, number)
-                statuses |= set(kept.values())
+    seen, windows, statuses = looks(25, n_random=20), CommitWindows(), set()
+    for number, look in enumerate(seen, 1):
+        kept = dict(windows.judge(look).select("group_id", "status").iter_rows())
+        if number < 10:
+            assert set(kept.values()) == {"unknown"}
+        else:
+            assert kept == by_the_rules(seen[:number]), number
+            statuses |= set(kept.values())
     assert statuses >= {"OK", "WARN", "STOP", "REWIND"}
 
 
 def test_who_is_gone_is_forgotten_and_who_comes_back_begins_anew():
-    windows, seen = CommitWindows(), looks(25, 0)
+    windows, seen = CommitWindows(), looks(25)
     for look in seen[:12]:
         windows.judge(look)
     windows.judge(seen[12].filter(pl.col("group_id") != "steady"))
@@ -68,7 +68,7 @@ def test_who_is_gone_is_forgotten_and_who_comes_back_begins_anew():
 
 
 def test_an_unknown_lag_is_an_unknown_verdict_and_forgets_nothing():
-    windows, seen = CommitWindows(), looks(13, 0)
+    windows, seen = CommitWindows(), looks(13)
     for look in seen[:11]:
         windows.judge(look)
     unread = seen[11].with_columns(

@@ -6,38 +6,12 @@ import shutil
 import subprocess
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, SECP384R1, SECP521R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
 
 from kit.errors import InputError
 from kit.identity.ssh_signature import NAMESPACE, fingerprint, public_key, sign, signer
+from tests.unit.identity.ssh_keys import KEYS, key_in
 
-KEYS = {
-    "ed25519": Ed25519PrivateKey.generate,
-    "rsa": lambda: rsa.generate_private_key(65537, 2048),
-    "p256": lambda: generate_private_key(SECP256R1()),
-    "p384": lambda: generate_private_key(SECP384R1()),
-    "p521": lambda: generate_private_key(SECP521R1()),
-}
 HAS_OPENSSH = shutil.which("ssh-keygen") is not None
-
-
-def key_in(folder, kind="ed25519", passphrase=None):
-    """A private key's file, and its public line."""
-    folder.mkdir(parents=True, exist_ok=True)
-    key, file = KEYS[kind](), folder / f"id_{kind}"
-    how = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, how))
-    file.chmod(0o600)
-    return file, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 @pytest.mark.parametrize("kind", KEYS)

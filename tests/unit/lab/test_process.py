@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -57,7 +58,11 @@ def test_wait_names_what_it_waited_for():
         wait_until(lambda: False, "godot", 0.05)
 
 
-ALL_OF_A_BLOCK = "from kit.lab.ports import BLOCK, free_ports; print(*(free_ports(1)[0] for _ in range(BLOCK // 2)))"
+HALF_A_BLOCK = """
+from kit.lab.ports import BLOCK, free_ports
+print(*(free_ports(1)[0] for _ in range(BLOCK // 2)), flush=True)
+input()
+"""
 
 
 def test_a_port_is_not_given_twice():
@@ -67,9 +72,14 @@ def test_a_port_is_not_given_twice():
     assert all(is_free(port) for port in ports)
 
 
-def test_nor_is_it_to_two_processes():
-    done = [subprocess.Popen(python(ALL_OF_A_BLOCK), stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    ports = [port for each in done for port in each.communicate()[0].split()]
+def test_a_port_is_not_given_to_two_processes():
+    """A process keeps its block until it ends, so each of these ends only after all have their ports."""
+    with ExitStack() as running:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        processes = [running.enter_context(subprocess.Popen(python(HALF_A_BLOCK), **pipes)) for _ in range(3)]
+        ports = [port for each in processes for port in each.stdout.readline().split()]
+        for each in processes:
+            each.communicate("\n")
     assert len(ports) == 3 * (BLOCK // 2)
     assert len(set(ports)) == len(ports)
 

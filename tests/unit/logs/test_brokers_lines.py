@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from kit.logs.local import files_here, read_logs_here
+from kit.logs import ClientLogs
+from tests.unit.logs.pasted import read_each
 
 M = "web-1-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
 LINE = (
@@ -19,21 +21,27 @@ NEW, LEADER, CAPITAL = (
 )
 
 
-@pytest.mark.parametrize("behind", ["", CLASS, f"{CLASS} [data-plane-kafka-request-handler-3]"])
-@pytest.mark.parametrize(
-    ("reason", "told", "member", "leader"),
-    [
-        (NEW, NEW, M, None),
-        (f"{NEW}; client reason: not provided", NEW, M, None),
-        (f"{LEADER}; client reason: rebalance failed due to X", f"{LEADER}; client reason: rebalance failed due to X",
-         None, M),
-        (CAPITAL, CAPITAL, None, M),
-        (f"Updating metadata for member {M} during Stable", f"Updating metadata for member {M} during Stable", M, None),
-    ],
-)  # fmt: skip
-def test_a_reason_ends_where_the_logger_begins(tmp_path, behind, reason, told, member, leader):
-    log = tmp_path / "server.log"
-    log.write_text(f"{LINE.format(reason)}{behind}\n")
-    (event,) = read_logs_here(files_here([str(log)])).events.rows(named=True)
+REASONS = [
+    (NEW, NEW, M, None),
+    (f"{NEW}; client reason: not provided", NEW, M, None),
+    (f"{LEADER}; client reason: rebalance failed due to X", f"{LEADER}; client reason: rebalance failed due to X",
+     None, M),
+    (CAPITAL, CAPITAL, None, M),
+    (f"Updating metadata for member {M} during Stable", f"Updating metadata for member {M} during Stable", M, None),
+]  # fmt: skip
+BEHIND = ("", CLASS, f"{CLASS} [data-plane-kafka-request-handler-3]")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, ClientLogs[pl.DataFrame]]:
+    """Line → the log of this line alone."""
+    lines = [f"{LINE.format(reason)}{behind}" for reason, *_ in REASONS for behind in BEHIND]
+    return read_each(tmp_path_factory.mktemp("logs"), lines)
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize(("reason", "told", "member", "leader"), REASONS)
+def test_a_reason_ends_where_the_logger_begins(alone, behind, reason, told, member, leader):
+    (event,) = alone[f"{LINE.format(reason)}{behind}"].events.rows(named=True)
     assert (event["reason"], event["member_id"], event["leader_id"]) == (told, member, leader)
     assert event["logger"] == (CLASS.strip(" ()") if behind else None)

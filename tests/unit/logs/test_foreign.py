@@ -2,51 +2,64 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 from kit.logs import ClientLogs, known_text
-from kit.logs.local import files_here, read_logs_here
+from tests.unit.logs.pasted import read, read_each
 
 JOINED = "Successfully joined group pies with generation 7"
 NAMED = "[Consumer clientId=c-1, groupId=pies] Successfully joined group with generation 7"
 ESCAPED = r'{"log":"{\"level\":\"INFO\",\"message\":\"%s\"}\n","stream":"stdout","time":"2021-02-03T04:05:06.007Z"}'
 
 
-def read(tmp_path: Path, *lines: str) -> ClientLogs:
-    log = tmp_path / "pasted.log"
-    log.write_text("".join(f"{line}\n" for line in lines))
-    return read_logs_here(files_here([str(log)]))
+LAYOUTS = [
+    (f"2021 Feb 03 04:05:09  | 2021-02-03 04:05:06,007 - kafka.coordinator - INFO - {JOINED}", 6, False),
+    (f"2021-02-03 04:05:06,007 MainThread INFO {JOINED}", 6, False),
+    (f"2021-02-03 04:05:06,007.7.123:kafka.coordinator:140:INFO:1:{JOINED}", 6, False),
+    (f"21/02/03 04:05:06.007 INFO ConsumerCoordinator: {NAMED}", 6, False),
+    (f"03.02.2021 04:05:06.007 [main] INFO {NAMED}", 6, False),
+    (f"03/Feb/2021:04:05:06.007 app {NAMED}", 6, False),
+    (f"Wed Feb 03 04:05:06.007 2021 {NAMED}", 6, False),
+    (f"[pod/a/b] web-1 | 2021-02-03T04:05:06.007Z INFO x - {NAMED}", 6, True),
+    (f"Feb 03, 2021 4:05:06 AM a.B c INFO: {NAMED}", 5.993, False),
+    (f"> **2021-02-03 04:05:06.007 INFO** `{NAMED}`", 6, False),
+    (f"&gt; [2021-02-03 04:05:06,007] INFO {NAMED} (a.b.C)", 6, False),
+    (f"2021-02-03 04:05:06.007 \x1b[32mINFO\x1b[0m 1 --- {NAMED}", 6, False),
+    (ESCAPED % NAMED, 6, True),
+    (f'{{"log":"2021-02-03 09:09:09,009 INFO a.B - {NAMED}\\n","time":"2021-02-03T04:05:06.007Z"}}', 6, True),
+    (f'time="2021-02-03T04:05:06.007Z" level=info msg="{NAMED}" x=1', 6, True),
+    (f"[2021-02-03 04:05:06,007] INFO [conn|task-0] {NAMED} (a.b.C:5)", 6, False),
+    (f"04:05:06.007 INFO {JOINED}", None, False),
+    (f"INFO {NAMED}", None, False),
+    (JOINED, None, False),
+]  # fmt: skip
+SENTENCES = {
+    "alone": "Offset commit",
+    "behind a name": "app: Seeking to",
+    "in a sentence of a known layout": f"2021-02-03 04:05:06.007 INFO 1 --- [main] a.B : my own text says {JOINED}",
+}
+GROUPS = [
+    ("web: Group Coordinator lookup failed: [Error 15]", "coordinator_failed", None),
+    ("web: Group coordinator lookup", "coordinator_failed", None),
+    ("web: Successfully joined group with generation 866", "joined", None),
+    ("[Debug] Client log: Offset commit", "commit_failed", None),
+    ("Sep 1 x stdout F Sending follower SyncGroup", "sync_sent", None),
+    ("web: Leaving group pies, member c-1", "leaving", "pies"),
+    ("app says [GroupId pies] Static Member m-1 left the consumer group", "member_left", "pies"),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "local", "is_utc"),
-    [
-        (f"2021 Feb 03 04:05:09  | 2021-02-03 04:05:06,007 - kafka.coordinator - INFO - {JOINED}", 6, False),
-        (f"2021-02-03 04:05:06,007 MainThread INFO {JOINED}", 6, False),
-        (f"2021-02-03 04:05:06,007.7.123:kafka.coordinator:140:INFO:1:{JOINED}", 6, False),
-        (f"21/02/03 04:05:06.007 INFO ConsumerCoordinator: {NAMED}", 6, False),
-        (f"03.02.2021 04:05:06.007 [main] INFO {NAMED}", 6, False),
-        (f"03/Feb/2021:04:05:06.007 app {NAMED}", 6, False),
-        (f"Wed Feb 03 04:05:06.007 2021 {NAMED}", 6, False),
-        (f"[pod/a/b] web-1 | 2021-02-03T04:05:06.007Z INFO x - {NAMED}", 6, True),
-        (f"Feb 03, 2021 4:05:06 AM a.B c INFO: {NAMED}", 5.993, False),
-        (f"> **2021-02-03 04:05:06.007 INFO** `{NAMED}`", 6, False),
-        (f"&gt; [2021-02-03 04:05:06,007] INFO {NAMED} (a.b.C)", 6, False),
-        (f"2021-02-03 04:05:06.007 \x1b[32mINFO\x1b[0m 1 --- {NAMED}", 6, False),
-        (ESCAPED % NAMED, 6, True),
-        (f'{{"log":"2021-02-03 09:09:09,009 INFO a.B - {NAMED}\\n","time":"2021-02-03T04:05:06.007Z"}}', 6, True),
-        (f'time="2021-02-03T04:05:06.007Z" level=info msg="{NAMED}" x=1', 6, True),
-        (f"[2021-02-03 04:05:06,007] INFO [conn|task-0] {NAMED} (a.b.C:5)", 6, False),
-        (f"04:05:06.007 INFO {JOINED}", None, False),
-        (f"INFO {NAMED}", None, False),
-        (JOINED, None, False),
-    ],
-)  # fmt: skip
-def test_a_known_text_is_an_event_in_any_layout(tmp_path, line, local, is_utc):
-    (event,) = read(tmp_path, line).events.rows(named=True)
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, ClientLogs[pl.DataFrame]]:
+    """Line → the log of this line alone."""
+    lines = [*(line for line, *_ in LAYOUTS), *SENTENCES.values(), *(line for line, *_ in GROUPS)]
+    return read_each(tmp_path_factory.mktemp("logs"), lines)
+
+
+@pytest.mark.parametrize(("line", "local", "is_utc"), LAYOUTS)
+def test_a_known_text_is_an_event_in_any_layout(alone, line, local, is_utc):
+    (event,) = alone[line].events.rows(named=True)
     assert (event["kind"], event["group_id"], event["generation"]) == ("joined", "pies", 7)
     assert (event["observed_at"] is not None) is is_utc
     printed = None if event["local_at"] is None else event["local_at"] % 60_000_000 / 1e6
@@ -103,9 +116,7 @@ def test_an_unknown_text_about_coordination_in_an_unknown_layout_is_shown(tmp_pa
 
 
 def test_a_layout_that_was_given_is_the_only_one(tmp_path):
-    log = tmp_path / "pasted.log"
-    log.write_text(f"web: {JOINED}\n")
-    logs = read_logs_here(files_here([str(log)]), layout="kafka")
+    logs = read(tmp_path, f"web: {JOINED}", layout="kafka")
     assert logs.files.select("n_events", "n_unknown", "problem").rows() == [(0, 0, "layout")]
 
 
@@ -132,32 +143,13 @@ def test_what_ends_a_quotation_is_no_part_of_a_name(tmp_path):
     assert read(tmp_path, *lines).events["group_id"].to_list() == ["pies"] * 5
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Offset commit",
-        "app: Seeking to",
-        f"2021-02-03 04:05:06.007 INFO 1 --- [main] a.B : my own text says {JOINED}",
-    ],
-    ids=["alone", "behind a name", "in a sentence of a known layout"],
-)
-def test_a_known_text_that_may_be_a_sentence_is_shown(tmp_path, line):
-    logs = read(tmp_path, line)
+@pytest.mark.parametrize("line", SENTENCES.values(), ids=SENTENCES)
+def test_a_known_text_that_may_be_a_sentence_is_shown(alone, line):
+    logs = alone[line]
     assert (len(logs.events), logs.unknown_lines["text"].to_list()) == (0, [line])
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "group"),
-    [
-        ("web: Group Coordinator lookup failed: [Error 15]", "coordinator_failed", None),
-        ("web: Group coordinator lookup", "coordinator_failed", None),
-        ("web: Successfully joined group with generation 866", "joined", None),
-        ("[Debug] Client log: Offset commit", "commit_failed", None),
-        ("Sep 1 x stdout F Sending follower SyncGroup", "sync_sent", None),
-        ("web: Leaving group pies, member c-1", "leaving", "pies"),
-        ("app says [GroupId pies] Static Member m-1 left the consumer group", "member_left", "pies"),
-    ],
-)
-def test_a_line_names_its_group_or_none(tmp_path, line, kind, group):
-    (event,) = read(tmp_path, line).events.rows(named=True)
+@pytest.mark.parametrize(("line", "kind", "group"), GROUPS)
+def test_a_line_names_its_group_or_none(alone, line, kind, group):
+    (event,) = alone[line].events.rows(named=True)
     assert (event["kind"], event["group_id"]) == (kind, group)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kit.show import axes, charts
-from tests.unit.show.test_chart_sizes import words
+from tests.unit.show.svg_text import drawn_texts
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
@@ -17,7 +17,7 @@ def test_each_whole_number_is_told_once(most, height, form):
     rows = pl.DataFrame({"at": [1, 2], "n": [0, most]})
     count = alt.Y("n:Q", title=None, axis=axes.of_counts(format=form))
     chart = alt.Chart(rows).mark_bar().encode(x=alt.X("at:N", title=None, axis=None), y=count).properties(height=height)
-    told = words(charts.svg(chart)).split(" | ")
+    told = drawn_texts(charts.svg(chart))
     assert told == sorted(set(told), key=int)
     assert told[0] == "0"
 
@@ -35,5 +35,5 @@ def test_a_group_of_one_partition_owns_one():
             "is_idle": [False],
         }
     )
-    told = words(charts.svg(charts.member_share_bars(rows))).split(" | ")
+    told = drawn_texts(charts.svg(charts.member_share_bars(rows)))
     assert (told.count("0"), told.count("1")) == (1, 1)

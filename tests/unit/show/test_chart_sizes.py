@@ -6,7 +6,6 @@ Every chart of ``kit.show`` is here by itself: ``tests/hostile_faces.py`` finds 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 
 import polars as pl
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from kit.show import charts
 from tests import hostile_faces
 from tests.soak import first
+from tests.unit.show.svg_text import drawn_text
 
 pytestmark = pytest.mark.slow
 
@@ -41,27 +41,22 @@ def many_rows(name: str) -> pl.DataFrame:
     return rows.drop("number")
 
 
-def words(svg: str) -> str:
-    texts = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    return " | ".join(part for text in texts for part in text.itertext())
-
-
 @each_chart
 def test_nothing(name):
     rows = hostile_faces.chart_rows(name, ["one"]).clear()
-    assert "nothing to show" in words(charts.svg(hostile_faces.CHARTS[name](rows)))
+    assert "nothing to show" in drawn_text(charts.svg(hostile_faces.CHARTS[name](rows)))
 
 
 @each_chart
 def test_one_row_of_the_longest_name(name):
     svg = charts.svg(hostile_faces.chart(name, long_names(1), "t"))
-    assert "nothing to show" not in words(svg)
+    assert "nothing to show" not in drawn_text(svg)
 
 
 @pytest.mark.parametrize("name", first(CHARTS, 3))
 def test_a_hundred_thousand(name):
     svg = charts.svg(hostile_faces.CHARTS[name](many_rows(name)))
-    assert re.search(f" of {MANY:,} ", words(svg)), words(svg)
+    assert re.search(f" of {MANY:,} ", drawn_text(svg)), drawn_text(svg)
     assert len(svg) < LARGEST
 
 
@@ -69,20 +64,20 @@ def test_a_topic_of_five_thousand_partitions():
     row = hostile_faces.chart_rows("lag_heatmap", long_names(1))
     rows = pl.concat([row.with_columns(partition=pl.lit(at), lag=pl.lit(at)) for at in range(5_000)])
     svg = charts.svg(charts.lag_heatmap(rows))
-    assert "42 partitions share a cell" in words(svg)
+    assert "42 partitions share a cell" in drawn_text(svg)
     assert svg.count("rect mark") - svg.count("rect mark container") == 120
 
 
 @pytest.mark.parametrize("name", ["member_share_bars", "rebalance_timeline"])
 def test_a_group_of_two_thousand_members(name):
     rows = hostile_faces.chart_rows(name, long_names(2_000)).with_columns(group_id=pl.lit("orders"))
-    drawn = words(charts.svg(hostile_faces.CHARTS[name](rows)))
+    drawn = drawn_text(charts.svg(hostile_faces.CHARTS[name](rows)))
     assert re.search(r"\b(40|60) of 2,000 members", drawn), drawn
     assert "orders" not in drawn
 
 
 def test_names_that_differ_beyond_what_is_drawn_stay_apart():
     rows = hostile_faces.chart_rows("lag_heatmap", [f"{'a' * 100}{at}{'z' * 100}" for at in range(3)])
-    drawn = words(charts.svg(charts.lag_heatmap(rows)))
+    drawn = drawn_text(charts.svg(charts.lag_heatmap(rows)))
     label = f"{'a' * 22}…{'z' * 21}"
     assert {label, f"{label} (2)", f"{label} (3)"} <= set(drawn.split(" | "))

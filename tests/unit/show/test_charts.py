@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from kit.show import charts
+from tests.unit.show.svg_text import drawn_texts
 
 
 def lag(n_topics: int = 2, n_partitions: int = 3) -> pl.DataFrame:
@@ -68,10 +69,6 @@ CHARTS: list[tuple[Callable[..., Any], Callable[[], pl.DataFrame], str]] = [
 each_chart = pytest.mark.parametrize(("draw", "frame", "axis"), CHARTS, ids=[draw.__name__ for draw, *_ in CHARTS])
 
 
-def words(svg: str) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]+)</text>", svg)
-
-
 def subtitle(chart: Any) -> str:
     return " | ".join(chart.to_dict()["title"]["subtitle"])
 
@@ -84,14 +81,14 @@ def rows_of(chart: Any) -> list[dict[str, Any]]:
 def test_draws_a_self_contained_svg_with_titles(draw: Any, frame: Any, axis: str) -> None:
     drawn = charts.svg(draw(frame(), title="What is shown"))
     assert drawn.startswith("<svg")
-    assert {"What is shown", axis} <= set(words(drawn))
+    assert {"What is shown", axis} <= set(drawn_texts(drawn))
     assert "<script" not in drawn
     assert set(re.findall(r'https?://[^"\s]+', drawn)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
 @each_chart
 def test_an_empty_frame_says_so(draw: Any, frame: Any, axis: str) -> None:
-    assert "nothing to show" in words(charts.svg(draw(frame().head(0))))
+    assert "nothing to show" in drawn_texts(charts.svg(draw(frame().head(0))))
 
 
 @each_chart
@@ -165,16 +162,16 @@ def test_member_bars_keep_the_largest_and_mark_the_idle() -> None:
     chart = charts.member_share_bars(shares(60))
     assert subtitle(chart) == "Orange line: fair share | 40 of 60 members"
     assert {row["member_id"] for row in rows_of(chart)} == {f"g_{each:03}" for each in range(20, 60)}
-    assert "idle" in words(charts.svg(charts.member_share_bars(shares(3))))
+    assert "idle" in drawn_texts(charts.svg(charts.member_share_bars(shares(3))))
 
 
 def test_members_of_two_sources_have_two_panels() -> None:
     both = pl.concat([shares(), shares().with_columns(source=pl.lit("kafka"))])
-    assert {"ZooKeeper", "Kafka"} <= set(words(charts.svg(charts.member_share_bars(both))))
+    assert {"ZooKeeper", "Kafka"} <= set(drawn_texts(charts.svg(charts.member_share_bars(both))))
 
 
 def test_a_broker_that_is_down_says_so() -> None:
-    assert "2 (down)" in words(charts.svg(charts.leaders_per_broker(load())))
+    assert "2 (down)" in drawn_texts(charts.svg(charts.leaders_per_broker(load())))
 
 
 def test_parity_counts_partitions_per_verdict_and_topic() -> None:

@@ -15,8 +15,8 @@ from kit.analyze.metadata.phase import PHASES
 from kit.show import charts, kraft_charts
 from kit.tables import schema as tables
 from kit.tables.kraft import KraftNode, KraftState
-from tests.unit.show.test_chart_sizes import words
-from tests.unit.test_kraft_watch import DIFFERING, seen
+from tests.kraft_records import DIFFERING, kraft_look
+from tests.unit.show.svg_text import drawn_text, drawn_texts
 
 BROKER = KraftNode("broker", 1, "b:9092", "dual write", "migration", True, True, "ZooKeeper mode", None, None)
 CONTROLLER = KraftNode("controller", 3000, "c:9093", "dual write", "kraft", True, None, "ready to migrate", True, None)
@@ -28,7 +28,7 @@ def nodes(*rows: KraftNode) -> pl.DataFrame:
 
 
 def drawn(chart) -> list[str]:
-    return words(charts.svg(chart)).split(" | ")
+    return drawn_texts(charts.svg(chart))
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -95,31 +95,31 @@ def states(*rows: KraftState) -> pl.DataFrame:
 
 
 def test_the_timeline_stacks_what_differs_and_leaves_gaps():
-    looks = [seen(DIFFERING).state, seen(minutes=1).state, seen(error="gone", minutes=2).state]
+    looks = [kraft_look(DIFFERING).state, kraft_look(minutes=1).state, kraft_look(error="gone", minutes=2).state]
     svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
-    said = words(svg).split(" | ")
+    said = drawn_texts(svg)
     assert {"Looks: 3", "in 1 of 3 looks something could not be read", "records behind", "diverged"} <= set(said)
     heights = [float(each) for each in re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?v(-?[\d.]+)', svg)]
     assert len(heights) == 3 + 3, "a band of the phase per look, and a rectangle per open verdict of the first"
 
 
 def test_the_timeline_is_empty_when_nobody_looked():
-    looks = [seen(minutes=at).state for at in (0, 1, 2, 60, 61)]
+    looks = [kraft_look(minutes=at).state for at in (0, 1, 2, 60, 61)]
     svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
     bands = re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?h(-?[\d.]+)', svg)
     assert len(bands) == 5
     drawn_minutes = 62 * sum(abs(float(each)) for each in bands) / kraft_charts._WIDTH
     assert round(drawn_minutes) == 5, "three looks of a minute, and two"
-    assert "Looks: 5" in words(svg)
+    assert "Looks: 5" in drawn_text(svg)
 
 
 def test_one_record_behind_is_no_half():
-    said = drawn(kraft_charts.drift_timeline(states(replace(seen(DIFFERING).state, lag=1))))
+    said = drawn(kraft_charts.drift_timeline(states(replace(kraft_look(DIFFERING).state, lag=1))))
     assert "0.5" not in said
 
 
 def test_points_show_the_worst_of_the_looks_they_share():
-    first = seen(DIFFERING).state
+    first = kraft_look(DIFFERING).state
     calm = [replace(first, at=first.at + timedelta(seconds=at), lag=1) for at in range(1_000)]
     calm[500] = replace(calm[500], lag=77)
     said = drawn(kraft_charts.drift_timeline(states(*calm)))

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[3]
 _MADE = {"sorted", "list", "tuple", "set", "frozenset", "dict", "Counter"}
 _FIELDS = {"brokers", "columns", "fieldnames", "isr", "members", "modes", "nodes", "observers", "replicas"}
 """Attributes that are collections wherever the product has them."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LITERALS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -34,10 +35,12 @@ def _is_collection(value: ast.expr, known: set[str]) -> bool:
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """What stands in a function, or in a module, itself: not in the functions within."""
-    for child in ast.iter_child_nodes(function):
-        yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from _own_nodes(child)
+    entered = [function]
+    while entered:
+        for child in ast.iter_child_nodes(entered.pop()):
+            yield child
+            if not isinstance(child, _FUNCTIONS):
+                entered.append(child)
 
 
 def _given(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.expr]]:

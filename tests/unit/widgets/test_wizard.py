@@ -19,6 +19,7 @@ from kit.migrate.engine.performer import Waiting
 from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.states import RunState
 from tests.models.operations import GROUP, ToyGroup, open_toy
+from tests.unit.widgets.shown import below, button, field, text
 from widgets import rollback_wizard, toggle_wizard, wizard
 from widgets.run import html
 
@@ -43,25 +44,6 @@ def model(toy, tmp_path):
 def view(model):
     model.start_watching(60)
     return wizard(model)
-
-
-def below(widget):
-    for child in getattr(widget, "children", ()):
-        yield child
-        yield from below(child)
-
-
-def button(view, label):
-    return next(each for each in below(view) if isinstance(each, ipw.Button) and each.description == label)
-
-
-def field(view, label):
-    return next(each for each in below(view) if getattr(each, "description", None) == label)
-
-
-def text(view):
-    texts = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
-    return " ".join(" ".join(texts).split())
 
 
 def planned(view, model):

@@ -80,8 +80,13 @@ def doubled_histories() -> Made:
     return [(two_systems(ended(history, run)), run) for history, run in many(truthful, "doubled")]
 
 
-def test_a_truthful_history_is_clean(true_histories):
-    proof, summary = proof_of(true_histories)
+@pytest.fixture(scope="module")
+def true_proof(true_histories) -> tuple[Proof, dict[str, dict[str, Any]]]:
+    return proof_of(true_histories)
+
+
+def test_a_truthful_history_is_clean(true_histories, true_proof):
+    proof, summary = true_proof
     assert proof.sentences.filter(~pl.col("finding").is_in(["tail", "rewind"])).is_empty(), proof.told()
     for history, run in true_histories:
         row = summary[history.group_id]
@@ -107,8 +112,8 @@ def test_the_clock_skew_and_a_shorter_eviction_time_only_forgive(true_histories,
     assert all(row["is_exclusive"] is not False for row in summary.values())
 
 
-def test_intervals_follow_one_another_in_a_truthful_history(true_histories):
-    proof, _ = proof_of(true_histories)
+def test_intervals_follow_one_another_in_a_truthful_history(true_histories, true_proof):
+    proof, _ = true_proof
     for history, _ in true_histories:
         intervals = (
             told_of(proof.consumption_intervals, history.group_id)
@@ -157,8 +162,8 @@ def test_a_second_system_is_found(doubled_histories, with_owners):
         assert set(proof.unowned_consumption.select("consumer", "is_registered").rows()) == {("kc", False)}
 
 
-def test_stalls_and_hand_overs_are_those_of_the_history(true_histories):
-    proof, _ = proof_of(true_histories)
+def test_stalls_and_hand_overs_are_those_of_the_history(true_histories, true_proof):
+    proof, _ = true_proof
     for history, _ in true_histories:
         rows = sorted(history.hand_outs, key=lambda row: (row.at_ms, row.offset))
         changes = [(old, new) for old, new in pairwise(rows) if old.consumer != new.consumer]
@@ -208,20 +213,27 @@ def test_spark_and_polars_agree(spark: SparkSession, all_histories: list[History
     assert (found.unowned_consumption is not None) == with_owners
 
 
-def test_the_order_of_rows_does_not_matter(all_histories):
-    given_frames = frames(all_histories)
-    forwards = prove(**given_frames)
-    backwards = prove(**{name: frame.reverse() for name, frame in given_frames.items()})
+@pytest.fixture(scope="module")
+def all_frames(all_histories) -> dict[str, pl.DataFrame]:
+    return frames(all_histories)
+
+
+@pytest.fixture(scope="module")
+def all_proofs(all_frames) -> Proof:
+    return prove(**all_frames)
+
+
+def test_the_order_of_rows_does_not_matter(all_frames, all_proofs):
+    backwards = prove(**{name: frame.reverse() for name, frame in all_frames.items()})
     for each in fields(Proof):
-        assert _sorted(getattr(backwards, each.name)) == _sorted(getattr(forwards, each.name))
+        assert _sorted(getattr(backwards, each.name)) == _sorted(getattr(all_proofs, each.name))
 
 
-def test_nothing_gives_empty_tables_of_the_same_shape(all_histories):
-    given_frames = frames(all_histories)
-    some, none = prove(**given_frames), prove(**{name: frame.clear() for name, frame in given_frames.items()})
+def test_nothing_gives_empty_tables_of_the_same_shape(all_frames, all_proofs):
+    none = prove(**{name: frame.clear() for name, frame in all_frames.items()})
     for each in fields(Proof):
         assert getattr(none, each.name).is_empty()
-        assert getattr(none, each.name).schema == getattr(some, each.name).schema
+        assert getattr(none, each.name).schema == getattr(all_proofs, each.name).schema
 
 
 def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:

@@ -11,10 +11,10 @@ import pytest
 
 from kit import health, views
 from kit.analyze.groups.idle import DAY_MS
-from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, ZOOKEEPER, CommittedOffset, Group, LogOffset, Member, SnapshotInfo, TopicPartition
 from kit.text.visible import visible
 from tests.generators import hostile
+from tests.generators.snapshots import snapshot_of, with_each_group
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
@@ -44,8 +44,7 @@ def snapshot(groups: list[Any], members: list[Any] = [], offsets: list[Any] = []
         "log_offsets": [LogOffset("t", 0, 0, 100)],
         "snapshots": [SnapshotInfo("c", "id", NOW, NOW, ".*", "1")],
     }
-    frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
-    return health.Snapshot(snapshot_id="s", **frames)
+    return snapshot_of(rows, NOW)
 
 
 def seen(name: str = "g", committed: float | None = None, present: float | None = None) -> pl.DataFrame:
@@ -56,93 +55,94 @@ def seen(name: str = "g", committed: float | None = None, present: float | None 
     return pl.DataFrame([row], schema_overrides=dict.fromkeys(times, pl.Int64))
 
 
-def found(taken: Any, activity: pl.DataFrame | None = None) -> dict[str, Any]:
-    rows = health.idle_groups(taken, views.lag(taken), activity)
-    return rows.filter(pl.col("store") == taken.groups["source"][0]).to_dicts()[0]
+def found(taken: Any) -> dict[str, Any]:
+    (row,) = health.idle_groups(taken, views.lag(taken)).to_dicts()
+    return row
 
 
-@pytest.mark.parametrize(
-    ("taken", "activity", "expected", "evidence"),
-    [
-        (snapshot([group()], [member(), member()], [offset()]), None, "active", "It has 2 members."),
-        (
+def test_the_class_and_its_evidence() -> None:
+    cases: dict[str, tuple[Any, pl.DataFrame | None, str | None, str]] = {
+        "two-members": (snapshot([group()], [member(), member()], [offset()]), None, "active", "It has 2 members."),
+        "member-elsewhere": (
             snapshot([group(), group(store=ZOOKEEPER)], [member(store=ZOOKEEPER)], [offset()]),
             seen(committed=100),
             "active",
             "It has no member here, but 1 member in zookeeper.",
         ),
-        (
+        "commit-unknown": (
             snapshot([group()], offsets=[offset()]),
             None,
             None,
             "It has no member; when it last committed is unknown.",
         ),
-        (snapshot([group()]), None, None, "It has no member; no offset is committed."),
-        (
+        "no-offset": (snapshot([group()]), None, None, "It has no member; no offset is committed."),
+        "yesterday": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=1),
             "idle",
             "It has no member; the last commit was 24 hours ago.",
         ),
-        (
+        "long-ago": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=43),
             "dead",
             "It has no member; the last commit was 43 days ago.",
         ),
-        (
+        "member-of-late": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=43, present=2),
             "idle",
             "It has no member; the last commit was 43 days ago; it had one until 2 days ago.",
         ),
-        (
+        "by-the-znode": (
             snapshot([group(store=ZOOKEEPER)], offsets=[offset(store=ZOOKEEPER, days=7)]),
             None,
             "dead",
             "It has no member; the last commit was 7 days ago.",
         ),
-        (
+        "topic-gone": (
             snapshot([group()], offsets=[offset(topic="gone")]),
             seen(committed=0.01),
             "dead",
             "It has no member; the last commit was 14 minutes ago; no topic of its offsets exists any more.",
         ),
-        (
+        "one-topic-gone": (
             snapshot([group()], offsets=[offset(), offset(topic="gone")]),
             seen(committed=-1),
             "idle",
             "It has no member; the last commit was 0 minutes ago; of 2 topics, 1 no longer there.",
         ),
-        (
-            snapshot([group("console-consumer-4711")], offsets=[offset("console-consumer-4711")]),
+        "console-consumer-4711": (
+            snapshot([group()], offsets=[offset()]),
             None,
             "random name",
             "It has no member; when it last committed is unknown; its name holds a tool's name and a number.",
         ),
-        (
-            snapshot([group("console-consumer-1")], offsets=[offset("console-consumer-1")]),
-            seen("console-consumer-1", committed=8),
+        "console-consumer-1": (
+            snapshot([group()], offsets=[offset()]),
+            seen(committed=8),
             "dead",
             "It has no member; the last commit was 8 days ago; its name holds a tool's name and a number.",
         ),
-        (
+        "unread": (
             snapshot([group(error="NOT_COORDINATOR")]),
             seen(committed=43),
             None,
             "It could not be read: kafka: NOT_COORDINATOR",
         ),
-        (
+        "unread-elsewhere": (
             snapshot([group(), group(store=ZOOKEEPER, error="no rights")], offsets=[offset()]),
             seen(committed=43),
             None,
             "It could not be read: zookeeper: no rights",
         ),
-    ],
-)
-def test_the_class_and_its_evidence(taken: Any, activity: pl.DataFrame | None, expected: str, evidence: str) -> None:
-    row = found(taken, activity)
-    assert (row["class"], row["evidence"]) == (expected, evidence)
+    }
+    taken = with_each_group({name: taken for name, (taken, *_) in cases.items()})
+    activity = [rows.with_columns(group_id=pl.lit(name)) for name, (_, rows, *_) in cases.items() if rows is not None]
+    found = health.idle_groups(taken, views.lag(taken), pl.concat(activity)).rows(named=True)
+    for name, (alone, _, *expected) in cases.items():
+        (row,) = [row for row in found if (row["group_id"], row["store"]) == (name, alone.groups["source"][0])]
+        assert [row["class"], row["evidence"]] == expected, name
 
 
 def test_what_is_not_known_is_null_and_what_is_counted_is_not() -> None:

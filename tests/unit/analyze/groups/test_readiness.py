@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-import pytest
 
-from kit.analyze import blockers, group_parity, readiness, store_parity
+from kit import views
+from kit.analyze import group_parity, store_parity
+from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.groups import (
     KAFKA,
@@ -20,6 +21,7 @@ from kit.tables.groups import (
     Subscription,
     TopicPartition,
 )
+from tests.generators.snapshots import snapshot_of, with_each_group
 
 
 def committed(partition: int, store: str, offset: int | None, error: str | None = None) -> CommittedOffset:
@@ -48,172 +50,177 @@ def plain(name: str = "kc-uuid") -> Member:
     return Member("g", KAFKA, name, "kc", None, None, None, None, None, None)
 
 
-def tables_of(
+def snapshot(
     members: list[Member],
     mode: str | None = None,
     groups: list[Group] | None = None,
     mode_error: str | None = None,
     **rows: list[Any],
-) -> dict[str, pl.DataFrame]:
+) -> Snapshot[pl.DataFrame]:
     given: dict[str, list[Any]] = {
         "groups": [group(ZOOKEEPER)] if groups is None else groups,
         "members": members,
         "migration_states": [MigrationState("g", mode, 0, 1, mode_error)] if mode or mode_error else [],
         **rows,
     }
-    names = ("groups", "members", "ownership", "committed_offsets", "migration_states", "subscriptions")
-    declared = {table.name: table for table in tables.ALL}
-    return {name: pl.from_arrow(declared[name].from_rows(given.get(name, []))) for name in (*names, "topic_partitions")}
+    return snapshot_of(given)
 
 
-def stage_of(frames: dict[str, pl.DataFrame]) -> tuple[str, str | None]:
-    (row,) = readiness(**frames).to_dicts()
-    return row["stage"], row["effective_mode"]
+def stages_of(groups: dict[str, Snapshot[pl.DataFrame]]) -> dict[str, tuple[str, str | None]]:
+    """The stage and the mode in effect of each group."""
+    rows = views.readiness(with_each_group(groups)).select("group_id", "stage", "effective_mode")
+    return {name: (stage, mode) for name, stage, mode in rows.iter_rows()}
 
 
-@pytest.mark.parametrize(
-    ("members", "mode", "expected"),
-    [
-        pytest.param([], None, ("empty", None), id="no member"),
-        pytest.param([], "kafka", ("empty", None), id="no member, toggled"),
-        pytest.param([old()], None, ("OZKCC", "zookeeper"), id="old only"),
-        pytest.param([old(), *enabled()], None, ("canary MEZKCC", "zookeeper"), id="first canary"),
-        pytest.param([old(), *enabled()], "kafka", ("canary MEZKCC", "zookeeper"), id="toggled too early"),
-        pytest.param(enabled(), None, ("all MEZKCC", "zookeeper"), id="all enabled"),
-        pytest.param(enabled(), "zookeeper", ("all MEZKCC", "zookeeper"), id="all enabled, told zookeeper"),
-        pytest.param(enabled(), "kafka\n", ("all MEZKCC", "zookeeper"), id="a line break is not exactly kafka"),
-        pytest.param(enabled(), "KAFKA", ("all MEZKCC", "zookeeper"), id="case counts"),
-        pytest.param(enabled(), "kafka", ("Kafka coordination", "kafka"), id="toggled"),
-        pytest.param([*enabled(), plain()], "kafka", ("canary KC", "kafka"), id="second canary"),
-        pytest.param([plain()], None, ("all KC", "kafka"), id="done"),
-        pytest.param([plain()], "zookeeper", ("all KC", "kafka"), id="done, whatever the znode says"),
-        pytest.param([old(), plain()], None, ("unsafe mix", "zookeeper"), id="old and plain"),
-        pytest.param([*enabled(), plain()], None, ("unsafe mix", "zookeeper"), id="plain in Z mode"),
-        pytest.param([old(), *enabled(), plain()], "kafka", ("unsafe mix", "zookeeper"), id="old joins K mode"),
-    ],
-)
-def test_stage_follows_from_flavours_and_mode(members: list[Member], mode: str | None, expected: Any) -> None:
-    assert stage_of(tables_of(members, mode)) == expected
+STAGES: dict[str, tuple[list[Member], str | None, tuple[str, str | None]]] = {
+    "no member": ([], None, ("empty", None)),
+    "no member, toggled": ([], "kafka", ("empty", None)),
+    "old only": ([old()], None, ("OZKCC", "zookeeper")),
+    "first canary": ([old(), *enabled()], None, ("canary MEZKCC", "zookeeper")),
+    "toggled too early": ([old(), *enabled()], "kafka", ("canary MEZKCC", "zookeeper")),
+    "all enabled": (enabled(), None, ("all MEZKCC", "zookeeper")),
+    "all enabled, told zookeeper": (enabled(), "zookeeper", ("all MEZKCC", "zookeeper")),
+    "a line break is not exactly kafka": (enabled(), "kafka\n", ("all MEZKCC", "zookeeper")),
+    "case counts": (enabled(), "KAFKA", ("all MEZKCC", "zookeeper")),
+    "toggled": (enabled(), "kafka", ("Kafka coordination", "kafka")),
+    "second canary": ([*enabled(), plain()], "kafka", ("canary KC", "kafka")),
+    "done": ([plain()], None, ("all KC", "kafka")),
+    "done, whatever the znode says": ([plain()], "zookeeper", ("all KC", "kafka")),
+    "old and plain": ([old(), plain()], None, ("unsafe mix", "zookeeper")),
+    "plain in Z mode": ([*enabled(), plain()], None, ("unsafe mix", "zookeeper")),
+    "old joins K mode": ([old(), *enabled(), plain()], "kafka", ("unsafe mix", "zookeeper")),
+}
+
+
+def test_stage_follows_from_flavours_and_mode() -> None:
+    found = stages_of({name: snapshot(members, mode) for name, (members, mode, _) in STAGES.items()})
+    assert found == {name: expected for name, (*_, expected) in STAGES.items()}
 
 
 def test_counts_leave_embedded_consumers_out() -> None:
-    (row,) = readiness(**tables_of([old(), *enabled("g_n1"), *enabled("g_n2"), plain()], "kafka")).to_dicts()
+    (row,) = views.readiness(snapshot([old(), *enabled("g_n1"), *enabled("g_n2"), plain()], "kafka")).to_dicts()
     assert (row["n_ozkcc"], row["n_mezkcc"], row["n_kc"], row["mode"]) == (1, 2, 1, "kafka")
 
 
 def test_a_member_whose_migration_is_unknown_leaves_mode_and_stage_unknown() -> None:
     hidden = Member("g", ZOOKEEPER, "g_x", None, None, None, None, None, None, None)
-    assert stage_of(tables_of([hidden, *enabled()], "kafka")) == ("unknown", None)
-    assert stage_of(tables_of([hidden], "zookeeper")) == ("unknown", "zookeeper")
+    found = stages_of({"beside": snapshot([hidden, *enabled()], "kafka"), "alone": snapshot([hidden], "zookeeper")})
+    assert found == {"beside": ("unknown", None), "alone": ("unknown", "zookeeper")}
 
 
 def test_an_unreadable_mode_is_unknown_unless_an_old_member_decides_it() -> None:
-    assert stage_of(tables_of(enabled(), mode_error="no authentication")) == ("unknown", None)
-    assert stage_of(tables_of([old()], mode_error="no authentication")) == ("OZKCC", "zookeeper")
+    hidden = "no authentication"
+    found = stages_of({"new": snapshot(enabled(), mode_error=hidden), "old": snapshot([old()], mode_error=hidden)})
+    assert found == {"new": ("unknown", None), "old": ("OZKCC", "zookeeper")}
 
 
 def test_an_unreadable_group_is_not_called_empty() -> None:
-    frames = tables_of([], groups=[group(KAFKA, error="timed out")])
-    assert stage_of(frames) == ("unknown", None)
-    assert codes(frames) == ["unreadable_group"]
+    unread = snapshot([], groups=[group(KAFKA, error="timed out")])
+    assert stages_of({"g": unread}) == {"g": ("unknown", None)}
+    assert list(blockers_of(unread)) == ["unreadable_group"]
 
 
 def test_next_step_names_the_blockers_first() -> None:
-    clear = readiness(**tables_of(enabled())).row(0, named=True)
+    rows = views.readiness(with_each_group({"clear": snapshot(enabled()), "blocked": snapshot([old()], "kafka")}))
+    clear, blocked = (rows.row(by_predicate=pl.col("group_id") == name, named=True) for name in ("clear", "blocked"))
     assert (clear["n_blockers"], clear["next_step"]) == (
         0,
         "Set migration/mode to kafka: Kafka's assignment then is in force.",
     )
-    blocked = readiness(**tables_of([old()], "kafka")).row(0, named=True)
     assert blocked["n_blockers"] == 1
     assert blocked["next_step"].startswith("First clear 1 blocker. Then: Replace one old consumer")
 
 
-def codes(frames: dict[str, pl.DataFrame]) -> list[str]:
-    return sorted(blockers(**frames)["blocker"])
+def blockers_of(snapshot: Snapshot[pl.DataFrame]) -> dict[str, str]:
+    """The sentence of each blocker of group g."""
+    rows = views.blockers(snapshot).sort("blocker").select("blocker", "sentence").rows()
+    assert len(rows) == len(dict(rows)), rows
+    return dict(rows)
 
 
-def sentence_of(frames: dict[str, pl.DataFrame], code: str) -> str:
-    found = blockers(**frames).filter(pl.col("blocker") == code)
-    return str(found["sentence"].item())
+def blockers_of_each(groups: dict[str, Snapshot[pl.DataFrame]]) -> dict[str, list[str]]:
+    """The blockers of each group."""
+    found = views.blockers(with_each_group(groups)).sort("blocker").group_by("group_id", maintain_order=True)
+    return {name: [] for name in groups} | {name: rows["blocker"].to_list() for (name,), rows in found}
 
 
 def test_a_group_in_order_has_no_blocker() -> None:
     offsets = [*both(0, 5, 5), *both(1, 9, 9)]
-    assert codes(tables_of(enabled(), groups=[group(KAFKA, "Stable")], committed_offsets=offsets)) == []
-    assert codes(tables_of([old()], committed_offsets=[committed(0, ZOOKEEPER, 5)])) == []
-    assert codes(tables_of([old(), *enabled()], committed_offsets=offsets)) == []
+    groups = {
+        "new": snapshot(enabled(), groups=[group(KAFKA, "Stable")], committed_offsets=offsets),
+        "old": snapshot([old()], committed_offsets=[committed(0, ZOOKEEPER, 5)]),
+        "canary": snapshot([old(), *enabled()], committed_offsets=offsets),
+    }
+    assert blockers_of_each(groups) == {"new": [], "old": [], "canary": []}
 
 
 def test_unsafe_mix_says_who_is_there_and_what_to_stop() -> None:
-    sentence = sentence_of(tables_of([old(), plain()]), "unsafe_mix")
-    assert sentence == (
+    assert blockers_of(snapshot([old(), plain()]))["unsafe_mix"] == (
         "Group g: 1 plain Kafka consumer runs beside 1 old and 0 migration-enabled consumers under ZooKeeper's"
         " assignment: partitions are read twice. Stop the plain Kafka consumers before anything else."
     )
 
 
-@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Unknown"])
-def test_a_kafka_group_that_is_not_stable_blocks(state: str) -> None:
-    assert codes(tables_of(enabled(), groups=[group(KAFKA, state)])) == ["group_not_stable"]
-
-
-@pytest.mark.parametrize("state", ["Stable", "Empty", None])
-def test_a_settled_kafka_group_does_not_block(state: str | None) -> None:
-    assert codes(tables_of(enabled(), groups=[group(KAFKA, state)])) == []
+def test_a_kafka_group_that_is_not_stable_blocks_and_one_that_settled_does_not() -> None:
+    unstable, settled = ("PreparingRebalance", "CompletingRebalance", "Unknown"), ("Stable", "Empty", None)
+    groups = {str(state): snapshot(enabled(), groups=[group(KAFKA, state)]) for state in (*unstable, *settled)}
+    expected = {str(state): ["group_not_stable"] if state in unstable else [] for state in (*unstable, *settled)}
+    assert blockers_of_each(groups) == expected
 
 
 def test_old_consumers_with_offsets_in_kafka_block_step_one() -> None:
-    in_both = tables_of([old()], committed_offsets=both(0, 5, 5))
-    assert codes(in_both) == ["commits_to_kafka"]
-    told = sentence_of(in_both, "commits_to_kafka")
-    assert "Kafka holds offsets of 1 partition" in told
-    assert "One look can't tell whether they are committed there or left over" in told
-    left_over = tables_of([old()], committed_offsets=[*both(0, 9, 5), *both(1, 9, 9)])
-    assert "Kafka holds offsets of 1 partition" in sentence_of(left_over, "commits_to_kafka")
-    assert codes(tables_of([old()], committed_offsets=both(0, 9, 5))) == []
-    only_kafka = tables_of([old()], committed_offsets=[committed(0, KAFKA, 5)])
-    assert codes(only_kafka) == ["commits_to_kafka", "kafka_ahead"]
+    told = blockers_of(snapshot([old()], committed_offsets=both(0, 5, 5)))
+    assert list(told) == ["commits_to_kafka"]
+    assert "Kafka holds offsets of 1 partition" in told["commits_to_kafka"]
+    assert "One look can't tell whether they are committed there or left over" in told["commits_to_kafka"]
+    left_over = snapshot([old()], committed_offsets=[*both(0, 9, 5), *both(1, 9, 9)])
+    assert "Kafka holds offsets of 1 partition" in blockers_of(left_over)["commits_to_kafka"]
+    behind = snapshot([old()], committed_offsets=both(0, 9, 5))
+    only_kafka = snapshot([old()], committed_offsets=[committed(0, KAFKA, 5)])
+    assert blockers_of_each({"behind": behind, "only": only_kafka}) == {
+        "behind": [],
+        "only": ["commits_to_kafka", "kafka_ahead"],
+    }
 
 
 def test_kafka_ahead_of_zookeeper_is_a_poisoned_checkpoint() -> None:
-    frames = tables_of(enabled(), committed_offsets=[*both(0, 5, 284), *both(1, 9, 9), *both(2, 7, 6)])
-    assert codes(frames) == ["kafka_ahead"]
-    assert "for 1 partition, by up to 279 records: an old consumer" in sentence_of(frames, "kafka_ahead")
+    told = blockers_of(snapshot(enabled(), committed_offsets=[*both(0, 5, 284), *both(1, 9, 9), *both(2, 7, 6)]))
+    assert list(told) == ["kafka_ahead"]
+    assert "for 1 partition, by up to 279 records: an old consumer" in told["kafka_ahead"]
 
 
 def test_kafka_ahead_does_not_matter_once_all_are_plain_consumers() -> None:
-    assert codes(tables_of([plain()], committed_offsets=both(0, 5, 284))) == []
+    assert blockers_of(snapshot([plain()], committed_offsets=both(0, 5, 284))) == {}
 
 
 def test_a_toggle_that_an_old_member_holds_back_blocks() -> None:
-    frames = tables_of([old(), *enabled()], "kafka")
-    assert codes(frames) == ["not_migration_enabled"]
+    assert list(blockers_of(snapshot([old(), *enabled()], "kafka"))) == ["not_migration_enabled"]
 
 
 def test_an_inexact_mode_blocks_and_is_quoted() -> None:
-    frames = tables_of(enabled(), "Kafka")
-    assert codes(frames) == ["inexact_mode"]
-    assert "holds 'Kafka', which counts as zookeeper" in sentence_of(frames, "inexact_mode")
+    told = blockers_of(snapshot(enabled(), "Kafka"))
+    assert list(told) == ["inexact_mode"]
+    assert "holds 'Kafka', which counts as zookeeper" in told["inexact_mode"]
 
 
 def test_unreadable_registration_and_mode_block() -> None:
-    assert codes(tables_of([old(error="not JSON")])) == ["unreadable_registration"]
-    assert "member g_old has a registration" in sentence_of(
-        tables_of([old(error="not JSON")]), "unreadable_registration"
-    )
-    assert codes(tables_of(enabled(), mode_error="no authentication")) == ["unreadable_mode"]
+    told = blockers_of(snapshot([old(error="not JSON")]))
+    assert list(told) == ["unreadable_registration"]
+    assert "member g_old has a registration" in told["unreadable_registration"]
+    assert list(blockers_of(snapshot(enabled(), mode_error="no authentication"))) == ["unreadable_mode"]
 
 
 def test_unowned_partitions_block_once_per_group() -> None:
-    frames = tables_of(
-        [old()],
-        ownership=[Ownership("g", ZOOKEEPER, "t", 0, "g_old", "g_old-0", None, None)],
-        subscriptions=[Subscription("g", ZOOKEEPER, "g_old", "t", 1)],
-        topic_partitions=[TopicPartition("t", each, False, 1, 1, (1,), (1,)) for each in range(3)],
+    told = blockers_of(
+        snapshot(
+            [old()],
+            ownership=[Ownership("g", ZOOKEEPER, "t", 0, "g_old", "g_old-0", None, None)],
+            subscriptions=[Subscription("g", ZOOKEEPER, "g_old", "t", 1)],
+            topic_partitions=[TopicPartition("t", each, False, 1, 1, (1,), (1,)) for each in range(3)],
+        )
     )
-    assert codes(frames) == ["unowned_partitions"]
-    assert "nobody owns 2 subscribed partitions, first t-1. " in sentence_of(frames, "unowned_partitions")
+    assert list(told) == ["unowned_partitions"]
+    assert "nobody owns 2 subscribed partitions, first t-1. " in told["unowned_partitions"]
 
 
 # -- parity ----------------------------------------------------------------------------------------------------------

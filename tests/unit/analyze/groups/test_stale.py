@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
-import pytest
 
 from kit import analyze, views
 from kit.snapshot import Snapshot
-from kit.tables import schema as tables
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
@@ -21,6 +17,7 @@ from kit.tables.groups import (
     Subscription,
     TopicPartition,
 )
+from tests.generators.snapshots import snapshot_of, with_each_group
 
 KC = Member("g", KAFKA, "kc-1", "kc", *[None] * 6)
 OZKCC = Member("g", ZOOKEEPER, "old", None, None, None, None, False, None, None)
@@ -50,32 +47,32 @@ def snapshot(
         "topic_partitions": [TopicPartition("t", number, False, 1, 0, (1,), (1,)) for number in range(2)],
         "log_offsets": [LogOffset("t", number, 0, 1000) for number in range(2)],
     }
-    frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
-    return Snapshot(snapshot_id="s", **frames)
+    return snapshot_of(rows)
 
 
 BOTH = [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 990, 1000)]
 ZOOKEEPER_AHEAD = [*committed(ZOOKEEPER, 990, 1000), *committed(KAFKA, 100, 1000)]
 
 
-@pytest.mark.parametrize(
-    ("members", "commits", "expected"),
-    [
-        pytest.param([KC], BOTH, ZOOKEEPER, id="plain consumers never read ZooKeeper"),
-        pytest.param([KC], ZOOKEEPER_AHEAD, ZOOKEEPER, id="even if it is ahead: Kafka's offsets were reset"),
-        pytest.param([KC], committed(ZOOKEEPER, 100, 100), ZOOKEEPER, id="even if they commit nothing"),
-        pytest.param([KC], committed(KAFKA, 1, 1), None, id="nothing in ZooKeeper"),
-        pytest.param([OZKCC], ZOOKEEPER_AHEAD, KAFKA, id="old consumers that commit to ZooKeeper"),
-        pytest.param([OZKCC], BOTH, None, id="old ones that may commit to Kafka, or were wound back"),
-        pytest.param([OZKCC], [*committed(ZOOKEEPER, 5), *committed(KAFKA, 5)], None, id="equal"),
-        pytest.param([MEZKCC, EKC], BOTH, None, id="migration-enabled ones may commit to both"),
-        pytest.param([OZKCC, KC], BOTH, None, id="an unsafe mix uses both"),
-        pytest.param([], BOTH, None, id="nobody uses either"),
-    ],
-)
-def test_a_store_is_stale_only_if_surely_nobody_uses_it(members, commits, expected):
-    found = views.stale_stores(snapshot(members, commits))
-    assert found.rows() == ([("g", expected)] if expected else [])
+STALE_STORES: dict[str, tuple[list[Member], list[CommittedOffset], str | None]] = {
+    "plain consumers never read ZooKeeper": ([KC], BOTH, ZOOKEEPER),
+    "even if it is ahead: Kafka's offsets were reset": ([KC], ZOOKEEPER_AHEAD, ZOOKEEPER),
+    "even if they commit nothing": ([KC], committed(ZOOKEEPER, 100, 100), ZOOKEEPER),
+    "nothing in ZooKeeper": ([KC], committed(KAFKA, 1, 1), None),
+    "old consumers that commit to ZooKeeper": ([OZKCC], ZOOKEEPER_AHEAD, KAFKA),
+    "old ones that may commit to Kafka, or were wound back": ([OZKCC], BOTH, None),
+    "equal": ([OZKCC], [*committed(ZOOKEEPER, 5), *committed(KAFKA, 5)], None),
+    "migration-enabled ones may commit to both": ([MEZKCC, EKC], BOTH, None),
+    "an unsafe mix uses both": ([OZKCC, KC], BOTH, None),
+    "nobody uses either": ([], BOTH, None),
+}
+
+
+def test_a_store_is_stale_only_if_surely_nobody_uses_it():
+    groups = {name: snapshot(members, commits) for name, (members, commits, _) in STALE_STORES.items()}
+    found = views.stale_stores(with_each_group(groups))
+    expected = [(name, store) for name, (*_, store) in STALE_STORES.items() if store is not None]
+    assert sorted(found.rows()) == sorted(expected)
 
 
 def test_nothing_is_claimed_of_a_group_that_could_not_be_read():
@@ -98,22 +95,24 @@ def test_a_stale_lag_is_marked_and_counts_nowhere():
     assert (row["zookeeper_lag"], row["kafka_lag"], row["stale_store"]) == (None, 10, ZOOKEEPER)
 
 
-@pytest.mark.parametrize(
-    ("members", "commits", "store", "lag"),
-    [
-        pytest.param([], BOTH, KAFKA, 10, id="nobody is left: the store that is ahead"),
-        pytest.param([], ZOOKEEPER_AHEAD, ZOOKEEPER, 10, id="nobody is left, and it is ZooKeeper"),
-        pytest.param([], [*BOTH[:2], *committed(KAFKA, 1000)], ZOOKEEPER, 1800, id="one partition is no store in use"),
-        pytest.param([OZKCC], BOTH, ZOOKEEPER, 1800, id="old consumers: by the mode in effect, wound back or not"),
-        pytest.param([OZKCC], committed(KAFKA, 5, 5), KAFKA, 1990, id="the only one that has offsets"),
-        pytest.param([MEZKCC, EKC], BOTH, ZOOKEEPER, 1800, id="both in use: by the mode in effect"),
-        pytest.param([KC], BOTH, KAFKA, 10, id="plain Kafka consumers"),
-        pytest.param([KC], committed(ZOOKEEPER, 1, 1), None, None, id="nothing but what was left over"),
-    ],
-)
-def test_a_groups_lag_is_that_of_the_store_in_use(members, commits, store, lag):
-    (row,) = views.summary(snapshot(members, commits)).to_dicts()
-    assert (row["store_in_use"], row["lag"]) == (store, lag)
+STORES_IN_USE: dict[str, tuple[list[Member], list[CommittedOffset], str | None, int | None]] = {
+    "nobody is left: the store that is ahead": ([], BOTH, KAFKA, 10),
+    "nobody is left, and it is ZooKeeper": ([], ZOOKEEPER_AHEAD, ZOOKEEPER, 10),
+    "one partition is no store in use": ([], [*BOTH[:2], *committed(KAFKA, 1000)], ZOOKEEPER, 1800),
+    "old consumers: by the mode in effect, wound back or not": ([OZKCC], BOTH, ZOOKEEPER, 1800),
+    "the only one that has offsets": ([OZKCC], committed(KAFKA, 5, 5), KAFKA, 1990),
+    "both in use: by the mode in effect": ([MEZKCC, EKC], BOTH, ZOOKEEPER, 1800),
+    "plain Kafka consumers": ([KC], BOTH, KAFKA, 10),
+    "nothing but what was left over": ([KC], committed(ZOOKEEPER, 1, 1), None, None),
+}
+
+
+def test_a_groups_lag_is_that_of_the_store_in_use():
+    groups = {name: snapshot(members, commits) for name, (members, commits, *_) in STORES_IN_USE.items()}
+    found = views.summary(with_each_group(groups)).select("group_id", "store_in_use", "lag")
+    assert {name: (store, lag) for name, store, lag in found.iter_rows()} == {
+        name: (store, lag) for name, (*_, store, lag) in STORES_IN_USE.items()
+    }
 
 
 def test_offsets_left_over_do_not_make_a_group_without_members_hurt():
@@ -123,21 +122,11 @@ def test_offsets_left_over_do_not_make_a_group_without_members_hurt():
 
 def test_the_group_with_the_most_lag_is_one_that_is_behind_in_use():
     left, behind = snapshot([KC], BOTH), snapshot([KC], committed(KAFKA, 985, 995))
-    together = both(left, behind)
+    together = with_each_group({"g": left, "h": behind})
     assert views.lag(together).sort("lag")["group_id"][-1] == "g"
     assert views.most_lagging(together) == "h"
     stopped = snapshot([], [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 1000, 1000)])
-    assert views.most_lagging(both(stopped, behind)) == "h"
-
-
-def both(one: Any, other: Any) -> Any:
-    """Group ``g`` of the first, and of the other as ``h``."""
-    frames = {}
-    for table in tables.ALL:
-        rows, more = getattr(one, table.name), getattr(other, table.name)
-        is_shared = "group_id" not in rows.columns
-        frames[table.name] = rows if is_shared else pl.concat([rows, more.with_columns(group_id=pl.lit("h"))])
-    return Snapshot(snapshot_id="s", **frames)
+    assert views.most_lagging(with_each_group({"g": stopped, "h": behind})) == "h"
 
 
 def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_other_store():
@@ -150,28 +139,26 @@ def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_othe
     assert lag.filter("is_stale")["lag"].to_list() == [900, 900]
 
 
-@pytest.mark.parametrize(
-    ("members", "commits", "error", "expected"),
-    [
-        pytest.param([], committed(KAFKA, 0, 1000), None, "nobody reads it", id="no members, and records to read"),
-        pytest.param([], committed(KAFKA, 1000, 1000), None, None, id="no members, and nothing to read"),
-        pytest.param([KC], committed(KAFKA, 0, 0), None, None, id="a lag alone may pass"),
-        pytest.param([KC], committed(KAFKA, 0, 0), "refused", "could not be read", id="not read"),
-        pytest.param([MEZKCC, KC], committed(ZOOKEEPER, 0, 0), None, None, id="each partition once"),
-    ],
-)
-def test_what_hurts_is_told_of_each_group(members, commits, error, expected):
-    (row,) = views.summary(snapshot(members, commits, error)).to_dicts()
-    assert row["attention"] == expected
+def test_what_hurts_is_told_of_each_group():
+    groups = {
+        "no members, and records to read": snapshot([], committed(KAFKA, 0, 1000)),
+        "no members, and nothing to read": snapshot([], committed(KAFKA, 1000, 1000)),
+        "a lag alone may pass": snapshot([KC], committed(KAFKA, 0, 0)),
+        "not read": snapshot([KC], committed(KAFKA, 0, 0), error="refused"),
+        "each partition once": snapshot([MEZKCC, KC], committed(ZOOKEEPER, 0, 0)),
+    }
+    told = dict(views.summary(with_each_group(groups)).select("group_id", "attention").iter_rows())
+    hurt = {"no members, and records to read": "nobody reads it", "not read": "could not be read"}
+    assert told == dict.fromkeys(groups) | hurt
 
 
 def test_a_group_is_ready_when_nothing_blocks_its_next_step():
-    told = {
-        "ready": views.readiness(snapshot([OZKCC], committed(ZOOKEEPER, 0, 0))),
-        "blocked": views.readiness(snapshot([OZKCC], BOTH)),
-        "mixed": views.readiness(snapshot([OZKCC, KC], BOTH)),
-        "done": views.readiness(snapshot([KC], BOTH)),
-        "empty": views.readiness(snapshot([], BOTH)),
+    groups = {
+        "ready": snapshot([OZKCC], committed(ZOOKEEPER, 0, 0)),
+        "blocked": snapshot([OZKCC], BOTH),
+        "mixed": snapshot([OZKCC, KC], BOTH),
+        "done": snapshot([KC], BOTH),
+        "empty": snapshot([], BOTH),
     }
-    answers = {name: rows["is_ready"].item() for name, rows in told.items()}
+    answers = dict(views.readiness(with_each_group(groups)).select("group_id", "is_ready").iter_rows())
     assert answers == {"ready": True, "blocked": False, "mixed": False, "done": None, "empty": None}

@@ -8,7 +8,7 @@ import pytest
 
 from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import Facts
-from tests.unit.analyze.metadata.test_phase import AT, broker, control, node, plain
+from tests.kraft_records import AT, broker, control, node, plain
 
 
 def places(facts: Facts) -> dict[tuple[str, int | None], str]:

@@ -3,114 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.phase import Facts, fact_rows, state, why_no_zookeeper
-from kit.tables.kraft import MetadataControl, NodeFact
-from kit.tables.metadata import MetadataNode
+from kit.analyze.metadata.phase import fact_rows, state, why_no_zookeeper
+from tests.kraft_records import AT, BORN, SILENT, SOUND, WAITING, broker, control, node, plain
 
-AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
-
-
-def control(**changed) -> MetadataControl:
-    row = MetadataControl(
-        read_at=AT,
-        cluster_id="fVyKgJybSY",
-        controller_id=3000,
-        is_controller_persistent=True,
-        kraft_controller_epoch=1,
-        controller_epoch=3,
-        has_migration=True,
-        migrating_controller_id=3000,
-        checkpoint=79,
-        checkpoint_epoch=1,
-        checkpoint_at=AT,
-        brokers=(1,),
-        max_state_epoch=1,
-        pending_deletions=(),
-        n_reassignments=0,
-        n_notifications=0,
-        problems=(),
-    )
-    return replace(row, **changed)
-
-
-def plain(**changed) -> MetadataControl:
-    """Before any migration."""
-    nothing = dict.fromkeys(("migrating_controller_id", "checkpoint", "checkpoint_epoch", "checkpoint_at"))
-    before = {
-        "controller_id": 1,
-        "is_controller_persistent": False,
-        "kraft_controller_epoch": None,
-        "has_migration": False,
-    }
-    return control(**nothing, **(before | changed))
-
-
-def node(role: str, **changed) -> NodeFact:
-    is_controller = role == "controller"
-    row = NodeFact(
-        address="host:9093" if is_controller else "host:9092",
-        role=role,
-        node_id=3000 if is_controller else 1,
-        mode="kraft" if is_controller else "migration",
-        has_flag=True,
-        metadata_version=21,
-        is_leader=is_controller,
-        leader_id=3000 if is_controller else None,
-        leader_epoch=1 if is_controller else None,
-        high_watermark=82 if is_controller else None,
-        voters=(3000,) if is_controller else (),
-        observers=(1,) if is_controller else (),
-        source="ApiVersions",
-        read_at=AT,
-        error=None,
-    )
-    return replace(row, **changed)
-
-
-def broker(**changed) -> MetadataNode:
-    row = MetadataNode(
-        node_id=1,
-        role="broker",
-        epoch=7,
-        incarnation_id="a",
-        listeners=(),
-        features=(),
-        rack=None,
-        is_fenced=False,
-        is_shutting_down=False,
-        is_migrating=True,
-        is_migration_ready=None,
-        log_dirs=(),
-        offset=9,
-    )
-    return replace(row, **changed)
-
-
-SOUND = Facts(
-    at=AT,
-    control=control(),
-    nodes=(node("broker"), node("controller")),
-    registrations=(broker(),),
-    zk_state="MIGRATION",
-    log_read_at=AT,
-)
 UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
-WAITING = replace(
-    SOUND,
-    control=plain(has_migration=True),
-    zk_state="PRE_MIGRATION",
-    registrations=(),
-    nodes=(node("broker", mode="zookeeper", has_flag=False), node("controller")),
-)
-"""Controllers run, and no broker has moved."""
-BORN = replace(SOUND, control=None, zk_state=None, nodes=(node("broker", mode="kraft"), node("controller")))
-"""A cluster that was in KRaft mode from the first day; the profile names no ZooKeeper."""
-SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no answer")
 
 
 @pytest.mark.parametrize(

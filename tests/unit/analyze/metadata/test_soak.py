@@ -12,8 +12,7 @@ from kit.analyze.metadata import soak
 from kit.errors import HistoryError, PartialRead
 from kit.kraft_watch import KraftHistory, Soak
 from kit.show.kraft_brief import brief
-from tests.unit.analyze.metadata.test_phase import SOUND, control, node
-from tests.unit.test_kraft_watch import diff, difference, seen
+from tests.kraft_records import SOUND, control, diff, difference, kraft_look, node
 
 CLEAN = diff(difference("topic", "equal"))
 MOVING = diff(difference("topic", "in_flight"))
@@ -21,7 +20,7 @@ DIVERGED = diff(difference("topic", "equal"), difference("config", "diverged", i
 
 
 def look(minutes: int, found=CLEAN, error: str | None = None, **changed):
-    made = seen(found, error, minutes)
+    made = kraft_look(found, error, minutes)
     state = replace(made.status.state, **changed)
     return replace(made, status=replace(made.status, state=state))
 
@@ -186,7 +185,7 @@ def test_a_soak_allows_for_two_clocks_a_minute_apart(tmp_path):
 
 def without_leader(minutes: int, brokers: tuple[int, ...] = ()):
     """A look while nobody leads, in KRaft mode unless ``brokers`` are in ZooKeeper: no log, so no state of it."""
-    return seen(
+    return kraft_look(
         None,
         None,
         minutes,

@@ -9,7 +9,7 @@ import pytest
 
 from kit import analyze
 from kit.proof import Proof, prove
-from tests.generators.histories import START_MS, History, by_hand
+from tests.generators.histories import START_MS, History, by_hand, frames
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +17,17 @@ def written() -> dict[str, History]:
     return by_hand()
 
 
+@pytest.fixture(scope="module")
+def proof(written) -> Proof:
+    """The proof of all written histories by their offsets alone: each is a group."""
+    rows = frames(list(written.values()))
+    return prove(rows["consumption"], rows["production"])
+
+
 def proof_of(history: History, with_owners: bool = False, **options) -> Proof:
-    frames = history.frames()
-    owners = frames["owner_history"] if with_owners else None
-    return prove(frames["consumption"], frames["production"], owners, **options)
+    rows = history.frames()
+    owners = rows["owner_history"] if with_owners else None
+    return prove(rows["consumption"], rows["production"], owners, **options)
 
 
 def verdict_of(history: History, with_owners: bool = False, **options) -> dict:
@@ -28,9 +35,10 @@ def verdict_of(history: History, with_owners: bool = False, **options) -> dict:
     return row
 
 
-def intervals_of(history: History) -> list[tuple]:
+def intervals_of(proof: Proof, name: str) -> list[tuple]:
     columns = ("consumer", "first_at_ms", "last_at_ms", "first_offset", "last_offset", "records")
-    intervals = proof_of(history).consumption_intervals.sort("first_at_ms", "first_offset").select(columns).rows()
+    found = proof.consumption_intervals.filter(group_id=name).sort("first_at_ms", "first_offset")
+    intervals = found.select(columns).rows()
     return [(who, first - START_MS, last - START_MS, *rest) for who, first, last, *rest in intervals]
 
 
@@ -53,36 +61,36 @@ def intervals_of(history: History) -> list[tuple]:
         ("tail read exactly", None, 0, 1),
     ],
 )
-def test_the_offsets_alone_tell(written, name, is_exclusive, overlaps, doubtful):
-    row = verdict_of(written[name])
+def test_the_offsets_alone_tell(proof, name, is_exclusive, overlaps, doubtful):
+    (row,) = proof.summary.filter(group_id=name).to_dicts()
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"]) == (is_exclusive, overlaps, doubtful)
     assert row["unowned"] is None
 
 
-def test_intervals_of_a_quick_hand_over(written):
-    assert intervals_of(written["quick there and back"]) == [
+def test_intervals_of_a_quick_hand_over(proof):
+    assert intervals_of(proof, "quick there and back") == [
         ("a", 1000, 1009, 0, 9, 10),
         ("b", 1010, 1010, 10, 10, 1),
         ("a", 1011, 1059, 11, 59, 49),
     ]
 
 
-def test_a_stale_owner_s_interval_goes_on_across_its_successor_s(written):
-    assert intervals_of(written["stale after a stop"]) == [("a", 1000, 7020, 0, 39, 40), ("b", 7000, 7044, 25, 59, 35)]
-    (row,) = proof_of(written["stale after a stop"]).overlaps.to_dicts()
+def test_a_stale_owner_s_interval_goes_on_across_its_successor_s(proof):
+    assert intervals_of(proof, "stale after a stop") == [("a", 1000, 7020, 0, 39, 40), ("b", 7000, 7044, 25, 59, 35)]
+    (row,) = proof.overlaps.filter(group_id="stale after a stop").to_dicts()
     assert (row["consumer"], row["successor"], row["records"]) == ("a", "b", 10)
     assert (row["began_at_ms"], row["last_at_ms"]) == (START_MS + 7000, START_MS + 7020)
 
 
-def test_the_successor_is_named_though_the_offsets_differ(written):
-    (row,) = proof_of(written["stale with other offsets"]).overlaps.to_dicts()
+def test_the_successor_is_named_though_the_offsets_differ(proof):
+    (row,) = proof.overlaps.filter(group_id="stale with other offsets").to_dicts()
     assert (row["consumer"], row["successor"], row["records"]) == ("a", "b", 5)
 
 
 def test_within_the_clock_skew_nothing_is_claimed(written):
-    history = written["stale by one record in the next ms"]
-    assert verdict_of(history, clock_skew_ms=1)["is_exclusive"] is True
-    assert proof_of(history, clock_skew_ms=1).duplicates["cause"].to_list() == ["tail"]
+    proof = proof_of(written["stale by one record in the next ms"], clock_skew_ms=1)
+    assert proof.summary["is_exclusive"].to_list() == [True]
+    assert proof.duplicates["cause"].to_list() == ["tail"]
 
 
 @pytest.mark.parametrize(
@@ -94,23 +102,22 @@ def test_within_the_clock_skew_nothing_is_claimed(written):
         ("quick there and back", []),
     ],
 )
-def test_duplicates_with_their_cause(written, name, ranges):
+def test_duplicates_with_their_cause(proof, name, ranges):
     columns = ("first_offset", "last_offset", "records", "consumer", "again", "cause", "cause_consumer")
-    assert proof_of(written[name]).duplicates.sort("first_offset").select(columns).rows() == ranges
+    assert proof.duplicates.filter(group_id=name).sort("first_offset").select(columns).rows() == ranges
 
 
-def test_the_window_of_a_tail(written):
-    (row,) = proof_of(written["killed"]).duplicates.to_dicts()
+def test_the_window_of_a_tail(proof):
+    (row,) = proof.duplicates.filter(group_id="killed").to_dicts()
     times = ("first_at_ms", "last_at_ms", "again_first_at_ms", "again_last_at_ms")
     assert [row[name] - START_MS for name in times] == [1020, 1029, 7000, 7009]
 
 
-def test_lost_is_below_the_last_hand_out_unread_above(written):
+def test_lost_is_below_the_last_hand_out_unread_above(proof):
     columns = ("status", "first_offset", "last_offset", "records")
-    history = written["lost and unread"]
     expected = [("lost", 10, 11, 2), ("lost", 41, 41, 1), ("unread", 50, 59, 10)]
-    assert proof_of(history).lost.sort("first_offset").select(columns).rows() == expected
-    assert verdict_of(history)["is_complete"] is False
+    assert proof.lost.filter(group_id="lost and unread").sort("first_offset").select(columns).rows() == expected
+    assert proof.summary.filter(group_id="lost and unread")["is_complete"].to_list() == [False]
 
 
 def test_a_given_end_makes_unread_records_lost(written):
@@ -129,12 +136,13 @@ def test_a_partition_that_nobody_ever_read_is_there():
     history.produce(0, 0, 1)
     history.produce(5, 0, 1, 2, partition=1)
     history.hand_out("a", 10, 0, 1)
-    rows = proof_of(history).verdict.sort("partition").to_dicts()
+    proof = proof_of(history)
+    rows = proof.verdict.sort("partition").to_dicts()
     assert [(row["records"], row["lost"], row["unread"], row["open_stall_ms"]) for row in rows] == [
         (2, 0, 0, None),
         (0, 0, 3, 5),
     ]
-    assert "waiting" not in set(proof_of(history).sentences["finding"])
+    assert "waiting" not in set(proof.sentences["finding"])
 
 
 def test_offsets_that_hold_no_record_are_not_missed():
@@ -170,13 +178,14 @@ def test_a_stall_counts_only_while_there_was_something_to_read():
     history.produce(900, 1)
     history.hand_out("a", 10, 0)
     history.hand_out("b", 1000, 1)
-    (stall,) = proof_of(history).stalls.to_dicts()
+    proof = proof_of(history)
+    (stall,) = proof.stalls.to_dicts()
     assert (stall["longest_ms"], stall["longest_from_ms"] - START_MS, stall["longest_until_ms"] - START_MS) == (
         100,
         900,
         1000,
     )
-    (change,) = proof_of(history).handovers.to_dicts()
+    (change,) = proof.handovers.to_dicts()
     assert (change["consumer"], change["successor"], change["gap_ms"], change["waited_ms"]) == ("a", "b", 990, 100)
 
 
@@ -186,8 +195,8 @@ def test_a_hand_over_without_known_production(written):
 
 
 def test_a_group_that_handed_out_nothing_has_no_verdict(written):
-    frames = written["killed"].frames()
-    assert prove(frames["consumption"].clear(), frames["production"]).summary.is_empty()
+    rows = written["killed"].frames()
+    assert prove(rows["consumption"].clear(), rows["production"]).summary.is_empty()
 
 
 def owned(
@@ -205,9 +214,9 @@ def owned(
 
 def test_the_owner_history_proves_a_stale_owner_that_offsets_only_suspect(written):
     history = owned(written["stale while the successor idles"], ("a", 900, 6900), ("b", 6950, None))
-    row = verdict_of(history, True)
+    proof = proof_of(history, True)
+    (row,), (unowned,) = proof.summary.to_dicts(), proof.unowned_consumption.to_dicts()
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (False, 1, 0, 30)
-    (unowned,) = proof_of(history, True).unowned_consumption.to_dicts()
     assert (unowned["consumer"], unowned["first_offset"], unowned["last_offset"], unowned["records"]) == (
         "a",
         30,
@@ -225,10 +234,10 @@ def test_the_owner_history_clears_a_member_that_took_over_again(written):
     assert (row["is_exclusive"], row["doubtful_overlaps"], row["unowned"]) == (True, 0, 0)
 
 
-def test_the_owner_history_proves_a_stale_owner_whose_offsets_jump(written):
+def test_the_owner_history_proves_a_stale_owner_whose_offsets_jump(written, proof):
     """Without it, whoever returns elsewhere than to its own next record has taken over."""
     history = written["quick there and back"]
-    assert verdict_of(history)["is_exclusive"] is True
+    assert proof.summary.filter(group_id="quick there and back")["is_exclusive"].to_list() == [True]
     row = verdict_of(owned(history, ("a", 900, None)), True, tolerance_ms=0)
     assert (row["is_exclusive"], row["overlaps"], row["unowned"]) == (False, 1, 1)
 
@@ -264,14 +273,14 @@ def test_a_kafka_consumer_may_read_without_an_owner_znode():
     assert proof.unowned_consumption.select("consumer", "records", "is_registered").rows() == [("kc", 10, False)]
 
 
-def test_sentences_name_what_is_wrong(written):
+def test_sentences_name_what_is_wrong(written, proof):
     told = proof_of(written["stale after a stop"]).told().splitlines()
     assert told == [
         "Group stale after a stop: t-stale after a stop-0: handed out after another member had begun: 10.",
         "Group stale after a stop: t-stale after a stop-0: handed out by two members at once: 10.",
         "Group stale after a stop: t-stale after a stop-0: read again by a successor, an uncommitted tail: 5.",
     ]
-    assert proof_of(written["quick there and back"]).told() == ""
+    assert proof.sentences.filter(group_id="quick there and back").is_empty()
 
 
 def test_the_result_of_with_intervals_stands_in_for_the_consumption(written):

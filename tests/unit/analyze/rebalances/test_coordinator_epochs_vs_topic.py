@@ -6,8 +6,7 @@ import polars as pl
 
 from kit.analyze.rebalances.logs_vs_topic import source_differences
 from kit.tables import schema as tables
-from tests.unit.analyze.rebalances.test_epochs import ALONE, JOINED, LEFT, epoch, gone, member, stored
-from tests.unit.analyze.rebalances.test_logs_vs_topic import logged
+from tests.unit.analyze.rebalances.records import ALONE, JOINED, LEFT, epoch, gone, logged, member, stored_epochs
 
 NO_GENERATIONS = pl.DataFrame(tables.GROUP_GENERATIONS.schema.empty_table())
 TOPIC = [*ALONE, *JOINED, *LEFT]
@@ -23,11 +22,13 @@ LOGS = [*bumped(1, "a"), *bumped(2, "b"), *bumped(3)]
 
 
 def found(lines: list[tuple], records: list[dict]) -> list[tuple[str, str | None]]:
-    return source_differences(logged(*lines), NO_GENERATIONS, stored(*records)).select("finding", "consumer").rows()
+    return (
+        source_differences(logged(*lines), NO_GENERATIONS, stored_epochs(*records)).select("finding", "consumer").rows()
+    )
 
 
 def sentences(lines: list[tuple], records: list[dict]) -> list[str]:
-    return source_differences(logged(*lines), NO_GENERATIONS, stored(*records))["sentence"].to_list()
+    return source_differences(logged(*lines), NO_GENERATIONS, stored_epochs(*records))["sentence"].to_list()
 
 
 def test_logs_and_topic_that_agree():

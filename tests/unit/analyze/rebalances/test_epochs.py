@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import polars as pl
 
 from kit.analyze.rebalances.epochs import epoch_rebalances
 from kit.analyze.rebalances.spans import epoch_spans
 from kit.tables import schema as tables
-
-AT = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
-
-
-def stored(*records: dict, group: str = "g") -> pl.DataFrame:
-    """Records in their order, each with what it says beside its place."""
-    rows = [
-        {
-            "partition": 0,
-            "offset": offset,
-            "written_at": AT + timedelta(seconds=offset),
-            "group_id": group,
-            "is_tombstone": False,
-            **record,
-        }
-        for offset, record in enumerate(records)
-    ]
-    columns = {name: [row.get(name) for row in rows] for name in tables.GROUP_EPOCHS.schema.names}
-    return pl.DataFrame(tables.GROUP_EPOCHS.from_columns(columns))
-
-
-def member(name: str, assignor: str | None = None) -> dict:
-    return {"kind": "member", "member_id": name, "client_id": f"client-{name}", "assignor": assignor}
-
-
-def target(name: str, *partitions: str) -> dict:
-    return {"kind": "target_assignment", "member_id": name, "assigned": partitions}
-
-
-def current(name: str, epoch: int, previous: int, *partitions: str) -> dict:
-    said = {"epoch": epoch, "previous_epoch": previous, "state": "STABLE", "assigned": partitions, "revoking": ()}
-    return {"kind": "current_assignment", "member_id": name, **said}
-
-
-def epoch(number: int) -> list[dict]:
-    return [{"kind": "group_epoch", "epoch": number}]
-
-
-def computed(number: int) -> dict:
-    return {"kind": "target_epoch", "epoch": number}
-
-
-def gone(name: str) -> list[dict]:
-    kinds = ("current_assignment", "target_assignment", "member")
-    return [{"kind": kind, "member_id": name, "is_tombstone": True} for kind in kinds]
-
-
-ALONE = [member("a"), *epoch(1), target("a", "t-0", "t-1"), computed(1), current("a", 1, 0, "t-0", "t-1")]
-JOINED = [
-    *(member("b"), *epoch(2), target("a", "t-0"), target("b", "t-1"), computed(2)),
-    *(current("b", 2, 0), current("a", 1, 1, "t-0"), current("a", 2, 1, "t-0"), current("b", 2, 2, "t-1")),
-]
-LEFT = [*gone("a"), *epoch(3), target("b", "t-0", "t-1"), computed(3), current("b", 3, 2, "t-0", "t-1")]
+from tests.unit.analyze.rebalances.records import (
+    ALONE,
+    AT,
+    JOINED,
+    LEFT,
+    computed,
+    epoch,
+    gone,
+    member,
+    stored_epochs,
+    target,
+)
 
 
 def told(frame: pl.DataFrame, *columns: str) -> list[tuple]:
@@ -69,7 +28,7 @@ def told(frame: pl.DataFrame, *columns: str) -> list[tuple]:
 
 
 def test_members_that_come_and_go():
-    found = epoch_rebalances(stored(*ALONE, *JOINED, *LEFT, *gone("b"), *epoch(4)))
+    found = epoch_rebalances(stored_epochs(*ALONE, *JOINED, *LEFT, *gone("b"), *epoch(4)))
     assert found.schema == pl.DataFrame(tables.REBALANCES.schema.empty_table()).schema
     assert told(found, "generation", "members", "joined", "left") == [
         (1, ["a"], None, None),
@@ -87,37 +46,37 @@ def test_members_that_come_and_go():
 
 def test_partitions_that_nobody_shall_have_any_more():
     shrunk = [*epoch(2), target("a", "t-0"), computed(2)]
-    assert epoch_rebalances(stored(*ALONE, *shrunk))["partitions_without_known_owner"].to_list() == [[], ["t-1"]]
+    assert epoch_rebalances(stored_epochs(*ALONE, *shrunk))["partitions_without_known_owner"].to_list() == [[], ["t-1"]]
 
 
 def test_the_assignor_is_the_one_that_members_ask_for():
     first = [member("a", "uniform"), member("b"), *epoch(1), computed(1)]
-    found = epoch_rebalances(stored(*first, member("c", "range"), *epoch(2), computed(2)))
+    found = epoch_rebalances(stored_epochs(*first, member("c", "range"), *epoch(2), computed(2)))
     assert found["assignor"].to_list() == ["uniform", None]
 
 
 def test_members_whose_own_records_are_older_than_the_first():
     """Read since the second epoch, and since the third: who has had an epoch before, or goes, was there."""
     since = [*epoch(2), target("b", "t-1"), computed(2), *JOINED[5:], *LEFT]
-    assert told(epoch_rebalances(stored(member("b"), *since)), "generation", "members", "joined", "left") == [
+    assert told(epoch_rebalances(stored_epochs(member("b"), *since)), "generation", "members", "joined", "left") == [
         (2, ["a", "b"], None, None),
         (3, ["b"], [], ["a"]),
     ]
-    assert told(epoch_rebalances(stored(*LEFT)), "members", "moved", "kept") == [(["b"], None, None)]
+    assert told(epoch_rebalances(stored_epochs(*LEFT)), "members", "moved", "kept") == [(["b"], None, None)]
     passing = [member("c"), *epoch(5), *gone("c"), *epoch(6), computed(6)]
-    assert told(epoch_rebalances(stored(computed(4), *passing)), "members", "joined") == [([], None), ([], [])]
+    assert told(epoch_rebalances(stored_epochs(computed(4), *passing)), "members", "joined") == [([], None), ([], [])]
 
 
 def test_a_group_that_was_deleted_starts_anew():
     deleted = {"kind": "group_epoch", "is_tombstone": True}
     again = [member("c"), *epoch(1), target("c", "t-0"), computed(1)]
-    found = epoch_rebalances(stored(*ALONE, *gone("a"), deleted, *again))
+    found = epoch_rebalances(stored_epochs(*ALONE, *gone("a"), deleted, *again))
     assert told(found, "generation", "members", "joined", "moved") == [(1, ["a"], None, None), (1, ["c"], None, None)]
 
 
 def test_groups_are_kept_apart_and_a_value_that_cant_be_read_is_no_rebalance():
     unread = {"kind": "target_epoch", "error": "the value ends too early"}
-    frame = pl.concat([stored(*ALONE, group="h"), stored(*ALONE[:3], unread)])
+    frame = pl.concat([stored_epochs(*ALONE, group="h"), stored_epochs(*ALONE[:3], unread)])
     assert told(epoch_rebalances(frame), "group_id", "generation", "members") == [("h", 1, ["a"])]
 
 
@@ -128,7 +87,7 @@ def test_nothing_stored_gives_no_rows():
 
 
 def test_the_stretches_of_members():
-    spans = epoch_spans(stored(*ALONE, *JOINED, *LEFT))
+    spans = epoch_spans(stored_epochs(*ALONE, *JOINED, *LEFT))
     seconds = [
         (*row[:3], *((at - AT).total_seconds() for at in row[3:5]), row[5])
         for row in spans.select("member", "generation", "phase", "began_at", "ended_at", "partitions").rows()

@@ -18,46 +18,13 @@ from kit.rebalances import MAX_SENTENCES, Rebalances, moment, read_rebalances
 from kit.show import charts, display
 from kit.show.rebalance_charts import churn_chart, rebalance_timeline
 from kit.tables import schema as tables
-from tests.unit.analyze.rebalances.test_stored import AT, stored
+from tests.unit.analyze.rebalances.records import AT, logged, rebalance, stored_generations
 
 NO_EPOCHS = pl.DataFrame(tables.GROUP_EPOCHS.schema.empty_table())
-START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
-
-
-def logged(*lines: tuple[str, int, str, dict]) -> pl.DataFrame:
-    """Events in order: client, seconds, kind, and what else the line says."""
-    rows = [
-        {
-            "file": f"{client}.log",
-            "line": number,
-            "record": 0,
-            "observed_at": START + timedelta(seconds=second),
-            "local_at": int((START + timedelta(seconds=second)).timestamp() * 1_000_000),
-            "source": "java",
-            "kind": kind,
-            "client_id": client,
-            "group_id": "g",
-            "text": kind,
-            **said,
-        }
-        for number, (client, second, kind, said) in enumerate(lines, 1)
-    ]
-    columns = {name: [row.get(name) for row in rows] for name in tables.LOG_EVENTS.schema.names}
-    return pl.DataFrame(tables.LOG_EVENTS.from_columns(columns))
-
-
-def rebalance(client: str, second: int, generation: int, partitions: list[str], leader: str = "a-1") -> list[tuple]:
-    member = f"{client}-1"
-    return [
-        (client, second, "joining", {}),
-        (client, second + 2, "joined", {"generation": generation, "member_id": member, "leader_id": leader}),
-        (client, second + 3, "synced", {"generation": generation, "assignor": "range"}),
-        (client, second + 3, "assigned", {"partitions": partitions}),
-    ]
 
 
 LOGS = logged(*rebalance("a", 0, 1, ["t-0", "t-1"]), *rebalance("a", 10, 2, ["t-0"]), *rebalance("b", 9, 2, ["t-1"]))
-TOPIC = stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"], "b-1": ["t-1"]}))
+TOPIC = stored_generations(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"], "b-1": ["t-1"]}))
 
 
 def found(events: pl.DataFrame, records: pl.DataFrame) -> list[tuple[str, str | None]]:
@@ -71,17 +38,17 @@ def test_two_sources_that_agree():
 @pytest.mark.parametrize(
     ("records", "differences"),
     [
-        (stored(("g", 1, {"a-1": ["t-0", "t-1"]})), [("not_stored", None)]),
+        (stored_generations(("g", 1, {"a-1": ["t-0", "t-1"]})), [("not_stored", None)]),
         (
-            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-1"], "b-1": ["t-0"]})),
+            stored_generations(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-1"], "b-1": ["t-0"]})),
             [("other_assignment", "a-1"), ("other_assignment", "b-1")],
         ),
         (
-            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0", "t-1"]})),
+            stored_generations(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0", "t-1"]})),
             [("unknown_member", "b-1"), ("other_assignment", "a-1")],
         ),
         (
-            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"b-1": ["t-1"], "a-1": ["t-0"]})),
+            stored_generations(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"b-1": ["t-1"], "a-1": ["t-0"]})),
             [("other_leader", None)],
         ),
     ],
@@ -95,7 +62,7 @@ def test_what_differs_is_named(records, differences):
 def test_generations_without_a_log_count_between_the_first_and_the_last_that_have_one():
     some = LOGS.filter(pl.col("line").is_in([1, 2, 3, 4]))
     later = logged(*rebalance("a", 0, 1, ["t-0", "t-1"]), *rebalance("a", 30, 3, ["t-0"]))
-    three = stored(
+    three = stored_generations(
         ("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": []}), ("g", 3, {"a-1": ["t-0"]}), ("g", 4, {"a-1": []})
     )
     assert found(some, three) == []
@@ -103,13 +70,13 @@ def test_generations_without_a_log_count_between_the_first_and_the_last_that_hav
 
 
 def test_a_group_of_the_logs_alone_is_compared_with_nothing():
-    assert found(LOGS, stored(("other", 1, {"x": ["t-0"]}))) == []
+    assert found(LOGS, stored_generations(("other", 1, {"x": ["t-0"]}))) == []
 
 
 def test_the_stretches_of_a_member():
-    spans = member_spans(member_rebalances(LOGS), rebalances(LOGS), until=START + timedelta(seconds=60))
+    spans = member_spans(member_rebalances(LOGS), rebalances(LOGS), until=AT + timedelta(seconds=60))
     mine = spans.filter(member="a").select("generation", "phase", "began_at", "ended_at", "partitions").rows()
-    at = [START + timedelta(seconds=second) for second in (0, 2, 3, 10, 12, 13, 60)]
+    at = [AT + timedelta(seconds=second) for second in (0, 2, 3, 10, 12, 13, 60)]
     assert mine == [
         (1, "joining", at[0], at[1], "t-0, t-1"),
         (1, "syncing", at[1], at[2], "t-0, t-1"),
@@ -127,13 +94,15 @@ def test_who_left_holds_nothing_any_more():
     groups = rebalances(events).with_columns(
         left=pl.when(generation=3).then(pl.lit(["b-1"])).otherwise("left"),
     )
-    spans = member_spans(member_rebalances(events), groups, until=START + timedelta(seconds=60))
+    spans = member_spans(member_rebalances(events), groups, until=AT + timedelta(seconds=60))
     (held,) = spans.filter(member="b", phase="holding").select("began_at", "ended_at").rows()
-    assert held == (START + timedelta(seconds=13), groups.filter(generation=3)["started_at"].item())
+    assert held == (AT + timedelta(seconds=13), groups.filter(generation=3)["started_at"].item())
 
 
 def test_the_stretches_of_the_topic():
-    spans = generation_spans(stored(("g", 1, {"a": ["t-0"]}), ("g", 2, {"a": [], "b": ["t-0"]}), ("g", None, {})))
+    spans = generation_spans(
+        stored_generations(("g", 1, {"a": ["t-0"]}), ("g", 2, {"a": [], "b": ["t-0"]}), ("g", None, {}))
+    )
     assert spans.select("member", "generation", "phase", "began_at", "ended_at").rows() == [
         ("a", 1, "holding", AT, AT + timedelta(seconds=1)),
         ("a", 2, "holding nothing", AT + timedelta(seconds=1), AT + timedelta(seconds=2)),
@@ -217,8 +186,8 @@ def test_times_that_are_known_are_utc_beside_those_that_are_not():
 
 def test_moments_as_people_write_them():
     assert moment("") is None
-    assert moment("2026-11-21T06:30") == START
-    assert moment("2026-11-21T08:30+02:00") == START
+    assert moment("2026-11-21T06:30") == AT
+    assert moment("2026-11-21T08:30+02:00") == AT
     assert timedelta(minutes=89) < datetime.now(UTC) - moment("90m") < timedelta(minutes=91)
     with pytest.raises(InputError, match="'yesterday' is neither a time like"):
         moment("yesterday")

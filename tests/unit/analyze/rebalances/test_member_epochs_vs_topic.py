@@ -7,7 +7,7 @@ import pytest
 
 from kit.analyze.rebalances.logs_vs_topic import source_differences
 from kit.tables import schema as tables
-from tests.unit.analyze.rebalances.test_epochs import (
+from tests.unit.analyze.rebalances.records import (
     ALONE,
     JOINED,
     LEFT,
@@ -15,12 +15,13 @@ from tests.unit.analyze.rebalances.test_epochs import (
     current,
     epoch,
     gone,
+    logged,
     member,
-    stored,
+    rebalance,
+    stored_epochs,
+    stored_generations,
     target,
 )
-from tests.unit.analyze.rebalances.test_logs_vs_topic import logged, rebalance
-from tests.unit.analyze.rebalances.test_stored import stored as classic
 
 NO_GENERATIONS = pl.DataFrame(tables.GROUP_GENERATIONS.schema.empty_table())
 
@@ -41,7 +42,7 @@ TOPIC = [*ALONE, *JOINED, *LEFT]
 
 
 def found(lines: list[tuple], records: list[dict]) -> list[tuple[str, str | None]]:
-    differences = source_differences(logged(*lines), NO_GENERATIONS, stored(*records))
+    differences = source_differences(logged(*lines), NO_GENERATIONS, stored_epochs(*records))
     assert all(sentence.startswith("Group g: epoch ") for sentence in differences["sentence"])
     return differences.select("finding", "consumer").rows()
 
@@ -58,7 +59,7 @@ def test_a_member_that_hears_only_of_the_newest_is_no_difference():
 def test_partitions_other_than_those_stored():
     lines = [*LOGS, *reconciled("b", 30, 3, "t-0")]
     assert found(lines, TOPIC) == [("other_assignment", "b")]
-    (sentence,) = source_differences(logged(*lines), NO_GENERATIONS, stored(*TOPIC))["sentence"]
+    (sentence,) = source_differences(logged(*lines), NO_GENERATIONS, stored_epochs(*TOPIC))["sentence"]
     assert sentence == "Group g: epoch 3 gives b t-0, t-1, and by its log it has t-0."
 
 
@@ -122,13 +123,15 @@ def test_a_record_that_cant_be_decoded_leaves_its_group_uncompared():
 
 def test_groups_of_one_source_alone():
     assert found(LOGS, []) == []
-    others = stored(*TOPIC, group="other")
+    others = stored_epochs(*TOPIC, group="other")
     assert source_differences(logged(*LOGS), NO_GENERATIONS, others).is_empty()
 
 
 def test_a_group_that_came_over_from_the_classic_protocol():
     """Its generations go on as epochs, and it may go back; a classic member is compared in what is an epoch."""
-    stored_before = classic(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"]}), ("g", 3, {"a-1": ["t-5"]}))
+    stored_before = stored_generations(
+        ("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"]}), ("g", 3, {"a-1": ["t-5"]})
+    )
     lines = [
         *rebalance("a", 0, 1, ["t-0", "t-1"]),
         *rebalance("a", 20, 2, ["t-0"]),
@@ -139,7 +142,7 @@ def test_a_group_that_came_over_from_the_classic_protocol():
     two = [*converted, computed(2), current("b", 2, 0, "t-1")]
 
     def differing(*records):
-        found = source_differences(logged(*lines), stored_before, stored(*two, *records))
+        found = source_differences(logged(*lines), stored_before, stored_epochs(*two, *records))
         return [sentence.partition(" gives a-1 ")[0] for sentence in found["sentence"]]
 
     assert differing(current("a-1", 2, 1, "t-0")) == ["Group g: generation 3"]

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import polars as pl
 
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.tables import schema as tables
-
-AT = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
-
-
-def stored(*records: tuple[str, int | None, dict[str, list[str]]]) -> pl.DataFrame:
-    """Records in their order: group, generation (None: a tombstone), member → what it is assigned."""
-    rows = [
-        {
-            "partition": 0,
-            "offset": offset,
-            "written_at": AT + timedelta(seconds=offset),
-            "group_id": group,
-            "generation": generation,
-            "protocol": "range" if members else None,
-            "leader_id": next(iter(members), None),
-            "is_tombstone": generation is None,
-            "member_id": member,
-            "assigned": assigned,
-        }
-        for offset, (group, generation, members) in enumerate(records)
-        for member, assigned in (members or {None: None}).items()
-    ]
-    columns = {name: [row.get(name) for row in rows] for name in rows[0]}
-    return pl.DataFrame(tables.GROUP_GENERATIONS.from_columns(columns))
+from tests.unit.analyze.rebalances.records import AT, stored_generations
 
 
 def told(frame: pl.DataFrame, *columns: str) -> list[tuple]:
@@ -40,7 +17,7 @@ def told(frame: pl.DataFrame, *columns: str) -> list[tuple]:
 
 def test_members_that_come_and_go():
     found = topic_rebalances(
-        stored(
+        stored_generations(
             ("g", 1, {"a": ["t-0", "t-1"]}),
             ("g", 2, {"a": ["t-0"], "b": ["t-1"]}),
             ("g", 3, {"b": ["t-0", "t-1"]}),
@@ -61,28 +38,32 @@ def test_members_that_come_and_go():
 
 
 def test_partitions_that_nobody_has_any_more():
-    found = topic_rebalances(stored(("g", 1, {"a": ["t-0", "t-1"]}), ("g", 2, {"a": ["t-0"]}), ("g", 3, {})))
+    found = topic_rebalances(
+        stored_generations(("g", 1, {"a": ["t-0", "t-1"]}), ("g", 2, {"a": ["t-0"]}), ("g", 3, {}))
+    )
     assert found["partitions_without_known_owner"].to_list() == [[], ["t-1"], []]
 
 
 def test_a_generation_that_was_compacted_away_leaves_its_neighbours_unknown():
-    found = topic_rebalances(stored(("g", 3, {"a": ["t-0"]}), ("g", 5, {"b": ["t-0"]})))
+    found = topic_rebalances(stored_generations(("g", 3, {"a": ["t-0"]}), ("g", 5, {"b": ["t-0"]})))
     assert told(found, "joined", "left", "moved") == [(None, None, None), (None, None, ["t-0"])]
 
 
 def test_a_group_that_was_deleted_starts_anew():
-    found = topic_rebalances(stored(("g", 1, {"a": ["t-0"]}), ("g", None, {}), ("g", 1, {"b": ["t-0"]})))
+    found = topic_rebalances(stored_generations(("g", 1, {"a": ["t-0"]}), ("g", None, {}), ("g", 1, {"b": ["t-0"]})))
     assert told(found, "generation", "members", "joined", "moved") == [(1, ["a"], None, None), (1, ["b"], None, None)]
 
 
 def test_one_generation_stored_twice_is_one_rebalance():
-    found = topic_rebalances(stored(("g", 1, {"a": ["t-0"]}), ("g", 1, {"a2": ["t-0"]}), ("g", 2, {"a2": ["t-0"]})))
+    found = topic_rebalances(
+        stored_generations(("g", 1, {"a": ["t-0"]}), ("g", 1, {"a2": ["t-0"]}), ("g", 2, {"a2": ["t-0"]}))
+    )
     assert told(found, "generation", "members", "joined") == [(1, ["a2"], None), (2, ["a2"], [])]
     assert found["ended_at"].to_list() == [AT, AT + timedelta(seconds=2)]
 
 
 def test_groups_are_kept_apart_and_a_value_that_cant_be_read_is_no_rebalance():
-    frame = stored(("h", 1, {"a": ["t-0"]}), ("g", 1, {"b": ["t-0"]}), ("h", 2, {"a": ["t-0"]}))
+    frame = stored_generations(("h", 1, {"a": ["t-0"]}), ("g", 1, {"b": ["t-0"]}), ("h", 2, {"a": ["t-0"]}))
     unread = frame.filter(pl.col("offset") == 1).with_columns(
         pl.lit(None, pl.Int64).alias("generation"), pl.lit("cut").alias("error")
     )

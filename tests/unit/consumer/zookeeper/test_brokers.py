@@ -8,9 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 
-import pytest
-
-from kit.consumer.zookeeper import brokers
 from kit.consumer.zookeeper.brokers import GroupBrokers
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.consumer.zookeeper.effects import KafkaGroup
@@ -78,12 +75,11 @@ def await_(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_handle_that_knows_no_broker_any_more_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handle_that_knows_no_broker_any_more_is_made_anew() -> None:
     """Else the member hears of no assignment for five minutes, says nothing, and reads nothing."""
-    monkeypatch.setattr(brokers, "RENEW_SECONDS", 1.0)
     config = ConsumerConfig.parse({"group.id": "g", "zookeeper.connect": "127.0.0.1:1"})
     broker = StartingBroker()
-    asking = GroupBrokers(config, f"127.0.0.1:{broker.port}")
+    asking = GroupBrokers(config, f"127.0.0.1:{broker.port}", renew_seconds=1.0)
     try:
         await_(lambda: asking.describe(()) == GROUP, "the group is described")
         broker.kill()

@@ -23,7 +23,7 @@ from kit.migrate.group.plan import GroupPlanRequest
 from kit.profile import ApprovalSettings, load_profile
 from tests.models.engine import START, World, approve_plan, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations
-from tests.unit.identity.test_ssh_signature import key_in
+from tests.unit.identity.ssh_keys import key_in
 
 PLAN = make_plan()
 HOUR = timedelta(hours=1)

@@ -16,8 +16,7 @@ import pytest
 
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
-from kit.migrate import commands
-from kit.migrate.commands import FIRST_LINES, LAST_LINES, LINE_CHARACTERS
+from kit.migrate.commands import FIRST_LINES, GRACE_S, LAST_LINES, LINE_CHARACTERS
 from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
 from kit.migrate.relay import HEAD_BYTES, TAIL_BYTES
 from kit.profile import GroupDeploySettings, Profile
@@ -39,8 +38,15 @@ HOSTILE = (
 )
 
 
-def python(code: str, *arguments: str, timeout_s: float = 30, allow_any: bool = False) -> Command:
-    return Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *arguments], timeout_s, allow_any)
+PYTHON = (sys.executable, "-I", "-S", "-c")
+"""Python without what is installed, which starts in half the time."""
+
+
+def python(
+    code: str, *arguments: str, timeout_s: float = 30, allow_any: bool = False, grace_s: float = GRACE_S
+) -> Command:
+    words = [*PYTHON, code.replace("{", "{{").replace("}", "}}"), *arguments]
+    return Command(words, timeout_s, allow_any, grace_s=grace_s)
 
 
 def said(command: Command, replacement: MemberReplacement = SWAP) -> str:
@@ -190,9 +196,9 @@ def test_a_long_line_is_shortened_with_a_mark():
 
 def test_what_is_said_to_standard_error_is_evidence_of_a_failure_alone():
     code = "import sys; print('done'); print('RuntimeWarning: x', file=sys.stderr); sys.exit(int(sys.argv[1]))"
-    assert said(Command([sys.executable, "-c", code, "0"], 30)) == "done"
+    assert said(python(code, "0")) == "done"
     with pytest.raises(RunError, match="ended with exit code 3: RuntimeWarning: x\ndone"):
-        said(Command([sys.executable, "-c", code, "3"], 30))
+        said(python(code, "3"))
 
 
 def test_a_failure_tells_what_was_said_without_secrets():
@@ -216,16 +222,15 @@ def test_of_fifty_megabytes_of_output_the_last_lines_are_kept():
         "print('restarted')\n"
         "sys.exit(int(sys.argv[1]))"
     )
-    kept = said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "0"], 30))
+    kept = said(python(code, "0"))
     assert kept.splitlines() == ["(… of 52,429,000 bytes in 51 lines the rest is left out …)", "restarted"]
     with pytest.raises(RunError, match="ended with exit code 3: restarted"):
-        said(Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), "3"], 30))
+        said(python(code, "3"))
 
 
 def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, monkeypatch):
     """Its own files, and ours: nothing is on a disk, and it was never held up by what it wrote."""
-    monkeypatch.setattr(commands, "GRACE_S", 0.2)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # Python reads $TMPDIR once in a process.
     seen = tmp_path / "written"
     seen.touch()
     code = (
@@ -237,7 +242,7 @@ def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, mo
         f"    n % 100 or os.truncate({str(seen)!r}, n)"
     )
     with pytest.raises(RunError, match="did not end within 2 s") as raised:
-        said(python(code, timeout_s=2))
+        said(python(code, timeout_s=2, grace_s=0.2))
     assert "the rest is left out" in str(raised.value)
     assert "\nbegan\n" in str(raised.value)
     assert seen.stat().st_size * 60_000 > 50 << 20  # Its size counts the writes.
@@ -258,7 +263,7 @@ def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tm
         "import sys\n"
         "from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
-        f"Command([sys.executable, '-c', {code!r}], 60).replace(replacement, print)"
+        f"Command([*{PYTHON!r}, {code!r}], 60).replace(replacement, print)"
     )
     process = subprocess.Popen([sys.executable, "-c", operations], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -270,10 +275,9 @@ def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tm
     wait_until(done.exists, "it came to its end", 30)
 
 
-def test_a_command_that_closes_its_output_and_hangs_is_ended_all_the_same(monkeypatch):
-    monkeypatch.setattr(commands, "GRACE_S", 0.2)
+def test_a_command_that_closes_its_output_and_hangs_is_ended_all_the_same():
     with pytest.raises(RunError, match=r"did not end within 0\.5 s and was ended, .* It said last: nothing"):
-        said(python("import os, signal; os.close(1); os.close(2); signal.pause()", timeout_s=0.5))
+        said(python("import os, signal; os.close(1); os.close(2); signal.pause()", timeout_s=0.5, grace_s=0.2))
 
 
 def test_nothing_is_read_from_the_terminal():
@@ -299,9 +303,8 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ignores", [False, True])
-def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_path, ignores):
+def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, ignores):
     """Grandchildren too, also those that don't listen; what was said so far is told."""
-    monkeypatch.setattr(commands, "GRACE_S", 0.5)
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
     ready = tmp_path / "ready"
     child = f"import signal; {deaf}open({str(ready)!r}, 'w').close(); signal.pause()"
@@ -313,7 +316,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_
         "signal.pause()"
     )
     with pytest.raises(RunError, match="did not end within 3 s and was ended") as raised:
-        said(python(code, timeout_s=3))
+        said(python(code, timeout_s=3, grace_s=0.5))
     words = str(raised.value).split()
     pids = [int(word) for word in words[words.index("pid") + 1 :]]
     assert len(pids) == 2
@@ -334,7 +337,7 @@ def test_ctrl_c_does_not_reach_it(tmp_path):
         "from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # As `offramp act` does.
         "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
-        f"print(Command([sys.executable, '-c', {code!r}], 60).replace(replacement, print))"
+        f"print(Command([*{PYTHON!r}, {code!r}], 60).replace(replacement, print))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", operations], stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -21,7 +21,8 @@ from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.standing import Standing, controllers_problem
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
-from tests.unit.analyze.metadata.test_phase import SOUND, broker, node, plain
+from tests.kraft_records import SOUND, broker, node, plain
+from tests.unit.migrate.kraft.move_plans import Report
 
 IDS = (3000, 3001, 3002)
 ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
@@ -51,15 +52,6 @@ class Nodes:
         if order.node_id == self.failing:
             raise RunError(f"/opt/node ended with exit code 7: no route to {order.node_id}")
         return f"{order.node_id} done"
-
-
-class Report:
-    def __init__(self) -> None:
-        self.acted = ActedRecord("01", ())
-        self.attempted: list[str] = []
-
-    def attempt(self, items, details=None) -> None:
-        self.attempted += items
 
 
 def hands_of(nodes: Nodes, is_running: bool) -> Hands:
@@ -210,8 +202,7 @@ def test_a_stop_that_did_not_come_is_ordered_again_only_while_both_stores_hold_t
     """Controllers that were ordered to stop, and run on for hours, write on; then the way back would lose it."""
     monkeypatch.setattr(acting, "sync_problem", lambda cluster, brokers: None)
     monkeypatch.setattr(acting, "diff_problem", lambda cluster: diverged)
-    nodes, report = Nodes(), Report()
-    report.acted = ActedRecord("01", (), (WriteAttempt("controller 3000", False, None, Outcome.UNKNOWN),))
+    nodes, report = Nodes(), Report(WriteAttempt("controller 3000", False, None, Outcome.UNKNOWN))
     hands = hands_of(nodes, is_running=True)
     hands.look = lambda words: standing_of(*running, leader=leader)
     step = stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper"))
@@ -275,15 +266,6 @@ class Late:
         assert problem(self.hands().look(WORDS)) is None
 
 
-class Going(Report):
-    def __init__(self, *attempts: WriteAttempt) -> None:
-        super().__init__()
-        self.acted = ActedRecord("01", (), attempts)
-
-    def __call__(self, outcomes) -> None:
-        pass
-
-
 @pytest.fixture
 def forgotten(monkeypatch):
     monkeypatch.setattr(acting, "zookeeper_of", lambda cluster: None)
@@ -297,7 +279,7 @@ def started(number: int) -> WriteAttempt:
 def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_again(forgotten):
     """Its command hung; the run failed and is undone; then the controller starts after all."""
     world = Late({3000, 3001}, late={20.0: 3002})
-    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Going(started(3002)))
+    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(started(3002)))
     assert world.at >= 20.0 + WORDS.quiet_s
     assert "Changed meanwhile: controller c:9093: no answer, now with the flag." in world.said
     assert (world.running, world.ordered[-3:]) == (set(), [("wipe", 3000), ("wipe", 3001), ("wipe", 3002)])
@@ -306,7 +288,7 @@ def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_
 def test_what_was_seen_to_come_is_not_waited_for(forgotten):
     world = Late({3000, 3001, 3002})
     attempts = (*map(started, IDS), WriteAttempt("/migration", False, None, None))
-    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Going(*attempts))
+    StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(*attempts))
     assert world.at == 0.0
 
 
@@ -316,7 +298,7 @@ def test_a_controller_that_starts_after_all_were_stopped_is_named_and_not_called
     hands = world.hands()
     hands.await_so = lambda words, problem, report: None
     with pytest.raises(RunError, match=r"controller b:9093 still runs, after all were stopped.* came late"):
-        StartActor(hands).undo(start_step("01", WORDS), ActedRecord("01", ()), Going())
+        StartActor(hands).undo(start_step("01", WORDS), ActedRecord("01", ()), Report())
     assert len([each for each in world.ordered if each[0] == "wipe"]) == wiped
 
 
@@ -325,7 +307,7 @@ def test_a_stop_that_was_not_seen_is_waited_for_before_controllers_are_started_a
     world = Late({3000, 3001, 3002})
     hands = world.hands()
     hands.await_so = lambda words, problem, report: None
-    StopActor(hands).undo(stop_step("02", WORDS), ActedRecord("02", ()), Going(attempt))
+    StopActor(hands).undo(stop_step("02", WORDS), ActedRecord("02", ()), Report(attempt))
     assert world.at >= WORDS.quiet_s
 
 

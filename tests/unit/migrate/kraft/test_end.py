@@ -22,14 +22,11 @@ from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.standing import flag_problem, without_flag
 from kit.migrate.kraft.steps import KraftParameters, compare_step
-from tests.unit.analyze.metadata.test_phase import node
-from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, stand
-from tests.unit.test_kraft_watch import diff, difference
-from tests.unit.test_metadata_file import saved
+from tests.kraft_records import diff, difference, node
+from tests.unit.migrate.kraft.move_plans import CLUSTER, DEPLOYER, NOTHING_OPEN, WORDS, Report, in_phase, stand
+from tests.unit.saved_cluster import saved_cluster
 
 AT = {3000: "host:9093", 3001: "b:9093", 3002: "c:9093"}
-NOTHING_OPEN = {"settle_open": lambda *words: None, "edited_problem": lambda *words: None}
-"""Of hands: no order of which nobody knows what came, no file that was edited."""
 THREE = replace(WORDS, controllers={str(number): address for number, address in AT.items()})
 
 
@@ -44,14 +41,14 @@ def hands(tmp_path):
 
 
 def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: saved().write(path))
+    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: saved_cluster().write(path))
     actor, step = ArchiveActor(hands), archive_step("01-archive", WORDS)
     assert actor.check(step).ok
     assert actor.act(step, None) == []
     found, data = actor.verify(step), (tmp_path / ARCHIVE).read_bytes()
     assert found.ok
     assert found.evidence["sha256"] == hashlib.sha256(data).hexdigest()
-    assert dict(found.evidence["counts"]) == saved().counts
+    assert dict(found.evidence["counts"]) == saved_cluster().counts
     actor.act(step, None)  # Of a run that was cut off behind it: what was saved before the end stays.
     assert (tmp_path / ARCHIVE).read_bytes() == data
     (tmp_path / ARCHIVE).write_bytes(data[:200])
@@ -60,7 +57,7 @@ def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(
 
 
 def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands, monkeypatch):
-    hidden = saved()
+    hidden = saved_cluster()
     errors = ["NoAuthError"] + [None] * (hidden.znodes.num_rows - 1)
     at = hidden.znodes.schema.get_field_index("error")
     hidden = replace(hidden, znodes=hidden.znodes.set_column(at, hidden.znodes.schema.field(at), [errors]))
@@ -206,14 +203,6 @@ def test_the_flag_is_given_back_only_while_the_active_controller_has_it(now, tol
     assert 3001 in without_flag(now, AT)
 
 
-class Report(list):
-    def attempt(self, items, details=None):
-        self.extend(items)
-
-    def __call__(self, outcomes):
-        pass
-
-
 def actor_on(world: dict) -> ReturnFlagActor:
     """``world``: which controllers lack the flag, who leads, what the log says, what an order brings about."""
 
@@ -250,7 +239,7 @@ def test_the_flag_is_given_back_one_by_one_and_once():
     assert actor.state(STEP) == StepState.DONE
     assert actor.verify(STEP).ok
     assert {each.outcome for each in actor.act(STEP, report)} == {Outcome.UNCHANGED}
-    assert report == ["controller 3001", "controller 3002"]
+    assert report.attempted == ["controller 3001", "controller 3002"]
 
 
 def test_one_that_was_ordered_and_did_not_come_back_is_started_first():

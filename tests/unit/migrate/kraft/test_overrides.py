@@ -26,9 +26,9 @@ from kit.migrate.kraft.steps import KraftParameters
 from kit.migrate.recipes import refuse_altered
 from kit.profile import KraftSettings
 from kit.tables.preflight import RehearsalFinding
-from tests.unit.migrate.kraft.test_plan import DEPLOYER, approved, in_phase, look_at, plan_to
-from tests.unit.test_kraft_watch import diff, difference
-from tests.unit.test_metadata_file import saved
+from tests.kraft_records import diff, difference
+from tests.unit.migrate.kraft.move_plans import DEPLOYER, approved, in_phase, look_at, plan_to
+from tests.unit.saved_cluster import saved_cluster
 
 NOW = datetime(2026, 11, 25, 9, tzinfo=UTC)
 RESULT = RehearsalResult("abc", "production", "5a" * 32, NOW - timedelta(days=1), NOW, "ann", 3, {})
@@ -222,7 +222,7 @@ def test_a_result_that_was_edited_is_refused(tmp_path):
 @pytest.mark.parametrize(("kinds", "exit_code"), [((), 0), (("aborts", "waits", "aborts"), 15)])
 def test_the_verb_keeps_how_a_rehearsal_ended(tmp_path, monkeypatch, kinds, exit_code):
     file, runs = tmp_path / "production.save", tmp_path / "runs"
-    saved().write(file)
+    saved_cluster().write(file)
     rows = [RehearsalFinding(kind, None, None, "so it was.") for kind in kinds]
     monkeypatch.setattr(rehearsal, "rehearse", lambda of, *given: rehearsal.Rehearsal(of, rows, [], None, {}))
     ended = CliRunner().invoke(app, ["rehearse", str(file), "--runs", str(runs)])
@@ -231,7 +231,7 @@ def test_the_verb_keeps_how_a_rehearsal_ended(tmp_path, monkeypatch, kinds, exit
     assert kept is not None
     assert (kept.save_sha256, kept.saved_at, kept.found) == (
         sha256_of(file),
-        saved().taken_at,
+        saved_cluster().taken_at,
         {"aborts": 2, "waits": 1} if kinds else {},
     )
     assert str(runs / "rehearsals") in ended.stderr

@@ -19,11 +19,11 @@ from kit.cli.terminal import refusals
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, RunError, UnsafePlan
 from kit.kraft import KraftStatus
 from kit.kraft_watch import KraftHistory, KraftLook
-from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
+from kit.migrate.engine.approval import refuse_unless_genuine
 from kit.migrate.engine.checks import raise_if_unsafe
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
-from kit.migrate.engine.plan import Consent, Plan, parse_plan
+from kit.migrate.engine.plan import Consent, parse_plan
 from kit.migrate.engine.values import parse_json, readable
 from kit.migrate.kraft import conditions, end_steps, gates, hand_back, standing, steps
 from kit.migrate.kraft import plan as planning
@@ -31,56 +31,27 @@ from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_pe
 from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mixed
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
-from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
+from kit.migrate.kraft.steps import KraftParameters, consent_of, roll_step
 from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings, Profile
-from tests.models.engine import START, make_plan
-from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
-from tests.unit.test_kraft_watch import diff, difference
+from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
+from tests.models.engine import make_plan
+from tests.unit.migrate.kraft.move_plans import (
+    CLUSTER,
+    DEPLOYER,
+    WORDS,
+    approved,
+    in_phase,
+    look_at,
+    plan_to,
+    saved_znode,
+    stand,
+)
 
 CONTROLLERS = {3000: "host:9093"}
 """Of the sound dual write that the tests of phases have: one broker in migration mode."""
-
-
-def stand(facts=SOUND, brokers=(1,)) -> Standing:
-    return Standing(facts, dict.fromkeys(brokers, "host:9092"))
-
-
-def in_phase(phase: str) -> Standing:
-    """One broker, in the middle of each phase."""
-    before = {"control": plain(), "registrations": (), "nodes": (node("broker", mode="zookeeper", has_flag=False),)}
-    waiting = {**before, "control": plain(has_migration=True), "zk_state": "PRE_MIGRATION"}
-    waiting["nodes"] = (*before["nodes"], node("controller"))
-    in_kraft = {
-        "control": control(brokers=()),
-        "registrations": (broker(is_migrating=False),),
-        "nodes": (node("broker", mode="kraft"), node("controller")),
-    }
-    changes = {
-        "zookeeper": {**before, "zk_state": None},
-        "controllers": waiting,
-        "dual write": {},
-        "kraft": in_kraft,
-        "finalised": {**in_kraft, "zk_state": "POST_MIGRATION"},
-    }
-    return stand(replace(SOUND, **changes[phase]))
-
-
-WORDS = KraftParameters(
-    target="cluster abc",
-    cluster_name="production",
-    to_phase="kraft",
-    all_brokers={"1": "host:9092"},
-    controllers={"3000": "host:9093"},
-)
-DEPLOYER = SimpleNamespace(needs_person=False, instruction=lambda action, role, mode: f"{action} {role} {mode}".strip())
-CLUSTER = SimpleNamespace(
-    name="production",
-    profile=SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093")),
-    zookeeper=None,
-)
 
 
 def made(to_phase: str, now: Standing) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -193,17 +164,6 @@ def test_dual_write_is_not_believed_from_one_fact(changed, told):
 def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
     assert standing.broker_problem(stand(), 1, "migration") is None
     assert told in standing.broker_problem(stand(replace(SOUND, **changed)), 1, mode)
-
-
-def look_at(now: Standing, **profile):
-    given = {
-        "kraft": KraftSettings(controllers="3000@host:9093"),
-        "name": "production",
-        "bootstrap_servers": "host:9092,b:9092",
-        **profile,
-    }
-    cluster = SimpleNamespace(profile=SimpleNamespace(**given), name="production", cluster_id="abc", zookeeper=object())
-    return gates.Look(cluster, now, Path("runs"))
 
 
 def gate(to_phase: str, name: str, look) -> object:
@@ -378,41 +338,11 @@ def test_only_these_gates_can_be_overridden():
     assert takes_second_person([of_group("shop").name])
 
 
-def plan_to(to_phase: str, **changed) -> Plan:
-    begins_in = {"kraft": "dual write", "fail over": "dual write", "repair /migration": "zookeeper"}
-    now = in_phase(begins_in.get(to_phase, "kraft"))
-    words = replace(WORDS, to_phase=to_phase)
-    given = {
-        "kind": KIND,
-        "cluster_id": "abc",
-        "targets": ("cluster abc",),
-        "made_by": "Ann",
-        "made_at": START,
-        "observed": {name: Observation(1) for name in steps.OBSERVED},
-        "steps": tuple(_Maker(words, DEPLOYER, now).steps()),
-        "consent": consent_of(to_phase, "production"),
-        "made_as": "ann",
-    }
-    return Plan(**{**given, **changed})
-
-
 def test_what_is_typed_names_the_phase_and_the_cluster():
     assert plan_to("finalised").subject == "finalise production"
     assert plan_to("zookeeper").subject == "roll back production"
     assert plan_to("kraft").subject == "move to kraft production"
     assert plan_to("kraft").digest == parse_plan(parse_json(readable(plan_to("kraft").to_json())), "x").digest
-
-
-def approved(plan: Plan, hours: float = 0.5, approver: str = "Bob", login: str = "bob") -> Approval:
-    return approve(
-        plan,
-        typed_subject=plan.subject,
-        typed_digest_prefix=plan.digest[:8],
-        approver=approver,
-        now=START,
-        valid_for=timedelta(hours=hours),
-        approved_as=login,
-    )
 
 
 def test_finalising_takes_a_second_person_and_an_hour_whatever_the_profile_says():
@@ -469,18 +399,14 @@ def test_no_broker_skips_a_mode():
         roll_step("01", replace(WORDS, nodes=(1,), from_mode="zookeeper", to_mode="kraft"))
 
 
-def saved(text: str, owner: int = 0) -> hand_back.Saved:
-    return hand_back.Saved(text, 4, owner)
-
-
-SAVED = {"/controller": saved("{}"), "/controller_epoch": saved("7"), "/migration": saved("{}")}
+SAVED = {"/controller": saved_znode("{}"), "/controller_epoch": saved_znode("7"), "/migration": saved_znode("{}")}
 
 
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"/controller": saved("{}", owner=9)}, "it is not KRaft's"),
-        ({"/controller_epoch": saved("x")}, "no number"),
+        ({"/controller": saved_znode("{}", owner=9)}, "it is not KRaft's"),
+        ({"/controller_epoch": saved_znode("x")}, "no number"),
         ({"/migration": None}, "ZooKeeper has no /migration"),
     ],
 )

@@ -27,10 +27,18 @@ from kit.migrate.kraft.steps import (
     stop_step,
 )
 from kit.profile import KraftSettings
-from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
-from tests.unit.migrate.kraft.test_end import NOTHING_OPEN
-from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
-from tests.unit.test_kraft_watch import diff, difference
+from tests.kraft_records import SOUND, control, diff, difference, node, plain
+from tests.unit.migrate.kraft.move_plans import (
+    CLUSTER,
+    DEPLOYER,
+    NOTHING_OPEN,
+    WORDS,
+    Report,
+    in_phase,
+    look_at,
+    saved_znode,
+    stand,
+)
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
 HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
@@ -244,7 +252,11 @@ def test_the_controllers_of_a_migration_are_not_stopped_by_a_repair():
     assert StopActor(SimpleNamespace())._not_yet(words, stand(replace(SOUND, zk_state="PRE_MIGRATION"))) is None
 
 
-HELD = {"/controller": saved("{}", owner=9), "/controller_epoch": saved("7"), "/migration": saved("{}")}
+HELD = {
+    "/controller": saved_znode("{}", owner=9),
+    "/controller_epoch": saved_znode("7"),
+    "/migration": saved_znode("{}"),
+}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +272,7 @@ HELD = {"/controller": saved("{}", owner=9), "/controller_epoch": saved("7"), "/
 )
 def test_only_the_damage_that_was_approved_is_written(plan, owner, told, deleted):
     actor, words = MendActor(SimpleNamespace()), replace(WORDS, to_phase=plan)
-    held = {**HELD, "/controller": saved("{}", owner=owner)}
+    held = {**HELD, "/controller": saved_znode("{}", owner=owner)}
     problem = actor._odd(words, held)
     assert problem is None if told is None else told in problem
     if deleted is not None:
@@ -269,12 +281,12 @@ def test_only_the_damage_that_was_approved_is_written(plan, owner, told, deleted
 
 
 def test_an_epoch_that_is_no_number_counts_as_none():
-    assert [hand_back._epoch_of(each) for each in (HELD, {}, {"/controller_epoch": saved("x")})] == [7, 0, 0]
+    assert [hand_back._epoch_of(each) for each in (HELD, {}, {"/controller_epoch": saved_znode("x")})] == [7, 0, 0]
 
 
 def test_what_a_znode_held_that_is_gone_is_nothing():
     assert hand_back._held({}, "/migration") == {}
-    assert hand_back._held(HELD | {"/migration": saved("")}, "/migration") == {}
+    assert hand_back._held(HELD | {"/migration": saved_znode("")}, "/migration") == {}
 
 
 @pytest.mark.parametrize(
@@ -367,14 +379,6 @@ def failing(monkeypatch):
     hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return FailOverActor(hands), orders
-
-
-class Report:
-    def __init__(self):
-        self.attempted = []
-
-    def attempt(self, items, details=None):
-        self.attempted += items
 
 
 def test_the_active_controller_is_restarted_once(failing):

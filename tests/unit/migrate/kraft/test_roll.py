@@ -25,15 +25,17 @@ from kit.migrate.kraft.steps import KraftParameters, roll_step
 from kit.profile import KraftSettings
 from kit.read.brokers import ClusterMetadata
 from kit.tables.groups import Broker, TopicPartition
-from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
+from tests.kraft_records import SOUND, broker, control, node, plain
 
 BROKERS = {number: f"host-{number}:9092" for number in (1, 2, 3)}
 ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"
 
 
 @dataclass
-class World:
-    """Three brokers. ``dead``: what an order does not bring about; ``sick``: what their metadata says is wrong.
+class RollingBrokers:
+    """Three brokers that are restarted.
+
+    ``dead``: what an order does not bring about; ``sick``: what their metadata says is wrong.
 
     ``hits``: ordered broker → which one the deployer restarts instead; ``wrong``: the mode in which it starts all;
     ``missing``: who keeps an ISR from being full until it is ordered; ``late``: when a broker comes into which mode.
@@ -129,7 +131,7 @@ class Report:
 
 @pytest.fixture
 def world(monkeypatch):
-    made = World({1: MIGRATION, 2: MIGRATION, 3: MIGRATION})
+    made = RollingBrokers({1: MIGRATION, 2: MIGRATION, 3: MIGRATION})
     monkeypatch.setattr(rolling, "sync_problem", lambda cluster, brokers, down=None: made.sync(down))
     monkeypatch.setattr(rolling, "diff_problem", lambda cluster: made.diff)
     monkeypatch.setattr(rolling, "live_old_members", lambda client: made.old)
@@ -142,7 +144,7 @@ def cluster(folder: Path | None = None) -> SimpleNamespace:
     return SimpleNamespace(profile=SimpleNamespace(kraft=kraft, name="production", security=None), zookeeper=None)
 
 
-def actor(world: World) -> RollActor:
+def actor(world: RollingBrokers) -> RollActor:
     deployer = SimpleNamespace(needs_person=False, instruction=lambda *words: " ".join(words), order=world.order)
     hands = Hands(cluster(), deployer, world.said.append, Clock(monotonic=lambda: world.at, sleep=world.sleep))
     hands.look = lambda words: world.look()

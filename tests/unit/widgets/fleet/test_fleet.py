@@ -13,7 +13,7 @@ from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, RunErro
 from kit.migrate import frames
 from kit.migrate.engine.states import RunState
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
-from tests.unit.widgets.test_wizard import below, button, field, text
+from tests.unit.widgets.shown import below, button, field, text
 from widgets import fleet_wizard
 from widgets.fleet import html as fleet_html
 

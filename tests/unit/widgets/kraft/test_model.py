@@ -19,9 +19,9 @@ from kit.migrate.kraft.steps import start_step
 from kit.migrate.operations import Operations
 from kit.migrate.rendering.text import plan_text
 from kit.profile import KraftSettings, Profile
-from tests.unit.analyze.metadata.test_phase import SOUND, node
-from tests.unit.migrate.kraft.test_plan import WORDS, in_phase, plan_to
-from tests.unit.widgets.test_wizard import button, field, text
+from tests.kraft_records import SOUND, node
+from tests.unit.migrate.kraft.move_plans import WORDS, in_phase, plan_to
+from tests.unit.widgets.shown import button, field, text
 from widgets.kraft.html import nodes, orders
 from widgets.kraft.model import KraftMove
 from widgets.kraft.view import KraftWizard

@@ -1,4 +1,4 @@
-"""The tables say what the lab knows: produced, handed out, committed, owned."""
+"""A snapshot has what the lab knows: produced, handed out, committed, owned."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kazoo.client import KazooClient
 
 from kit import collect, connect, observe, of_group, views
 from kit.errors import NotFound, PartialRead
-from kit.lab.process import wait_until
 from kit.profile import load_profile
 from kit.snapshot import verify_read
+from tests.servers.awaiting import SECONDS, awaited
 from tests.soak import first
 
 OLD_VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2")
@@ -34,7 +34,7 @@ def cluster(profile):
 @pytest.fixture
 def zookeeper(lab):
     client = KazooClient(lab.zookeeper_connect)
-    client.start(15)
+    client.start(SECONDS)
     yield client
     client.stop()
     client.close()
@@ -59,81 +59,115 @@ def last_reader(*members) -> dict[tuple[str, int], str]:
     return {(record["topic"], record["partition"]): record["consumer"] for record in records}
 
 
-def n_owners(cluster, group: str) -> tuple[int, int]:
-    """Members that own something, partitions that are owned."""
-    owned = observe(cluster, group).ownership
-    return owned["member_id"].n_unique(), len(owned)
+def owners(snapshot) -> dict[tuple[str, int], object]:
+    """Consumer ids: of an old member its id, of a new one its client id."""
+    of_kafka = snapshot.members.filter(source="kafka").select("member_id", "client_id")
+    clients = dict(of_kafka.iter_rows())
+    owned = by_partition(snapshot.ownership, "member_id")
+    return {pair: clients.get(member_id, member_id) for pair, member_id in owned.items()}
 
 
-def committed(cluster, group: str, store: str) -> dict[tuple[str, int], object]:
-    offsets = observe(cluster, group).committed_offsets.filter(store=store)
-    return by_partition(offsets, "committed_offset")
+def committed(snapshot, store: str) -> dict[tuple[str, int], object]:
+    return by_partition(snapshot.committed_offsets.filter(store=store), "committed_offset")
+
+
+def awaited_snapshot(cluster, group: str, read, is_right, what: str):
+    """The first snapshot of the group of which ``read`` gives what is right."""
+    taken = []
+
+    def newest():
+        taken[:] = [of_group(observe(cluster), group)]
+        return read(taken[0])
+
+    awaited(newest, is_right, what)
+    return taken[0]
 
 
 @pytest.mark.parametrize("version", first(OLD_VERSIONS))
-def test_an_old_group_of_two_jvms(lab, cluster, version):
+def test_an_old_group_of_two_jvms_is_read_as_they_tell_it(lab, cluster, version):
     topic, group = f"truth-{version}", f"truth-group-{version}"
     lab.create_topic(topic, 7)
     produced = lab.produce(topic, 700)
     first = lab.start_old_consumer(group, topic, threads=2, version=version)
     second = lab.start_old_consumer(group, topic, threads=1, version=version)
-    wait_until(lambda: sum(handed_out(first, second).values()) == 700, "all records handed out", 30)
-    wait_until(lambda: n_owners(cluster, group) == (2, 7), "two members owning seven partitions", 30)
+    members = (first, second)
+    awaited(lambda: sum(handed_out(*members).values()), lambda count: count == 700, "700 records handed out")
+    ids = {member.consumer_id for member in members}
+    awaited_snapshot(cluster, group, owners, lambda found: len(found) == 7 and set(found.values()) == ids, "two owners")
     more = lab.produce(topic, 70)
-    wait_until(lambda: sum(handed_out(first, second).values()) == 770, "all records handed out", 30)
-    wait_until(lambda: committed(cluster, group, "zookeeper") == handed_out(first, second), "all committed", 30)
-
-    snapshot = of_group(observe(cluster), group)
+    snapshot = awaited_snapshot(
+        cluster,
+        group,
+        lambda taken: (committed(taken, "zookeeper"), owners(taken)),
+        lambda found: (
+            found == (handed_out(*members), last_reader(*members)) and sum(handed_out(*members).values()) == 770
+        ),
+        "770 records committed, and each partition owned by the member that read its last record",
+    )
     ends = by_partition(snapshot.log_offsets.filter(topic=topic), "log_end_offset")
     assert ends == {(topic, partition): count + more[partition] for partition, count in produced.items()}
 
-    assert by_partition(snapshot.ownership, "member_id") == last_reader(first, second)
     if version != "0.8.2.2":  # has no rebalance listener to tell it
         assert by_partition(snapshot.ownership, "thread_id") == first.group_assignment() == second.group_assignment()
 
-    assert set(snapshot.members["member_id"]) == {first.consumer_id, second.consumer_id}
+    assert set(snapshot.members["member_id"]) == ids
     threads = dict(zip(snapshot.subscriptions["member_id"], snapshot.subscriptions["n_threads"]))
     assert threads == {first.consumer_id: 2, second.consumer_id: 1}
     assert views.lag(snapshot)["lag"].to_list() == [0] * 7
 
-    first.pause()
-    second.pause()
+    for member in members:
+        member.pause()
     lab.produce(topic, 70)
     lag = views.lag(of_group(observe(cluster), group))
     assert by_partition(lag, "lag") == {(topic, partition): 10 for partition in range(7)}
     assert verify_read(snapshot).startswith("Snapshot")
-    first.resume()
-    second.resume()
+    for member in members:
+        member.stop()
 
 
-def test_offsets_in_both_stores_and_a_wildcard(lab, cluster):
+def test_offsets_in_both_stores_and_a_wildcard_are_read_as_the_member_has_them(lab, cluster):
     lab.create_topic("both-a", 2)
     lab.create_topic("both-b", 3)
     lab.produce("both-a", 20)
     lab.produce("both-b", 30)
     member = lab.start_old_consumer("truth-both", "~both-.*", threads=2, offsets="both")
-    wait_until(lambda: len(member.records()) == 50, "all records handed out", 30)
+    awaited(lambda: len(member.records()), lambda count: count == 50, "all records handed out")
     expected = {("both-a", p): 10 for p in range(2)} | {("both-b", p): 10 for p in range(3)}
-    for store in ("zookeeper", "kafka"):
-        wait_until(lambda: committed(cluster, "truth-both", store) == expected, f"all committed to {store}", 30)  # noqa: B023
-
-    snapshot = of_group(observe(cluster), "truth-both")
+    snapshot = awaited_snapshot(
+        cluster,
+        "truth-both",
+        lambda taken: (committed(taken, "zookeeper"), committed(taken, "kafka"), set(owners(taken).values())),
+        lambda found: found == (expected, expected, {member.consumer_id}),
+        "all committed to both stores by the owner",
+    )
     assert set(views.parity(snapshot)["verdict"]) == {"equal"}
     assert set(snapshot.groups["source"]) == {"zookeeper", "kafka"}
     assert snapshot.members["pattern"].to_list() == ["white_list"]
     assert sorted(snapshot.subscriptions["topic"]) == ["both-a", "both-b"]
     assert set(views.lag(snapshot)["member_id"]) == {member.consumer_id}
+    member.stop()
 
 
-def test_a_new_group(lab, cluster):
+def test_a_new_group_is_read_as_its_members_tell_it(lab, cluster):
     lab.create_topic("truth-new", 4)
     lab.produce("truth-new", 40)
     member = lab.start_new_consumer("truth-new-group", "truth-new")
     console = lab.start_console_consumer("truth-new-group", "truth-new")
-    wait_until(lambda: sum(handed_out(member, console).values()) == 40, "all records handed out", 30)
-    wait_until(lambda: committed(cluster, "truth-new-group", "kafka") == handed_out(member, console), "committed", 30)
+    awaited(lambda: sum(handed_out(member, console).values()), lambda count: count == 40, "all records handed out")
 
-    snapshot = of_group(observe(cluster), "truth-new-group")
+    def is_right(found) -> bool:
+        offsets, owned = found
+        mine = {pair for pair, owner in owned.items() if owner == member.consumer_id}
+        both = set(owned.values()) == {member.consumer_id, console.consumer_id}
+        return offsets == handed_out(member, console) and len(owned) == 4 and both and mine == member.partitions()
+
+    snapshot = awaited_snapshot(
+        cluster,
+        "truth-new-group",
+        lambda taken: (committed(taken, "kafka"), owners(taken)),
+        is_right,
+        "all committed, and owned by the members that say so",
+    )
     group = snapshot.groups.to_dicts()[0]
     assert (group["source"], group["state"], group["protocol_type"], group["coordinator"]) == (
         "kafka",
@@ -142,10 +176,9 @@ def test_a_new_group(lab, cluster):
         1,
     )
     assert group["protocol"] == "range"
-    owned = by_partition(snapshot.ownership.join(snapshot.members, on="member_id"), "client_id")
-    assert {key for key, client in owned.items() if client == member.consumer_id} == member.partitions()
-    assert len(owned) == 4
     assert by_partition(views.lag(snapshot), "lag") == {("truth-new", p): 0 for p in range(4)}
+    for each in (member, console):
+        each.stop()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +205,7 @@ def test_a_malformed_registration_is_a_row_with_an_error(cluster, zookeeper, pay
     assert group in set(blocking["group_id"])
 
 
-def test_znodes_that_hold_something_else(cluster, zookeeper):
+def test_znodes_that_hold_something_else_are_rows_with_errors(cluster, zookeeper):
     root = "/consumers/odd"
     for path, data in [
         ("ids", b""),
@@ -200,18 +233,19 @@ def test_znodes_that_hold_something_else(cluster, zookeeper):
     zookeeper.delete(root, recursive=True)
 
 
-def test_a_topic_deleted_between_the_reads(lab, cluster):
+def test_a_topic_deleted_between_the_reads_has_unknown_ends(lab, cluster):
     from kit.read.brokers import fetch_log_offsets, fetch_metadata
 
     lab.create_topic("vanishing", 2)
     rows = [row for row in fetch_metadata(cluster.broker_client).topic_partitions if row.topic == "vanishing"]
     assert [row.log_end_offset for row in fetch_log_offsets(cluster.broker_client, rows)] == [0, 0]
-    lab.admin.delete_topics(["vanishing"])["vanishing"].result(30)
+    lab.admin.delete_topics(["vanishing"])["vanishing"].result(SECONDS)
     # The broker forgets the topic's metadata first and its log a moment later.
-    wait_until(lambda: all(row.error for row in fetch_log_offsets(cluster.broker_client, rows, 5)), "the log gone", 30)
-    for row in fetch_log_offsets(cluster.broker_client, rows, deadline_s=5):
-        assert row.log_end_offset is None
-        assert "deleted while" in row.error
+    awaited(
+        lambda: [(row.log_end_offset, row.error) for row in fetch_log_offsets(cluster.broker_client, rows, 5)],
+        lambda found: all(end is None and "deleted while" in (error or "") for end, error in found),
+        "the end of the log",
+    )
 
 
 def test_an_unknown_group_is_not_found(cluster):
@@ -249,7 +283,7 @@ def test_a_server_without_multiread_gives_the_same(lab, zookeeper):
     }
     trees = []
     for client in (zookeeper, KazooClient(old_server.connect)):
-        client.start(15)
+        client.start(SECONDS)
         for path, data in tree.items():
             client.create(f"/consumers/plain/{path}", data, makepath=True)
         trees.append(fetch_consumers(client, lambda group_id: group_id == "plain"))

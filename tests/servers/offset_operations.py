@@ -1,0 +1,160 @@
+"""Offset plans carried out on real servers: one operator's runs, what both stores hold, and members that join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka.admin import AdminClient
+
+from kit.errors import TargetBusy
+from kit.lab.process import wait_until
+from kit.lab.topics import QUIET
+from kit.migrate.engine.approval import approve
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Run, start_run
+from kit.migrate.offsets.fetch import Stores, fetch_stores
+from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.performer import OffsetsPerformer
+from kit.migrate.offsets.zookeeper import offset_path
+from tests.servers.awaiting import SECONDS, awaited
+
+DEADLINE_S = 60.0
+
+
+class ProcessLock:
+    """One run at a time per group, in this process."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, str] = {}
+
+    def acquire(self, targets, run_id) -> None:
+        for target in targets:
+            if target in self._holders:
+                raise TargetBusy(f"{target} is worked on by {self._holders[target]}")
+        self._holders |= dict.fromkeys(targets, run_id)
+
+    def assert_held(self) -> None:
+        pass
+
+    def mark(self, targets, run_id) -> None:
+        pass
+
+    def followed_by(self, targets, run_id) -> dict[str, str]:
+        return {}
+
+    def rest(self, targets, run_id) -> None:
+        pass
+
+    def unsettled(self, targets, run_id) -> None:
+        return None
+
+    def release(self) -> None:
+        self._holders.clear()
+
+
+class OffsetOperations:
+    """Plans carried out on one cluster, and what both stores hold."""
+
+    def __init__(self, cluster, root) -> None:
+        self.cluster, self._root = cluster, root
+        self.performer = OffsetsPerformer(cluster, DEADLINE_S)
+        self.kafka = KafkaWriter(cluster.broker_client, DEADLINE_S)
+
+    def run(self, plan, tell=None) -> Run:
+        now = datetime.now(UTC)
+        prefix = plan.digest[:8]
+        approval = approve(
+            plan,
+            typed_subject=plan.subject,
+            typed_digest_prefix=prefix,
+            approver="Bob",
+            now=now,
+            valid_for=timedelta(hours=1),
+        )
+        folder = start_run(plan, approval, self._root)
+        return Run(folder, self.performer, ProcessLock(), poll_s=0.1, tell=tell)
+
+    def act(self, plan) -> Run:
+        run = self.run(plan)
+        run.act().raise_unless(RunState.VERIFIED)
+        return run
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int | Stored]) -> None:
+        wanted = {
+            (group, topic, partition): it if isinstance(it, Stored) else Stored(it) for partition, it in offsets.items()
+        }
+        answers = self.kafka.write(wanted, {})
+        assert {answer.error for answer in answers.values()} == {None}, answers
+
+    def put(self, group: str, topic: str, offsets: Mapping[int, int | str]) -> None:
+        for partition, offset in offsets.items():
+            path = offset_path((group, topic, partition))
+            self.cluster.zookeeper.ensure_path(path)
+            self.cluster.zookeeper.set(path, str(offset).encode())
+
+    def stored(self, store: str, group: str) -> Mapping:
+        return fetch_stores(self.cluster, lambda each: each == group).group(store, group).offsets
+
+    def offsets(self, store: str, group: str) -> dict:
+        return {place: stored.offset for place, stored in self.stored(store, group).items()}
+
+    def everything(self) -> Stores:
+        """All offsets of both stores with all that is stored beside them: versions too."""
+        return fetch_stores(self.cluster, lambda each: True)
+
+    def await_no_members(self, group: str) -> None:
+        awaited(lambda: self.everything().kafka[group].members, lambda members: not members, f"no member in {group}")
+
+
+def await_gone(lab, topic: str) -> None:
+    """Return when no broker knows the topic any more; each hears of a deletion on its own."""
+
+    def knowing() -> list[int]:
+        clients = {
+            broker.broker_id: AdminClient({**QUIET, "bootstrap.servers": broker.addresses["PLAINTEXT"]})
+            for broker in lab.servers.brokers
+        }
+        return [number for number, client in clients.items() if topic in client.list_topics(timeout=SECONDS).topics]
+
+    awaited(knowing, lambda brokers: not brokers, f"topic {topic} unknown to all brokers")
+
+
+def await_member(consumer, topic):
+    """Returns when partitions are assigned to it."""
+
+    def is_member():
+        consumer.poll(0.1)
+        return bool(consumer.assignment())
+
+    consumer.subscribe([topic])
+    wait_until(is_member, "partitions assigned", SECONDS)
+
+
+def register(cluster, group, name):
+    """What an old consumer's registration is for others: an ephemeral znode under ids."""
+    path = f"/consumers/{group}/ids/{group}_{name}"
+    cluster.zookeeper.create(
+        path, b'{"version":1,"subscription":{},"pattern":"static","timestamp":"1"}', ephemeral=True, makepath=True
+    )
+    return path
+
+
+def when_acting(do):
+    """``tell`` for a run: ``do`` once, when the preconditions are checked and nothing is written yet."""
+    done = []
+
+    def tell(event):
+        if event.event == "moved" and event.state == RunState.ACTING and not done:
+            done.append(event)
+            do()
+
+    return tell
+
+
+def outcomes_of(run, plan):
+    """Outcome and error by item, over all steps."""
+    acted = [outcome for step in plan.steps for outcome in run.record.acted(step).outcomes]
+    assert len(acted) == sum(len(step.changes) for step in plan.steps), "an item has no outcome"
+    return {it.item: (it.outcome, it.error) for it in acted}

@@ -1,0 +1,42 @@
+"""A profile that the command line finds, and a cluster that is observed without a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+import polars as pl
+import pytest
+
+from kit import live, snapshot
+from kit.profile import FILE_VARIABLE
+from kit.snapshot import Snapshot
+
+
+@pytest.fixture
+def profile(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of the only cluster of the profile file that every verb finds."""
+    file = tmp_path_factory.mktemp("profile") / "offramp.toml"
+    file.write_text('[clusters.fake]\nbootstrap_servers = "127.0.0.1:1"\n', encoding="utf-8")
+    monkeypatch.setenv(FILE_VARIABLE, str(file))
+    return "fake"
+
+
+class Observe(Protocol):
+    def __call__(self, read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None: ...
+
+
+@pytest.fixture
+def observe(profile: str, monkeypatch: pytest.MonkeyPatch) -> Observe:
+    """Let the verbs connect to a cluster of the test, and read each snapshot by a function of the test.
+
+    A verb connects by itself, so no argument of the command line reaches these places.
+    """
+
+    def observe(read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None:
+        monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
+        for module in (snapshot, live):
+            monkeypatch.setattr(module, "observe", lambda cluster, pattern: read(cluster))
+
+    return observe

@@ -1,0 +1,30 @@
+"""What a wizard shows: its widgets, by what a person reads on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets as ipw
+from bs4 import BeautifulSoup
+
+
+def below(widget: Any) -> Iterator[Any]:
+    """All widgets inside a widget."""
+    for child in getattr(widget, "children", ()):
+        yield child
+        yield from below(child)
+
+
+def button(view: Any, label: str) -> Any:
+    return next(each for each in below(view) if isinstance(each, ipw.Button) and each.description == label)
+
+
+def field(view: Any, label: str) -> Any:
+    return next(each for each in below(view) if getattr(each, "description", None) == label)
+
+
+def text(view: Any) -> str:
+    """The text of all HTML inside a widget, in one line."""
+    texts = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
+    return " ".join(" ".join(texts).split())
