@@ -16,7 +16,7 @@ from pathlib import Path
 from kit.errors import LabError
 from kit.lab import watchdog
 
-POLL_SECONDS = 0.02
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.02, 0.5
 STOP_SECONDS = 60.0
 LINES_QUOTED = 15
 
@@ -172,11 +172,19 @@ class ProcessSupervisor:
 def wait_until(
     ready: Callable[[], bool], what: str, seconds: float, each_time: Callable[[], None] | None = None
 ) -> None:
-    """Poll ``ready`` until it is true; raises LabError saying ``what`` was awaited after ``seconds``."""
+    """Poll ``ready`` until it is true. A rest between two polls is at least twice as long as a poll took.
+
+    Raises:
+        LabError: ``what`` did not come within ``seconds``.
+    """
     deadline = time.monotonic() + seconds
-    while not ready():
+    while True:
+        asked = time.monotonic()
+        if ready():
+            return
+        took = time.monotonic() - asked
         if each_time is not None:
             each_time()
         if time.monotonic() > deadline:
             raise LabError(f"{what} did not come within {seconds:.0f} s.")
-        time.sleep(POLL_SECONDS)
+        time.sleep(min(max(POLL_SECONDS, 2 * took), LONGEST_POLL_SECONDS))

@@ -24,6 +24,8 @@ from tests.notebooks.process_tree import end_all
 
 pytestmark = pytest.mark.timeout(900)
 GROUP = "checkout"
+QUICK = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
+"""As the Makefile installs pyspark: uv has kept the wheel that it built then."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def build(home: Path) -> None:
     uv("build", "--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", home / "dist", ROOT)
     (wheel,) = (home / "dist").glob("*.whl")
     uv("venv", "--quiet", "--python", sys.executable, home / "env")
-    uv(*install, "--require-hashes", "--requirements", ROOT / "requirements.lock")
+    uv(*install, *QUICK, "--require-hashes", "--requirements", ROOT / "requirements.lock")
     uv(*install, "--no-deps", wheel)
 
 

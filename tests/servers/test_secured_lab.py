@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -18,20 +19,20 @@ from tests.servers.awaiting import SECONDS
 from tests.soak import first
 
 
-def client_of(**settings: Any) -> AdminClient:
-    """With dotted settings, written with underscores."""
-    return AdminClient(QUIET | {name.replace("_", "."): value for name, value in settings.items()})
+def client_of(settings: Mapping[str, str], **callbacks: Callable[[KafkaError], Any]) -> AdminClient:
+    """A client with dotted settings, which are written with underscores here."""
+    return AdminClient(QUIET | {name.replace("_", "."): value for name, value in settings.items()} | callbacks)
 
 
 def ask(**settings: str) -> str:
     """The cluster id."""
-    return client_of(**settings).list_topics(timeout=SECONDS).cluster_id
+    return client_of(settings).list_topics(timeout=SECONDS).cluster_id
 
 
 def refusal(**settings: str) -> int:
     """The code of the first error of a client. The client itself tries to connect again and again."""
     errors = list[KafkaError]()
-    client = client_of(**settings, error_cb=errors.append)
+    client = client_of(settings, error_cb=errors.append)
     answer = client.describe_cluster()
     wait_until(lambda: client.poll(0.1) is not None and bool(errors), "a refusal", SECONDS)
     assert not answer.done()

@@ -21,6 +21,7 @@ from kit.lab.lab import QUICK_SPARK
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.profile import load_profile
+from kit.spark.archive import java_options
 from kit.spark.java import java_home
 from tests.generators.log_texts import JAVA_0_11
 from tests.servers.awaiting import SECONDS
@@ -46,8 +47,10 @@ TOLD = [
 ]
 """The log's events: line, kind, group, generation."""
 
-TASK = """
-import os
+SESSION = """
+import os, sys
+from kit.errors import HistoryError
+from kit.history import History
 from kit.spark.session import spark_session
 
 def task(batches):
@@ -57,24 +60,9 @@ def task(batches):
         conf = dict(each.split(":") for each in os.environ["_RJEM_MALLOC_CONF"].split(","))
         yield from pl.DataFrame({"ms": [int(conf["dirty_decay_ms"])]}).to_arrow().to_batches()
 
-(row,) = spark_session().range(1).mapInArrow(task, "ms bigint").collect()
-print(*row)
-"""
-
-
-def test_polars_keeps_its_memory_in_a_task():
-    """The next range of groups asks for as much."""
-    told = subprocess.run([sys.executable, "-c", TASK], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert told.stdout.split() == ["5000"]
-
-
-ENDED = """
-import sys
-from kit.errors import HistoryError
-from kit.history import History
-from kit.spark.session import spark_session
-
 spark = spark_session()
+(row,) = spark.range(1).mapInArrow(task, "ms bigint").collect()
+print(*row)
 java = spark.sparkContext._gateway.proc
 java.kill()
 java.wait()
@@ -85,12 +73,25 @@ except HistoryError as error:
 """
 
 
-def test_a_spark_that_has_ended_is_one_sentence(tmp_path):
-    command = [sys.executable, "-c", ENDED, str(tmp_path / "history")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert "/history" in told.stdout
-    assert "can't be read: Spark has ended (" in told.stdout
-    assert told.stdout.endswith("): start the session, or the kernel, again\n")
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory) -> list[str]:
+    """The lines of a process whose Spark runs a task and is killed."""
+    command = [sys.executable, "-c", SESSION, str(tmp_path_factory.mktemp("session") / "history")]
+    environment = os.environ | QUICK
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, env=environment)
+    return ended.stdout.splitlines()
+
+
+def test_polars_keeps_its_memory_in_a_task(printed):
+    """The next range of groups asks for as much."""
+    assert printed[0] == "5000"
+
+
+def test_a_spark_that_has_ended_is_one_sentence(printed):
+    (sentence,) = printed[1:]
+    assert "/history" in sentence
+    assert "can't be read: Spark has ended (" in sentence
+    assert sentence.endswith("): start the session, or the kernel, again")
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,7 @@ def test_a_standalone_cluster_gives_the_numbers_that_polars_gives(lab, groups, t
 def test_spark_connect_gives_the_numbers_that_polars_gives(lab, groups, tmp_path, spark_class):
     (port,) = free_ports(1)
     server = ["spark-submit", "--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
+    server += ["--driver-java-options", " ".join(("-XX:+UseSerialGC", *java_options()))]
     server += ["--conf", f"spark.connect.grpc.binding.port={port}"]
     server += ["--conf", "spark.connect.grpc.binding.address=127.0.0.1"]
     server += [word for name, value in UNCOMPILED.items() for word in ("--conf", f"{name}={value}")]
