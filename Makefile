@@ -85,8 +85,8 @@ servers: $(JARS) $(SPARK) $(BROWSER)
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m kit.lab.make_archives
 
-soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs, each trap of a move to KRaft, and the variants of what make test tries once (four hours and a half)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest $(LONG) -s --timeout=3600
+soak: setup $(BROWSER) ## The long form, under five hours, with a summary of all scenes: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs, each trap of a move to KRaft, and the variants of what make test tries once. After an interruption it continues; delete build/soak to begin again
+	@OFFRAMP_SOAK=1 $(BIN)/python -m tests.soak_summary $(LONG)
 
 excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
 	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py

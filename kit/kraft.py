@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from typing import Any
 
 import polars as pl
 
@@ -54,6 +55,17 @@ SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
 _POLL_S = 0.2
 _BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The functions that ask the nodes and read the metadata log."""
+
+    nodes: Callable[[dict[str, Any], Sequence[tuple[str, int | None]], Sequence[str]], list[NodeFact]]
+    log: Callable[[Controllers], MetadataLog]
+
+
+_READERS = Readers(fetch_node_facts, read_log)
 
 
 @dataclass(frozen=True)
@@ -136,13 +148,16 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
     return _judged(watched(cluster.zookeeper, facts))
 
 
-def read_facts(cluster: Cluster, brokers: Mapping[int, str]) -> Facts:
+def read_facts(cluster: Cluster, brokers: Mapping[int, str], readers: Readers = _READERS) -> Facts:
     """Every source once, of these brokers (id → address), to look again and again: no partition's state is read."""
-    return _read(cluster, brokers, fetch_control)
+    return _read(cluster, brokers, fetch_control, readers)
 
 
 def _read(
-    cluster: Cluster, brokers: Mapping[int, str], read_control: Callable[[ZookeeperConnection], MetadataControl]
+    cluster: Cluster,
+    brokers: Mapping[int, str],
+    read_control: Callable[[ZookeeperConnection], MetadataControl],
+    readers: Readers = _READERS,
 ) -> Facts:
     control, control_error = None, None
     if cluster.zookeeper is not None:
@@ -151,7 +166,7 @@ def _read(
         except OfframpError as error:
             control_error = str(error)
     addresses = [(address, number) for number, address in brokers.items()]
-    return _facts(cluster.profile, cluster.cluster_id, addresses, control, control_error, cluster.zookeeper)
+    return _facts(cluster.profile, cluster.cluster_id, addresses, control, control_error, cluster.zookeeper, readers)
 
 
 def broker_addresses(cluster: Cluster) -> dict[int, str]:
@@ -186,7 +201,12 @@ def status_without(profile: Profile) -> KraftStatus:
     return _judged(_facts(profile, None, brokers, None, control_error))
 
 
-def watched(zookeeper: ZookeeperConnection | None, facts: Facts) -> Facts:
+def watched(
+    zookeeper: ZookeeperConnection | None,
+    facts: Facts,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Facts:
     """``facts`` with ``stood_still_s``: in dual write ``/migration`` is read until its offset moves, for ``SILENT``.
 
     A cluster that is well moves it within half a second. One that the log shows to stand still is not watched.
@@ -195,11 +215,11 @@ def watched(zookeeper: ZookeeperConnection | None, facts: Facts) -> Facts:
     control, has_stalled = facts.control, facts.behind is not None and facts.behind > SILENT
     if zookeeper is None or control is None or not is_dual_writing(facts) or has_stalled:
         return facts
-    began, stood_s = time.monotonic(), 0.0
+    began, stood_s = monotonic(), 0.0
     try:
         while stood_s <= SILENT.total_seconds() and fetch_control(zookeeper).checkpoint == control.checkpoint:
-            time.sleep(_POLL_S)
-            stood_s = time.monotonic() - began
+            sleep(_POLL_S)
+            stood_s = monotonic() - began
     except ConnectError as error:
         return replace(facts, control=None, control_error=str(error))
     return replace(facts, stood_still_s=stood_s)
@@ -220,9 +240,10 @@ def _facts(
     control: MetadataControl | None,
     control_error: str | None,
     zookeeper: ZookeeperConnection | None = None,
+    readers: Readers = _READERS,
 ) -> Facts:
-    nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
-    log, log_error = _log(profile, nodes, cluster_id)
+    nodes = readers.nodes(kafka_settings(profile), brokers, profile.kraft.addresses)
+    log, log_error = _log(profile, nodes, cluster_id, readers)
     log_read_at = datetime.now(UTC) if log else None
     return Facts(
         cluster=profile.name,
@@ -240,7 +261,9 @@ def _facts(
     )
 
 
-def _log(profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None) -> tuple[MetadataLog | None, str | None]:
+def _log(
+    profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None, readers: Readers
+) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
     controllers = [each for each in nodes if each.role == "controller"]
     if not controllers:
@@ -248,7 +271,7 @@ def _log(profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None) ->
     if all(each.error is not None for each in controllers):
         return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(metadata_controllers(profile, cluster_id)), None
+        return readers.log(metadata_controllers(profile, cluster_id)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -334,13 +357,23 @@ def diff_stores(
 ) -> MetadataDiff:
     """As ``kraft_diff``, of the stores themselves; brokers are not asked. Secrets are compared by fingerprints."""
     compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
+    return _explained(settled(compare, partial(_await_checkpoint, zookeeper), settle_s))
+
+
+def settled(
+    compare: Callable[[int], MetadataDiff], await_checkpoint: Callable[[int, float], None], settle_s: float
+) -> MetadataDiff:
+    """Compare until nothing is in flight, or for ``settle_s``.
+
+    ``compare`` takes how many comparisons there are with it, ``await_checkpoint`` an offset and a deadline.
+    """
     deadline = time.monotonic() + settle_s
-    found, before, n_reads = compare(), None, 1
+    found, before, n_reads = compare(1), None, 1
     while _is_open(_confirmed(found, before)) and time.monotonic() < deadline:
-        _await_checkpoint(zookeeper, found.until, deadline)
+        await_checkpoint(found.until, deadline)
         before, n_reads = found, n_reads + 1
         found = compare(n_reads)
-    return _explained(_confirmed(found, before))
+    return _confirmed(found, before)
 
 
 def _is_open(found: MetadataDiff) -> bool:
@@ -376,7 +409,7 @@ def _explained(found: MetadataDiff) -> MetadataDiff:
 
 
 def _compare(
-    name: str, zookeeper: ZookeeperConnection, controllers: Controllers, hide: Hide, n_reads: int = 1
+    name: str, zookeeper: ZookeeperConnection, controllers: Controllers, hide: Hide, n_reads: int
 ) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
     znodes = fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)

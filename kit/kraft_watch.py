@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -106,7 +107,7 @@ class KraftLook:
         return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read{but}."
 
 
-def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
+def look(profile: Profile, settle_s: float = SETTLE_S, connected: Callable[[Profile], Cluster] = connect) -> KraftLook:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
     Where brokers or ZooKeeper don't answer, the others that the profile names are asked all the same.
@@ -115,7 +116,7 @@ def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
         ProfileError, AuthenticationFailed, WrongCluster: as ``connect``.
     """
     try:
-        with connect(profile) as cluster:
+        with connected(profile) as cluster:
             return _look(cluster, settle_s)
     except AuthenticationFailed:
         raise

@@ -143,10 +143,7 @@ def read_rebalances(
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
     end = None if paths else until
     topic = None if profile is None else _read_topic(_needed(spark), profile, pattern, since, end)
-    events = _withheld(_collected(tables.LOG_EVENTS, read_logs and read_logs.events), "reason")
-    if read_logs is not None and len(events) != (n_logged := read_logs.files["n_events"].sum()):
-        came = f"the logs hold {quantity(n_logged, 'event')}, but Spark returned {len(events):,}"
-        raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
+    events = _events_of(read_logs)
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
@@ -236,6 +233,15 @@ def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
 
 def _in_polars(frame: Any) -> pl.DataFrame:
     return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
+
+
+def _events_of(logs: ClientLogs[Any] | None) -> pl.DataFrame:
+    """Every event of the logs. Raises ReadError: Spark gave fewer than the account of the files has."""
+    events = _withheld(_collected(tables.LOG_EVENTS, logs and logs.events), "reason")
+    if logs is not None and len(events) != (n_logged := logs.files["n_events"].sum()):
+        came = f"the logs hold {quantity(n_logged, 'event')}, but Spark returned {len(events):,}"
+        raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
+    return events
 
 
 def _read_logs(spark: SparkSession | None, paths: list[str], zone: str | None, layout: str | None) -> ClientLogs[Any]:

@@ -128,8 +128,14 @@ def export(
 
 
 class _Looks:
-    def __init__(self, readings: Readings, pace: _Pace, labels: tuple[str, ...]) -> None:
-        self._readings, self._pace, self._labels = readings, pace, labels
+    def __init__(
+        self,
+        readings: Readings,
+        pace: _Pace,
+        labels: tuple[str, ...],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._readings, self._pace, self._labels, self._sleep = readings, pace, labels, sleep
         self._n_looks = self._n_failed = self._n_requests = 0
         self._begun = 0.0
         self.reading: Reading
@@ -142,7 +148,7 @@ class _Looks:
         """Until somebody ends it: a look that fails is told and counted, and the figures stay as they were."""
         publish(page)
         while True:
-            time.sleep(max(0.0, self._begun + self._interval_s - time.monotonic()))
+            self._sleep(max(0.0, self._begun + self._interval_s - time.monotonic()))
             try:
                 self._look()
             except OfframpError as error:

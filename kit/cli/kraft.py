@@ -165,8 +165,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
-    import polars as pl
-
     from kit.cluster import connect
     from kit.kraft import kraft_diff
 
@@ -179,12 +177,18 @@ def diff(
             differing = compared.of("diverged", "in_flight", "unknown", "expected")
             print_json({"summary": compared.summary.to_dicts(), "differences": differing.to_dicts()})
         else:
-            print_frame(compared.summary)
-            tell("")
-            named = compared.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
-            columns = ["entity", "item", "zookeeper_value", "kraft_value", "verdict", "cause", "kind"]
-            print_frame(pl.concat([open_rows, named]).select(columns))
+            _tell_diff(compared, open_rows)
         _verify(compared, open_rows)
+
+
+def _tell_diff(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
+    import polars as pl
+
+    print_frame(compared.summary)
+    tell("")
+    named = compared.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
+    columns = ["entity", "item", "zookeeper_value", "kraft_value", "verdict", "cause", "kind"]
+    print_frame(pl.concat([open_rows, named]).select(columns))
 
 
 def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:

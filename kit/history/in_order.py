@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from typing import TypeAlias
@@ -29,16 +29,35 @@ _OPENED = 300
 _RANGES_IN_FILE = 32
 _Stamp: TypeAlias = tuple[str, int, int]
 """A file, when it was written (ns), and its size."""
+Save: TypeAlias = Callable[[DataFrame, tables.Table, str, int], None]
+
+
+def save_in_order(rows: DataFrame, table: tables.Table, folder: str, n_files: int) -> None:
+    """Write a folder that isn't there yet, of files that follow each other."""
+    keys = [name for name in _SORTED_BY if name in table.stamped_schema.names]
+    spread = rows.coalesce(1) if n_files == 1 else rows.repartitionByRange(n_files, *keys)
+    save(spread.sortWithinPartitions(*keys), folder)
+
+
+def save(rows: DataFrame, folder: str) -> None:
+    """Write a folder that isn't there yet, without Hadoop's marks of success: ``snapshots`` is ours."""
+    options = {
+        "compression": "zstd",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "parquet.block.row.count.limit": str(_ROW_GROUP),
+    }
+    rows.write.options(**options).parquet(folder)
 
 
 class Copies:
     """Of looks as they were appended: each has all groups, so that every range of groups would read every look.
 
     They lie among Spark's temporary files (``spark.local.dir``) and go with it; about as large as the looks themselves.
+    ``save`` writes the rows of a table to a folder, in so many files.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, temporary: str, save: Save = save_in_order) -> None:
+        self._temporary, self._save = temporary, save
         self._lock = threading.Lock()
         self._copied: dict[_Stamp, str] = {}
         """A look's file → the folder that it was copied to."""
@@ -82,10 +101,9 @@ class Copies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _copy(self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int) -> str:
-        temporary = _temporary(self._spark)
-        what = f"{quantity(len(days), 'look')} can't be copied to {temporary} (spark.local.dir)"
+        what = f"{quantity(len(days), 'look')} can't be copied to {self._temporary} (spark.local.dir)"
         try:
-            folder = tempfile.mkdtemp(prefix="offramp-history-", dir=temporary)
+            folder = tempfile.mkdtemp(prefix="offramp-history-", dir=self._temporary)
         except OSError as error:
             raise HistoryError(f"{what}: {error.strerror}") from error
         try:
@@ -93,7 +111,7 @@ class Copies:
                 for table in (each for each in tables.ALL if each.name in files):
                     rows = reading.of_snapshots(table, sorted(days), sorted(set(days.values())))
                     n_files = n_ranges // _RANGES_IN_FILE + 1 if "group_id" in table.hints else 1
-                    save_in_order(rows, table, f"file://{folder}/{table.name}", n_files)
+                    self._save(rows, table, f"file://{folder}/{table.name}", n_files)
             # Spark passes over a file that is empty, or was deleted since it was listed.
             found = {name: n_rows(files_of(f"{folder}/{name}")) for name in files}
             for name, of_table in files.items():
@@ -121,7 +139,7 @@ _COPIES: dict[tuple[str, str], Copies] = {}
 
 def copies_of(spark: SparkSession, folder: str) -> Copies:
     """The same for all that read this history by this Spark."""
-    return _COPIES.setdefault((str(spark.sparkContext.applicationId), folder), Copies(spark))
+    return _COPIES.setdefault((str(spark.sparkContext.applicationId), folder), Copies(_temporary(spark)))
 
 
 def _stamp(file: str) -> _Stamp:
@@ -135,20 +153,3 @@ def _stamp(file: str) -> _Stamp:
 def _temporary(spark: SparkSession) -> str:
     """What a kernel leaves that is not asked to end, Spark deletes."""
     return str(spark.sparkContext._temp_dir)
-
-
-def save_in_order(rows: DataFrame, table: tables.Table, folder: str, n_files: int) -> None:
-    """Write a folder that isn't there yet, of files that follow each other."""
-    keys = [name for name in _SORTED_BY if name in table.stamped_schema.names]
-    spread = rows.coalesce(1) if n_files == 1 else rows.repartitionByRange(n_files, *keys)
-    save(spread.sortWithinPartitions(*keys), folder)
-
-
-def save(rows: DataFrame, folder: str) -> None:
-    """Write a folder that isn't there yet, without Hadoop's marks of success: ``snapshots`` is ours."""
-    options = {
-        "compression": "zstd",
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "parquet.block.row.count.limit": str(_ROW_GROUP),
-    }
-    rows.write.options(**options).parquet(folder)

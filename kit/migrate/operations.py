@@ -96,7 +96,10 @@ class Operations:
         from kit.migrate.kraft.plan import plan_kraft  # It loads pyarrow, which no other plan needs.
 
         nodes = node_deployer(self.cluster.profile)
-        return self.save_plan(plan_kraft(self.cluster, nodes, request, made_by or operator(), self.runs, overrides))
+        made_by = made_by or operator()
+        return self.save_plan(
+            plan_kraft(self.cluster, nodes, request, made_by, self.runs, overrides, clock=self._clock)
+        )
 
     def plan_delete_groups(
         self, request: DeleteGroupsRequest, overrides: Iterable[str] = (), made_by: str | None = None

@@ -25,6 +25,7 @@ def archive() -> Path:
     return Path(sys.prefix) / "share" / "offramp" / f"spark-{key}.jsa"
 
 
-def java_options() -> tuple[str, ...]:
-    """What to tell Java; nothing where there is no archive."""
-    return (f"-XX:SharedArchiveFile={archive()}", *_QUIET) if archive().exists() else ()
+def java_options(at: Path | None = None) -> tuple[str, ...]:
+    """Return the options of Java that name the archive; none where there is no archive."""
+    place = at or archive()
+    return (f"-XX:SharedArchiveFile={place}", *_QUIET) if place.exists() else ()

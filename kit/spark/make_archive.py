@@ -18,9 +18,9 @@ from kit.spark.session import start
 MAKE_SECONDS = 180
 
 
-def main() -> None:
-    """Make it, unless it is there; a Java that can't is no error."""
-    target = archive.archive()
+def main(at: Path | None = None) -> None:
+    """Make the archive, unless it is there; a Java that can't is no error."""
+    target = at or archive.archive()
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)

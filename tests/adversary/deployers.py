@@ -14,7 +14,7 @@ from tests.adversary.groups import Start
 
 if TYPE_CHECKING:
     from tests.adversary.process import Process
-    from tests.adversary.world import World
+    from tests.adversary.world import ContestedCluster
 
 
 class Manner(StrEnum):
@@ -59,11 +59,11 @@ class Order:
 
 
 class Deployer:
-    """One process's hand. In what manner an order is carried out, ``World.manner_of_next`` draws."""
+    """One process's hand. In what manner an order is carried out, ``ContestedCluster.manner_of_next`` draws."""
 
     needs_person = True
 
-    def __init__(self, world: World, process: Process) -> None:
+    def __init__(self, world: ContestedCluster, process: Process) -> None:
         self._world, self._process = world, process
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
@@ -103,7 +103,7 @@ def instruction(group: str, from_flavour: str, to_flavour: str) -> str:
     return f"The model replaces a {from_flavour} of {group} by a {to_flavour}."
 
 
-def carry_out(world: World, order: Order) -> None:
+def carry_out(world: ContestedCluster, order: Order) -> None:
     """What is done at once; the rest waits for :func:`finish`."""
     manner = order.manner
     if manner in _LATER:
@@ -118,7 +118,7 @@ def carry_out(world: World, order: Order) -> None:
         _start(world, order)
 
 
-def finish(world: World, order: Order) -> None:
+def finish(world: ContestedCluster, order: Order) -> None:
     """A late one does it now, or half of it; who was told not to any more doesn't go on."""
     if order.is_countermanded:
         order.is_pending = False
@@ -134,12 +134,12 @@ def finish(world: World, order: Order) -> None:
     _start(world, order)
 
 
-def _stop(world: World, order: Order) -> None:
+def _stop(world: ContestedCluster, order: Order) -> None:
     gone = world.groups[order.replacement.group].stop(order.replacement.member, world.now())
     order.stopped = gone.member_id if gone else None
 
 
-def _start(world: World, order: Order) -> None:
+def _start(world: ContestedCluster, order: Order) -> None:
     assert order.replacement.to_flavour in FLAVOURS
     host, by = order.replacement.host or "host9", Start(order.run_id, order.step_id, order.is_back)
     world.groups[order.replacement.group].start(order.replacement.to_flavour, host, world.now(), by)

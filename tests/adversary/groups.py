@@ -83,7 +83,7 @@ class Mix:
         return bool(self.counts[KC]) and self.effective == ZOOKEEPER
 
 
-class Group:
+class ModelGroup:
     """``touched`` counts what anybody did to it; ``now`` is the model's clock."""
 
     def __init__(self, name: str, tree: Tree, flavours: tuple[str, ...], now: datetime) -> None:
@@ -260,4 +260,4 @@ def stage_of(mix: Mix) -> str:
     return "empty"
 
 
-__all__ = ["EKC", "KC", "MEZKCC", "OZKCC", "PARTITIONS", "TOPIC", "Group", "Mix", "One", "stage_of"]
+__all__ = ["EKC", "KC", "MEZKCC", "OZKCC", "PARTITIONS", "TOPIC", "Mix", "ModelGroup", "One", "stage_of"]

@@ -27,7 +27,7 @@ from tests.adversary.znodes import Write
 
 if TYPE_CHECKING:
     from tests.adversary.process import Process
-    from tests.adversary.world import World
+    from tests.adversary.world import ContestedCluster
 
 GRACE = 16
 """Requests between the engine's look at an approval, a lock or a button and the write it allows."""
@@ -77,10 +77,10 @@ class Facts:
         return next((step for step in self.plan.steps if step.step_id == step_id), None)
 
 
-class Judge:
+class RunJudge:
     """Collects what was wrong; raising it at once would only look like a fault of the performer to the engine."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ContestedCluster) -> None:
         self._world = world
         self.runs: dict[str, Facts] = {}
         self.wrongs: list[Wrong] = []

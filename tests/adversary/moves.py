@@ -13,31 +13,31 @@ from kit.migrate.engine.plan import save_plan
 from kit.migrate.group.group_state import FLAVOURS
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import plans
-from tests.adversary.process import Killed, Process
-from tests.adversary.world import World
+from tests.adversary.process import Process, ProcessKilled
+from tests.adversary.world import ContestedCluster
 from tests.adversary.znodes import LOST, TIMEOUT
 
-Move = Callable[[World, Process, random.Random], None]
+Move = Callable[[ContestedCluster, Process, random.Random], None]
 MODES = (None, KAFKA, ZOOKEEPER)
 
 
-def toggles(world: World, process: Process, rng: random.Random) -> None:
+def toggles(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.set_toggle(_name(world, rng), rng.choice(MODES))
 
 
-def toggles_the_same(world: World, process: Process, rng: random.Random) -> None:
+def toggles_the_same(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     """The same text once more, by somebody who now relies on it."""
     name = _name(world, rng)
     world.set_toggle(name, world.groups[name].mode)
 
 
-def replaces(world: World, process: Process, rng: random.Random) -> None:
+def replaces(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     members = world.groups[name].members
     world.replace_member(name, rng.choice(members).member_id if members else None, rng.choice(FLAVOURS))
 
 
-def restarts(world: World, process: Process, rng: random.Random) -> None:
+def restarts(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     members = world.groups[name].members
     if members:
@@ -45,68 +45,68 @@ def restarts(world: World, process: Process, rng: random.Random) -> None:
         world.replace_member(name, one.member_id, one.flavour)
 
 
-def adds(world: World, process: Process, rng: random.Random) -> None:
+def adds(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.replace_member(_name(world, rng), None, rng.choice(FLAVOURS))
 
 
-def removes(world: World, process: Process, rng: random.Random) -> None:
+def removes(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     if len(world.groups[name].members) > 1:
         world.replace_member(name, rng.choice(world.groups[name].members).member_id, None)
 
 
-def kills(world: World, process: Process, rng: random.Random) -> None:
+def kills(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     """Sometimes over the middle of a line."""
     if rng.random() < 0.5:
         with (process.folder / "events.jsonl").open("ab") as file:
             file.write(json.dumps({"run_id": process.run_id})[:-3].encode())
     world.say(f"{process} is killed")
-    raise Killed
+    raise ProcessKilled
 
 
-def interrupts(world: World, process: Process, rng: random.Random) -> None:
+def interrupts(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.say(f"{process} gets Ctrl-C")
     raise KeyboardInterrupt
 
 
-def stops(world: World, process: Process, rng: random.Random) -> None:
+def stops(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     if process.run is not None and not process.is_back:
         process.run.request_stop("Cid")
         process.stopped = True
         world.say(f"{process} is asked to stop")
 
 
-def expires(world: World, process: Process, rng: random.Random) -> None:
+def expires(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.time.ahead += timedelta(hours=5)
     world.say("five hours pass at once: approvals expire")
 
 
-def sets_clock_back(world: World, process: Process, rng: random.Random) -> None:
+def sets_clock_back(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.time.ahead -= timedelta(hours=rng.choice((1, 6)))
     world.say("the operator's clock is set back")
 
 
-def loses_answer(world: World, process: Process, rng: random.Random) -> None:
+def loses_answer(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     process.client.loses = (rng.random() < 0.5, rng.choice((LOST, TIMEOUT)))
     world.say(f"the answer to the next write of {process} is lost; is it applied: {process.client.loses[0]}")
 
 
-def ends_session(world: World, process: Process, rng: random.Random) -> None:
+def ends_session(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     process.client.expire()
     world.say(f"the ZooKeeper session of {process} expires")
 
 
-def blinds(world: World, process: Process, rng: random.Random) -> None:
+def blinds(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     process.blind = rng.choice((1, 3))
     world.say(f"the next {process.blind} looks of {process} fail")
 
 
-def carries_out(world: World, process: Process, rng: random.Random) -> None:
+def carries_out(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     if world.open_orders:
         world.finish_late(rng.choice(world.open_orders))
 
 
-def edits_the_plan(world: World, process: Process, rng: random.Random) -> None:
+def edits_the_plan(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     """Of a run that was begun, with a digest and an approval that are its own."""
     plan = world.judge.runs[process.run_id].plan
     other = plans.forged(plan, [name for name in world.groups if name not in plan.targets] or list(plan.targets), rng)
@@ -116,7 +116,7 @@ def edits_the_plan(world: World, process: Process, rng: random.Random) -> None:
     world.say(f"somebody edits the plan of {world.short(process.run_id)}, and its approval")
 
 
-def waits(world: World, process: Process, rng: random.Random) -> None:
+def waits(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.time.seconds += 3600.0
     world.say("an hour passes")
 
@@ -144,7 +144,7 @@ LIKELY: tuple[Move, ...] = (kills, loses_answer, expires, carries_out, toggles, 
 """Drawn more often: what most of the ways back have to do with."""
 
 
-def _name(world: World, rng: random.Random) -> str:
+def _name(world: ContestedCluster, rng: random.Random) -> str:
     """Mostly the first, which most plans are for."""
     names = list(world.groups)
     return rng.choice([names[0], names[0], *names])

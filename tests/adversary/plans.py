@@ -36,15 +36,15 @@ from kit.tables.groups import (
 )
 from kit.tables.groups import Group as GroupRow
 from tests.adversary.deployers import instruction
-from tests.adversary.groups import EKC, KC, MEZKCC, PARTITIONS, TOPIC, Group
+from tests.adversary.groups import EKC, KC, MEZKCC, PARTITIONS, TOPIC, ModelGroup
 from tests.adversary.process import Sight
-from tests.adversary.world import World
+from tests.adversary.world import ContestedCluster
 from tests.generators import snapshots
 
 PLANNER: Any = SimpleNamespace(needs_person=True, instruction=instruction)
 
 
-def plan_group(world: World, request: GroupPlanRequest) -> Plan | None:
+def plan_group(world: ContestedCluster, request: GroupPlanRequest) -> Plan | None:
     """None where it was refused, which is told; a name is no reason to refuse."""
     return _planned(
         world,
@@ -53,7 +53,7 @@ def plan_group(world: World, request: GroupPlanRequest) -> Plan | None:
     )
 
 
-def plan_fleet(world: World, request: FleetPlanRequest) -> Plan | None:
+def plan_fleet(world: ContestedCluster, request: FleetPlanRequest) -> Plan | None:
     sight: Any = Sight({name: world.look(name) for name in request.groups})
     with patch.object(fleet, "fleet", fleet_rows):
         return _planned(world, f"a fleet to {request.to}", lambda: fleet.plan_from(sight, "model", request, "Ann"))
@@ -75,13 +75,13 @@ def fleet_rows(sight: Sight, to: str, min_stable_s: float) -> pl.DataFrame:
     return pl.DataFrame(columns, types).sort("group_id")
 
 
-def _looks(world: World, name: str) -> list[Any]:
+def _looks(world: ContestedCluster, name: str) -> list[Any]:
     first = world.look(name)
     world.time.sleep(5)
     return [first, world.look(name)]
 
 
-def _planned(world: World, what: str, make: Any) -> Plan | None:
+def _planned(world: ContestedCluster, what: str, make: Any) -> Plan | None:
     try:
         return world.made_at(make())
     except InputError as error:
@@ -113,7 +113,7 @@ def _forged_step(step: Step, others: list[str], rng: random.Random) -> Step:
     return rng.choice(choices)
 
 
-def senseless(world: World, plan: Plan) -> Plan:
+def senseless(world: ContestedCluster, plan: Plan) -> Plan:
     """Consistent with itself, as its own factory made it: one member becomes of any other flavour, here and now.
 
     Raises:
@@ -144,7 +144,7 @@ def _with(step: Step, changed: Mapping[str, Any]) -> Step:
     return replace(step, parameters={**step.parameters, **changed})
 
 
-def snapshot_of(groups: list[Group], now: datetime) -> Snapshot[pl.DataFrame]:
+def snapshot_of(groups: list[ModelGroup], now: datetime) -> Snapshot[pl.DataFrame]:
     """The rows that a real read of such groups gives."""
     rows: dict[str, list[Any]] = {
         "topic_partitions": [TopicPartition(*pair, False, 0, 0, (0,), (0,)) for pair in PARTITIONS],
@@ -157,7 +157,7 @@ def snapshot_of(groups: list[Group], now: datetime) -> Snapshot[pl.DataFrame]:
     return snapshots.snapshot_of(rows, now)
 
 
-def _rows(found: Group, now: datetime) -> dict[str, list[Any]]:
+def _rows(found: ModelGroup, now: datetime) -> dict[str, list[Any]]:
     at, name = found.group_state(now), found.name
     groups = [GroupRow(name, ZOOKEEPER, None, None, None, None, None)]
     if at.kafka_state:

@@ -41,18 +41,18 @@ from tests.adversary.groups import KC, Mix
 from tests.adversary.znodes import Client, Write
 
 if TYPE_CHECKING:
-    from tests.adversary.world import World
+    from tests.adversary.world import ContestedCluster
 
 REPLACE_POLL_S, RUN_POLL_S = 5.0, 20.0
 BACK = {RunState.UNDOING, RunState.UNDO_HALTED, RunState.UNDONE}
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The process is gone: nothing of it runs any more."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class LastObservation:
     mix: Mix
     at: float
     foreign: int
@@ -67,7 +67,7 @@ class Did:
 class Process:
     """``over`` names what is over for this process (approval, lock …), with the request at which it became so."""
 
-    def __init__(self, world: World, folder: Path) -> None:
+    def __init__(self, world: ContestedCluster, folder: Path) -> None:
         self.world, self.folder, self.run_id = world, folder, folder.name
         self.client = Client(world.tree, lambda what: world.point(self, what), self._wrote)
         self.cluster: Any = SimpleNamespace(
@@ -80,7 +80,7 @@ class Process:
         self.clock = Clock(world.time.now, world.time.tick, self._sleep)
         self.step_id: str | None = None
         self.state: str | None = None
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, LastObservation] = {}
         self.over: dict[str, int] = {}
         self.did: list[Did] = []
         self.silent: set[str] = set()
@@ -107,7 +107,7 @@ class Process:
             told = found.sentence if isinstance(found, RunResult) else str(found)
         except OfframpError as error:
             found, told = error, str(error)
-        except Killed:
+        except ProcessKilled:
             return self._died()
         except KeyboardInterrupt:
             self.client.expire()  # Ctrl-C ends a terminal's process, and that its session.

@@ -16,17 +16,17 @@ from tests.adversary.judge import Wrong
 from tests.adversary.moves import Move
 from tests.adversary.plans import plan_fleet, plan_group
 from tests.adversary.process import Process, seams
-from tests.adversary.world import World
+from tests.adversary.world import ContestedCluster
 
 Groups = tuple[tuple[str, tuple[str, ...], str | None], ...]
 
 
 @contextmanager
-def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[World]:
+def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[ContestedCluster]:
     """In it all that was wrong is raised at its end, with its story."""
     memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
-    world = World(root, groups)
+    world = ContestedCluster(root, groups)
     world.settle()
     failed: AssertionError | None = None
     try:
@@ -43,7 +43,7 @@ def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[World]:
         raise AssertionError(f"{failed}\n{story}") from failed
 
 
-def move_plan(world: World, name: str, to_stage: str, **changed: object) -> Plan:
+def move_plan(world: ContestedCluster, name: str, to_stage: str, **changed: object) -> Plan:
     plan = plan_group(
         world, GroupPlanRequest(name, to_stage, **{"soak_s": 0, "min_stable_s": 0, "step_timeout_s": 40, **changed})
     )
@@ -52,14 +52,14 @@ def move_plan(world: World, name: str, to_stage: str, **changed: object) -> Plan
     return plan
 
 
-def toggle_plan(world: World, to: str, *names: str, wave: int = 1) -> Plan:
+def toggle_plan(world: ContestedCluster, to: str, *names: str, wave: int = 1) -> Plan:
     plan = plan_fleet(world, FleetPlanRequest(to, groups=names, wave=wave, pause_s=0, min_stable_s=0))
     world.judge.raise_if_wrong()
     assert plan is not None, world.story
     return plan
 
 
-def begin(world: World, plan: Plan, **how: object) -> Process:
+def begin(world: ContestedCluster, plan: Plan, **how: object) -> Process:
     process = world.start(plan, **how)
     assert process is not None, world.story
     return process
@@ -69,7 +69,7 @@ def record(process: Process) -> RunRecord:
     return load_run(process.folder)
 
 
-def strike_at(world: World, what: str, move: Move, nth: int = 1) -> None:
+def strike_at(world: ContestedCluster, what: str, move: Move, nth: int = 1) -> None:
     """At the ``nth`` point whose name begins so, once."""
     left = [nth]
 

@@ -27,7 +27,7 @@ from tests.adversary.deployers import PLAIN, Manner
 from tests.adversary.judge import Wrong
 from tests.adversary.plans import forged, plan_fleet, plan_group, senseless
 from tests.adversary.process import Process, seams
-from tests.adversary.world import VALID_FOR, World
+from tests.adversary.world import VALID_FOR, ContestedCluster
 
 NAMES = ("orders.v1", "reset-password", "auth.secret", "user_api-key", "rotate-credentials", "payments", "a-token")
 """Some look like secrets to who tests names as such."""
@@ -50,10 +50,10 @@ ALL_MANNERS = tuple(Manner)
 
 
 @dataclass
-class Walk:
+class ContestedRuns:
     """``world`` after it; ``processes`` has the last process of each run."""
 
-    world: World
+    world: ContestedCluster
     rng: random.Random
     processes: list[Process] = field(default_factory=list)
     depth: int = 0
@@ -260,16 +260,16 @@ class Walk:
             self.world.judge.wrong("never again", f"a new plan for {name} came to {result}")
 
 
-def wander(seed: int) -> World:
+def wander(seed: int) -> ContestedCluster:
     """One walk; what was wrong is raised with its story."""
     rng = random.Random(seed)
     memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
     names = rng.sample(NAMES, 3)
-    world = World(root, [(name, *rng.choice(BEGINNINGS)) for name in names], seed)
+    world = ContestedCluster(root, [(name, *rng.choice(BEGINNINGS)) for name in names], seed)
     try:
         with seams():
-            Walk(world, rng).go()
+            ContestedRuns(world, rng).go()
     except Wrong as wrong:
         story = "\n".join(world.story)
         raise Wrong(wrong.what, f"{wrong}\nwalk {seed}:\n{story}") from None

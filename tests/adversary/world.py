@@ -19,9 +19,9 @@ from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.toggle import mode_path
 from kit.migrate.lock import LOCKS
 from tests.adversary.deployers import Manner, Order, finish
-from tests.adversary.groups import Group
-from tests.adversary.judge import Facts, Judge
-from tests.adversary.process import Killed, Process, Seen
+from tests.adversary.groups import ModelGroup
+from tests.adversary.judge import Facts, RunJudge
+from tests.adversary.process import LastObservation, Process, ProcessKilled
 from tests.adversary.znodes import Tree, Write
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -31,7 +31,7 @@ NO_APPROVAL, NO_LOCK, STOPPED = "no approval", "no lock", "after a stop"
 Strike = Callable[[Process, str], None]
 
 
-class Time:
+class SkewedTime:
     """A clock that moves by being slept on; ``ahead`` is how wrong the operator's date is."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class Time:
         self.seconds += max(seconds, 0.001)
 
 
-class World:
+class ContestedCluster:
     """``root`` holds the runs; ``manners`` are those of who carries orders out; ``strike`` is asked at each point."""
 
     def __init__(self, root: Path, groups: Iterable[tuple[str, tuple[str, ...], str | None]], seed: int = 0) -> None:
         self.root, self.rng = root, random.Random(seed)
-        self.time, self.tree = Time(), Tree()
+        self.time, self.tree = SkewedTime(), Tree()
         self.story: list[str] = []
         self.orders: list[Order] = []
         self.ends: list[tuple[str, str]] = []
@@ -70,10 +70,10 @@ class World:
         self.others_wrote: list[tuple[int, str]] = []
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None
-        self.judge = Judge(self)
-        self.groups: dict[str, Group] = {}
+        self.judge = RunJudge(self)
+        self.groups: dict[str, ModelGroup] = {}
         for name, flavours, mode in groups:
-            self.groups[name] = Group(name, self.tree, flavours, self.now())
+            self.groups[name] = ModelGroup(name, self.tree, flavours, self.now())
             if mode is not None:
                 self.tree.create(mode_path(name), mode.encode(), makepath=True)
             self.say(f"{name}: {', '.join(flavours)}, toggle {mode!r}")
@@ -98,7 +98,7 @@ class World:
 
     def point(self, process: Process, what: str) -> None:
         if process.is_dead:
-            raise Killed
+            raise ProcessKilled
         process.calls += 1
         self._note_what_is_over(process)
         if self.strike is not None:
@@ -122,7 +122,7 @@ class World:
         found = self.groups[name]
         found.hand_out(self.now())
         if process is not None:
-            process.seen[name] = Seen(found.mix, process.slept, self.foreign[name])
+            process.seen[name] = LastObservation(found.mix, process.slept, self.foreign[name])
         return found.group_state(self.now())
 
     def follow(self, write: Write) -> None:
@@ -209,4 +209,4 @@ class World:
         return [order for order in self.orders if order.is_pending]
 
 
-__all__ = ["PlanError", "World"]
+__all__ = ["ContestedCluster", "PlanError"]

@@ -23,7 +23,7 @@ LOST, TIMEOUT = "connection lost", "time-out"
 
 
 @dataclass
-class Node:
+class TreeNode:
     data: bytes
     czxid: int
     mzxid: int
@@ -42,7 +42,7 @@ class Node:
 class Tree:
     """All znodes by path. ``zxid`` counts the writes."""
 
-    nodes: dict[str, Node] = field(default_factory=lambda: {"/": Node(b"", 0, 0)})
+    nodes: dict[str, TreeNode] = field(default_factory=lambda: {"/": TreeNode(b"", 0, 0)})
     zxid: int = 0
     sessions: int = 0
 
@@ -50,7 +50,7 @@ class Tree:
         self.sessions += 1
         return 0x1000 + self.sessions
 
-    def get(self, path: str) -> Node:
+    def get(self, path: str) -> TreeNode:
         if path not in self.nodes:
             raise NoNodeError
         return self.nodes[path]
@@ -75,7 +75,7 @@ class Tree:
                 raise NoNodeError
             self.create(parent, b"", makepath=True)
         self.zxid += 1
-        self.nodes[path] = Node(data, self.zxid, self.zxid, owner)
+        self.nodes[path] = TreeNode(data, self.zxid, self.zxid, owner)
         self._touch(parent)
         return path
 
@@ -102,7 +102,7 @@ class Tree:
         self.nodes[parent].cversion += 1
         self.nodes[parent].pzxid = self.zxid
 
-    def _expected(self, path: str, version: int) -> Node:
+    def _expected(self, path: str, version: int) -> TreeNode:
         node = self.get(path)
         if version not in (-1, node.version):
             raise BadVersionError
@@ -116,11 +116,11 @@ class Write:
     verb: str
     path: str
     text: str | None
-    before: Node | None
+    before: TreeNode | None
     zxid: int
 
 
-class Answer:
+class AsyncAnswer:
     """What an asynchronous call returns: the answer, or the error, is there already."""
 
     def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
@@ -154,22 +154,22 @@ class Client:
         self._tree.end_session(self.client_id[0])
         self.client_id = (self._tree.new_session(), b"")
 
-    def get_async(self, path: str, watch: Any = None) -> Answer:
+    def get_async(self, path: str, watch: Any = None) -> AsyncAnswer:
         return self._read(f"get {path}", lambda: (self._tree.get(path).data, self._tree.stat(path)))
 
-    def exists_async(self, path: str, watch: Any = None) -> Answer:
+    def exists_async(self, path: str, watch: Any = None) -> AsyncAnswer:
         return self._read(f"exists {path}", lambda: self._tree.stat(path) if path in self._tree.nodes else None)
 
-    def get_children_async(self, path: str, watch: Any = None, include_data: bool = False) -> Answer:
+    def get_children_async(self, path: str, watch: Any = None, include_data: bool = False) -> AsyncAnswer:
         return self._read(f"children {path}", lambda: self._tree.children(path))
 
-    def get_acls_async(self, path: str) -> Answer:
+    def get_acls_async(self, path: str) -> AsyncAnswer:
         return self._read(f"acls {path}", lambda: (list(OPEN_ACL_UNSAFE), self._tree.stat(path)))
 
-    def sync_async(self, path: str) -> Answer:
+    def sync_async(self, path: str) -> AsyncAnswer:
         return self._read(f"sync {path}", lambda: path)
 
-    def ensure_path_async(self, path: str, acl: Any = None) -> Answer:
+    def ensure_path_async(self, path: str, acl: Any = None) -> AsyncAnswer:
         return self._write("ensure", path, None, lambda: path in self._tree.nodes or self._create(path, b"", 0))
 
     def create_async(
@@ -181,7 +181,7 @@ class Client:
         sequence: bool = False,
         makepath: bool = False,
         include_data: bool = False,
-    ) -> Answer:
+    ) -> AsyncAnswer:
         def do() -> Any:
             owner = self.client_id[0] if ephemeral else 0
             self._tree.create(path, value, owner, makepath)
@@ -189,40 +189,40 @@ class Client:
 
         return self._write("create", path, value.decode(), do)
 
-    def set_async(self, path: str, value: bytes, version: int = -1) -> Answer:
+    def set_async(self, path: str, value: bytes, version: int = -1) -> AsyncAnswer:
         return self._write("set", path, value.decode(), lambda: self._tree.set(path, value, version))
 
-    def delete_async(self, path: str, version: int = -1) -> Answer:
+    def delete_async(self, path: str, version: int = -1) -> AsyncAnswer:
         return self._write("delete", path, None, lambda: self._tree.delete(path, version))
 
     def _create(self, path: str, data: bytes, owner: int) -> str:
         return self._tree.create(path, data, owner, makepath=True)
 
-    def _read(self, what: str, do: Callable[[], Any]) -> Answer:
+    def _read(self, what: str, do: Callable[[], Any]) -> AsyncAnswer:
         self._point(what)
         return _answer(do)
 
-    def _write(self, what: str, path: str, text: str | None, do: Callable[[], Any]) -> Answer:
+    def _write(self, what: str, path: str, text: str | None, do: Callable[[], Any]) -> AsyncAnswer:
         self._point(f"{what} {path}")
         loses, self.loses = self.loses, None
         if loses is not None and not loses[0]:
             self.lost.append((path, False))
-            return Answer(error=_silence(loses[1]))
+            return AsyncAnswer(error=_silence(loses[1]))
         before = replace(self._tree.nodes[path]) if path in self._tree.nodes else None
         answer = _answer(do)
         if answer.error is None:
             self._wrote(Write(what, path, text, before, self._tree.zxid))
         if loses is not None:
             self.lost.append((path, answer.error is None))
-            return Answer(error=_silence(loses[1]))
+            return AsyncAnswer(error=_silence(loses[1]))
         return answer
 
 
-def _answer(do: Callable[[], Any]) -> Answer:
+def _answer(do: Callable[[], Any]) -> AsyncAnswer:
     try:
-        return Answer(do())
+        return AsyncAnswer(do())
     except KazooException as error:
-        return Answer(error=error)
+        return AsyncAnswer(error=error)
 
 
 def _silence(kind: str) -> BaseException:

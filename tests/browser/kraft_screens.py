@@ -20,7 +20,7 @@ TOO_WIDE = """panel => [...panel.querySelectorAll('.jp-OutputArea-output')]
 
 
 @dataclass(frozen=True)
-class Screen:
+class NotebookScreen:
     """``outputs``: the text of each; ``error``: of the cell that failed, empty where none did."""
 
     outputs: list[str]
@@ -33,7 +33,7 @@ class Screen:
         return "\n".join(self.outputs)
 
 
-def look(jupyter: Jupyter, tab: Tab, source: str, name: str, **parameters: object) -> Screen:
+def look(jupyter: Jupyter, tab: Tab, source: str, name: str, **parameters: object) -> NotebookScreen:
     """Run a notebook to its end, in a page of its own, and keep a picture of it in each theme.
 
     Charts must be drawn, no output may be wider than its cell, and no time may be told as a program writes it.
@@ -55,6 +55,6 @@ def look(jupyter: Jupyter, tab: Tab, source: str, name: str, **parameters: objec
         assert all(map(is_drawn, charts))
         outputs = notebook.outputs.all_inner_texts()
         assert [each for each in outputs if RAW_TIME.search(each)] == []
-        return Screen(outputs, notebook.tables(), len(charts), "\n".join(notebook.errors.all_inner_texts()))
+        return NotebookScreen(outputs, notebook.tables(), len(charts), "\n".join(notebook.errors.all_inner_texts()))
     finally:
         page.close()

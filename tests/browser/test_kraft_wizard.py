@@ -10,7 +10,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,16 @@ from playwright.sync_api import expect
 
 from kit.cluster import connect
 from kit.lab import Lab
-from kit.migrate.engine.approval import approve
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.record import list_runs
-from kit.migrate.runs_folder import PLANS, PREFIX, add_approval, plan_files
+from kit.migrate.runs_folder import plan_files
 from kit.profile import load_profile
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.kraft_screens import look
 from tests.browser.notebook_page import WIDTH, NotebookPage
 from tests.browser.offline import Tab
 from tests.browser.wizard import RUN_MS, Wizard
-from tests.interop.kraft_scene import vouch
+from tests.interop.kraft_scene import OVERRIDES, approve_as_bob, vouch
 from tests.notebooks import html_tables
 from tests.notebooks.executed import fill_in
 from tests.notebooks.node_files import collect_node_files
@@ -36,13 +34,6 @@ from tests.soak import IS_SOAK, soak_only
 
 pytestmark = pytest.mark.timeout(900)
 
-OVERRIDES = {
-    "controllers": "preflight_known",
-    "dual write": "preflight_known,low_epoch",
-    "zookeeper": "R03_known",
-    "finalised": "soak",
-}
-"""What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
 EXPLORE, PREFLIGHT = "explore/kraft", "runbook/kraft_preflight"
 PASSES = dict.fromkeys(("controllers", "dual write", "kraft"), "answers are as they should be")
 PASSES |= {"zookeeper": "some checks are not known", "finalised": "no move is left to prepare"}
@@ -53,7 +44,7 @@ BEGUN = "controllers"
 
 
 @dataclass
-class Site:
+class KraftSite:
     """A cluster whose controllers wait, and a JupyterLab on the notebooks of its move."""
 
     lab: Lab
@@ -69,7 +60,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Iterator[Site]:
+def site(tmp_path_factory) -> Iterator[KraftSite]:
     home = tmp_path_factory.mktemp("kraft")
     with Lab(brokers=1, controllers=1) as lab:
         (lab.folder / "offramp.toml").write_text(lab.profile_toml(), encoding="utf-8")
@@ -78,7 +69,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
         with connect(load_profile(file=lab.folder / "offramp.toml")) as cluster:
             vouch(cluster, lab.folder / "runs")
         with jupyter_lab(lab, home) as running:
-            yield Site(lab, running)
+            yield KraftSite(lab, running)
 
 
 class KraftWizard(Wizard):
@@ -95,9 +86,9 @@ class KraftWizard(Wizard):
     def make_plan(self, to: str) -> None:
         """With what has to be overridden; the wizard says when it knows that."""
         if to in OVERRIDES:
-            self.field("Override gates").fill(OVERRIDES[to])
+            self.field("Override gates").fill(",".join(OVERRIDES[to]))
             self.field("Override gates").press("Enter")
-            self.expect(f"The next plan overrides {', '.join(OVERRIDES[to].split(','))}.")
+            self.expect(f"The next plan overrides {', '.join(OVERRIDES[to])}.")
         status = self.all.locator('p[role="status"]')
         before = status.text_content() or ""
         self.button("Make the plan").click()
@@ -112,10 +103,10 @@ class KraftWizard(Wizard):
         self.expect_stage(to)
 
 
-def opened(site: Site, tab: Tab, name: str, to: str) -> KraftWizard:
+def opened(site: KraftSite, tab: Tab, name: str, to: str) -> KraftWizard:
     """The runbook with what a plan to that phase has to override, run."""
     target = site.jupyter.notebooks / f"{name}.ipynb"
-    fill_in(f"runbook/{name}", target, profile_file=site.profile_file, overrides=OVERRIDES[to])
+    fill_in(f"runbook/{name}", target, profile_file=site.profile_file, overrides=",".join(OVERRIDES[to]))
     notebook = NotebookPage(tab.page)
     tab.page.set_viewport_size({"width": WIDTH, "height": 2400})  # What JupyterLab scrolls out of view is not drawn.
     notebook.open(site.jupyter.address(f"{name}.ipynb"))
@@ -179,7 +170,7 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
     end.type_approval("finalise lab", "Type the plan's phrase")
     end.button("Approve this plan").click()
     end.expect("made this plan: another person has to approve it")
-    approve_as_bob(site)
+    approve_as_bob(site.runs, max(map(load_plan, plan_files(site.runs)), key=lambda each: each.made_at))
     end.expect("✓ Approved by Bob")
     end.carry_out()
     end.expect_stage("finalised")
@@ -188,7 +179,7 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
     look_around(site, tab, "finalised")
 
 
-def look_around(site: Site, tab: Tab, phase: str) -> None:
+def look_around(site: KraftSite, tab: Tab, phase: str) -> None:
     """Beside the wizard: what ``explore/kraft`` and the preflight say of the phase, with the nodes' own files."""
     name, given = phase.replace(" ", "-"), {"profile_file": site.profile_file}
     seen = look(site.jupyter, tab, EXPLORE, f"kraft-{name}", **given)
@@ -204,18 +195,3 @@ def look_around(site: Site, tab: Tab, phase: str) -> None:
     told = look(site.jupyter, tab, PREFLIGHT, f"kraft-preflight-{name}", settings_dir=str(nodes), **given)
     assert {"topics", "partitions"} <= {row["what"] for row in html_tables.with_columns(told.tables, "what", "count")}
     assert PASSES[phase] in told.outputs[-1]
-
-
-def approve_as_bob(site: Site) -> None:
-    """The newest plan, as if from another login: this machine has one."""
-    plan = max(map(load_plan, plan_files(site.runs)), key=lambda each: each.made_at)
-    given = approve(
-        plan,
-        typed_subject=plan.subject,
-        typed_digest_prefix=plan.digest,
-        approver="Bob",
-        now=datetime.now(UTC),
-        valid_for=timedelta(minutes=30),
-        approved_as="bob",
-    )
-    add_approval(site.runs / PLANS / f"{plan.digest[:PREFIX]}.json", given)

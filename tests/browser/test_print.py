@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from kit.migrate.rendering.pages import record_html
-from tests.models.engine import World
+from tests.models.engine import ModelRun
 
 PAPER = {"width": 1032, "height": 703}
 """CSS pixels of A4, landscape, within its margins."""
@@ -16,7 +16,7 @@ BEYOND = "[...document.querySelectorAll('.wide')].map(each => each.scrollWidth -
 
 @pytest.mark.parametrize("name", ["i00", LONG])
 def test_a_run_s_evidence_fits_on_paper(browser: Browser, tmp_path, name):
-    world = World(tmp_path, (2, 1), made_by="Ann")
+    world = ModelRun(tmp_path, (2, 1), made_by="Ann")
     world.run.act()
     context = browser.new_context(viewport=PAPER)
     try:

@@ -24,15 +24,22 @@ from kit.proof import Proof, prove
 from kit.read.owner_history import OwnerWatch
 from kit.read.registration import parse_registration
 from kit.tables import schema as tables
+from tests.soak import Record, report
 
 SETTLE_SECONDS = 90.0
 
 
 class Group:
-    """``members`` are those alive; those that left stay in ``everyone``."""
+    """``members`` are those alive; those that left stay in ``everyone``.
 
-    def __init__(self, lab: Lab, name: str, topics: Mapping[str, int], rate: float) -> None:
+    ``summary`` reports its figures to ``record_property``.
+    """
+
+    def __init__(
+        self, lab: Lab, name: str, topics: Mapping[str, int], rate: float, record_property: Record | None = None
+    ) -> None:
         self.lab, self.name, self.topics = lab, name, dict(topics)
+        self.record_property = record_property
         self.members: list[Consumer] = []
         self.everyone: list[Consumer] = []
         lab.create_topics(self.topics)
@@ -193,6 +200,10 @@ class Group:
         """The proof's one row; a test that fails shows its sentences, and who handed out what beside whom, and when."""
         proof = self.proof()
         row = proof.summary.row(0, named=True)
+        if self.record_property is not None:
+            twice = sum(row[f"duplicates_{cause}"] for cause in ("tail", "stale", "rewind"))
+            figures = {"records": row["records"], "lost": row["lost"], "twice": twice}
+            report(self.record_property, **figures, longest_pause_ms=row["longest_stall_ms"])
         print(json.dumps(row, default=str), proof.told(), sep="\n")
         for found in (proof.overlaps, proof.unowned_consumption, proof.duplicates):
             print(*([] if found is None else found.to_dicts()), sep="\n")

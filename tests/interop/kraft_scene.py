@@ -1,4 +1,4 @@
-"""A cluster moved to KRaft and back by the command line, each verb a process of its own, under load, watched.
+"""A lab that plans move to KRaft and back: each verb in this process, or in a process of its own that may be killed.
 
 ``kill_at``: the verb's process is killed (SIGKILL) at an event of its run, ``event/step/item/outcome`` with wildcards,
 or some seconds after it; ``TRANSACTION``: when ZooKeeper has taken the transaction that hands control back, and the run
@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -22,23 +24,28 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
-from kit.cluster import Cluster, connect, kafka_settings
+from kit.cluster import Cluster, kafka_settings
 from kit.errors import OfframpError, TargetBusy
-from kit.kraft import KraftStatus, kraft_status
-from kit.lab import Lab
+from kit.kraft import broker_addresses
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.migrate.engine.approval import approve
-from kit.migrate.engine.plan import load_plan
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.kraft.rehearsals import RehearsalResult, keep
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import sync_problem
-from kit.migrate.runs_folder import add_approval
+from kit.migrate.operations import Operations
+from kit.migrate.runs_folder import PLANS, PREFIX, add_approval
 from kit.profile import load_profile
 from kit.read.nodes import fetch_node_metadata
+from tests.servers.awaiting import awaited
+from tests.servers.kraft_walk import Ended, KraftWalk
 
 OVERRIDES = {
     "controllers": ("preflight_known",),
@@ -48,7 +55,8 @@ OVERRIDES = {
 }
 """What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
 VERB_S = 600.0
-LOCK_S = 40.0
+LOCK_S = 120.0
+"""The lock of a process that was killed ends with its session of ZooKeeper."""
 TRANSACTION = "transaction"
 KILLED = -9
 _CHILD = """
@@ -97,104 +105,138 @@ def vouch(cluster: Cluster, runs: Path) -> None:
     keep(runs, RehearsalResult(cluster.cluster_id, cluster.name, "5a" * 32, now, now, "ann", 3, {}))
 
 
+def approve_as_bob(runs: Path, plan: Plan) -> None:
+    """Approve as if from another login: this machine has one."""
+    given = approve(
+        plan,
+        typed_subject=plan.subject,
+        typed_digest_prefix=plan.digest[:8],
+        approver="Bob",
+        now=datetime.now(UTC),
+        valid_for=timedelta(minutes=30),
+        approved_as="bob",
+    )
+    add_approval(plan_file(runs, plan.digest), given)
+
+
+def plan_file(runs: Path, digest: str) -> Path:
+    return runs / PLANS / f"{digest[:PREFIX]}.json"
+
+
 @dataclass
-class Ended:
-    """One verb's process."""
+class KraftScene(KraftWalk):
+    """``ended``: each verb's process; ``plans`` and ``dumps`` (of all znodes) by moment.
 
-    exit_code: int
-    out: str
-    err: str
+    ``offline``: partition → seconds of each time it had no leader, by the metadata of any broker.
+    ``n_acknowledged`` and ``lost``: what ``read_back`` found.
+    """
 
-
-@dataclass
-class Scene:
-    """``offline``: partition → seconds of each time it had no leader, by the metadata of any broker."""
-
-    lab: Lab
-    profile: Path
     ended: list[tuple[str, Ended]] = field(default_factory=list)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    dumps: dict[str, dict[str, Any]] = field(default_factory=dict)
     offline: dict[str, list[float]] = field(default_factory=dict)
-
-    @property
-    def runs(self) -> Path:
-        return self.profile.parent / "runs"
+    n_acknowledged: int = 0
+    lost: set[tuple[int, int]] | None = None
 
     @property
     def n_killed(self) -> int:
         return sum(each.exit_code == KILLED for _, each in self.ended)
 
-    # Verbs
+    # Verbs in this process
+
+    @contextmanager
+    def operations(self, tell: Callable[[Event], None] | None = None) -> Iterator[Operations]:
+        with self.connected() as cluster:
+            vouch(cluster, self.runs)
+            yield Operations(cluster, self.runs, tell=tell)
+
+    def carry_out(self, moment: str, to: str) -> Plan:
+        """Plan, approve and act; the run must be verified."""
+        with self.operations() as operations:
+            plan = operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
+            operations.approve(plan, plan.subject, plan.digest[:8])
+            result = operations.begin(plan).act()
+        assert result.state == "VERIFIED", result.sentence
+        self.plans[moment] = plan
+        return plan
+
+    def refuse_plan(self, moment: str, to: str, error: type[OfframpError] = OfframpError) -> None:
+        with self.operations() as operations, pytest.raises(error) as caught:
+            operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
+        self.refusals[moment] = str(caught.value)
+
+    # Verbs in processes of their own
 
     def offramp(self, *words: str, kill_at: str = "-", after_s: float = 0.0) -> Ended:
-        command = [sys.executable, "-c", _CHILD, kill_at, str(after_s), *words, "--profile-file", str(self.profile)]
+        command = [sys.executable, "-c", _CHILD, kill_at, str(after_s), *words, "--profile-file", str(self.file)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=VERB_S, env={**os.environ})
         found = Ended(done.returncode, done.stdout, done.stderr)
         self.ended.append((" ".join(words), found))
-        assert "Traceback" not in found.err, found.err
+        assert "Traceback" not in found.stderr, found.stderr
         return found
 
-    def plan(self, to: str, override: bool = True) -> dict[str, Any]:
-        """Plan and approve; finalising by somebody else. ``to``: a phase, or an option that stands for itself."""
-        overrides = [word for name in OVERRIDES.get(to, ()) for word in ("--override", name)] if override else []
-        with connect(load_profile(file=self.profile)) as cluster:
+    def must(self, *words: str) -> Ended:
+        """A verb that ends well."""
+        ended = self.offramp(*words)
+        assert ended.exit_code == 0, ended.stderr
+        return ended
+
+    def refuse(self, moment: str, error: type[OfframpError], *words: str) -> Ended:
+        """A verb that ends by this error."""
+        ended = self.offramp(*words)
+        assert ended.exit_code == error.exit_code, ended.stderr
+        self.refusals[moment] = ended.stderr
+        return ended
+
+    def plan(self, *to: str, override: bool = True) -> dict[str, Any]:
+        """Plan and approve; finalising is approved by a second person. ``to``: a phase, or options."""
+        overrides = [word for name in OVERRIDES.get(to[0], ()) for word in ("--override", name)] if override else []
+        with self.connected() as cluster:
             vouch(cluster, self.runs)
-        words = [to] if to.startswith("--") else ["--to", to]
-        made = self.offramp("plan", "kraft", *words, *overrides, "--json")
-        assert made.exit_code == 0, made.err
-        plan: dict[str, Any] = json.loads(made.out)
+        words = to if to[0].startswith("--") else ("--to", *to)
+        plan: dict[str, Any] = json.loads(self.must("plan", "kraft", *words, *overrides, "--json").stdout)
         digest, consent = plan["digest"], plan["consent"]
         if consent["second_person"]:
-            self._approve_as_bob(digest)
+            approve_as_bob(self.runs, load_plan(plan_file(self.runs, digest)))
         else:
-            done = self.offramp("approve", digest[:8], "--subject", consent["subject"], "--digest", digest[:8])
-            assert done.exit_code == 0, done.err
+            self.must("approve", digest[:8], "--subject", consent["subject"], "--digest", digest[:8])
         return plan
 
-    def _approve_as_bob(self, digest: str) -> None:
-        """As if from another login: this machine has one."""
-        file = self.runs / "plans" / f"{digest[:12]}.json"
-        plan = load_plan(file)
-        given = approve(
-            plan,
-            typed_subject=plan.subject,
-            typed_digest_prefix=digest[:8],
-            approver="Bob",
-            now=datetime.now(UTC),
-            valid_for=timedelta(minutes=30),
-            approved_as="bob",
-        )
-        add_approval(file, given)
-
-    def begin(self, to: str, kill_at: str = "-", after_s: float = 0.0) -> tuple[str, Ended]:
+    def begin(self, *to: str, kill_at: str = "-", after_s: float = 0.0) -> tuple[str, Ended]:
         """Plan, approve, act: the run's id, and how the process ended."""
-        digest = self.plan(to)["digest"]
+        return self.act(self.plan(*to)["digest"], kill_at, after_s)
+
+    def act(self, digest: str, kill_at: str = "-", after_s: float = 0.0) -> tuple[str, Ended]:
         before = self.run_ids()
         ended = self.offramp("act", digest[:8], kill_at=kill_at, after_s=after_s)
         (run,) = self.run_ids() - before
         return run, ended
 
-    def go(self, to: str) -> str:
-        run, ended = self.begin(to)
-        assert ended.exit_code == 0, ended.err
+    def go(self, *to: str) -> str:
+        run, ended = self.begin(*to)
+        assert ended.exit_code == 0, ended.stderr
         return run
 
     def go_killed(self, to: str, *kills: tuple[str, float]) -> str:
         """Killed at each of these in turn, resumed each time; the last one ends verified."""
         (first, after_s), *rest = kills
-        run, ended = self.begin(to, first, after_s)
-        assert ended.exit_code == KILLED, (first, ended.exit_code, ended.err)
+        run, ended = self.begin(to, kill_at=first, after_s=after_s)
+        assert ended.exit_code == KILLED, (first, ended.exit_code, ended.stderr)
         for where, seconds in rest:
             ended = self.resume(run, where, seconds)
-            assert ended.exit_code == KILLED, (where, ended.exit_code, ended.err)
+            assert ended.exit_code == KILLED, (where, ended.exit_code, ended.stderr)
         ended = self.resume(run)
-        assert ended.exit_code == 0, ended.err
+        assert ended.exit_code == 0, ended.stderr
         return run
 
     def resume(self, run: str, kill_at: str = "-", after_s: float = 0.0, verb: str = "resume") -> Ended:
-        """The lock of a process that was killed ends with its session."""
+        return self.once_unlocked(verb, run, kill_at, after_s)
+
+    def once_unlocked(self, verb: str, of: str, kill_at: str = "-", after_s: float = 0.0) -> Ended:
+        """Tried again while a process that was killed still has the lock."""
         deadline = time.monotonic() + LOCK_S
         while True:
-            ended = self.offramp(verb, run, kill_at=kill_at, after_s=after_s)
+            ended = self.offramp(verb, of, kill_at=kill_at, after_s=after_s)
             if ended.exit_code != TargetBusy.exit_code or time.monotonic() > deadline:
                 return ended
 
@@ -202,29 +244,56 @@ class Scene:
         return {each.parent.name for each in self.runs.glob("*/events.jsonl")}
 
     def events(self, run: str) -> list[dict[str, Any]]:
-        lines = (self.runs / run / "events.jsonl").read_text().splitlines()
+        """The events of a run, without a last line that is not whole yet."""
+        *lines, _ = (self.runs / run / "events.jsonl").read_bytes().split(b"\n")
         return [json.loads(line) for line in lines]
+
+    def meanwhile(self, event: str, do: Callable[[], None]) -> Future[None]:
+        """Do something as soon as a run that begins from now on has that event."""
+        before, done = self.run_ids(), Future[None]()
+
+        def has_come() -> bool:
+            return any(fnmatchcase(_name(each), event) for run in self.run_ids() - before for each in self.events(run))
+
+        def watch() -> None:
+            try:
+                wait_until(has_come, event, VERB_S)
+                done.set_result(do())
+            except Exception as error:  # noqa: BLE001 - who waits for the future gets it
+                done.set_exception(error)
+
+        threading.Thread(target=watch, daemon=True).start()
+        return done
 
     # What is seen
 
     def await_sound(self) -> None:
-        """Until every broker answers and every ISR is full."""
+        """Until every broker answers at the place that it names, and every ISR is full."""
 
-        def is_sound() -> bool:
-            with connect(load_profile(file=self.profile)) as cluster:
-                return sync_problem(cluster, {each.broker_id: each.addresses["PLAINTEXT"] for each in brokers}) is None
+        def problem() -> str | None:
+            try:
+                with self.connected() as cluster:
+                    there = broker_addresses(cluster)
+                    return sync_problem(cluster, there) if len(there) == n_brokers else f"only {there} answer"
+            except OfframpError as error:
+                return str(error)
 
-        brokers = self.lab.migration.migrating
-        wait_until(is_sound, "all brokers in sync", 120)
+        n_brokers = len(self.lab.migration.migrating)
+        awaited(problem, lambda found: found is None, "all brokers in sync")
 
-    def status(self) -> KraftStatus:
-        with connect(load_profile(file=self.profile)) as cluster:
-            return kraft_status(cluster)
+    def look(self, moment: str) -> None:
+        """The status, and every znode but for leaders, epochs and what is a moment's."""
+        self.status(moment)
+        self.dump(moment)
 
-    def dump(self) -> dict[str, Any]:
-        """Every znode but for leaders, epochs and what is a moment's."""
+    def dump(self, moment: str) -> None:
         with connected(self.lab.zookeeper_connect, self.lab.security) as client:
-            return dict(_walk(client, "/"))
+            self.dumps[moment] = dict(_znodes(client, "/"))
+
+    def changed(self, before: str, after: str) -> dict[str, tuple[Any, Any]]:
+        """Path → what it held at both moments, where that differs."""
+        one, two = self.dumps[before], self.dumps[after]
+        return {path: (one.get(path), two.get(path)) for path in one | two if one.get(path) != two.get(path)}
 
     def access_lists(self, paths: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
         """Scheme, id and rights of each entry, of znodes that are there."""
@@ -232,64 +301,45 @@ class Scene:
             lists = {path: client.get_acls(path)[0] for path in paths}
         return {path: sorted((each.id.scheme, each.id.id, each.perms) for each in acl) for path, acl in lists.items()}
 
-    def meanwhile(self, event: str, do: Callable[[], None]) -> threading.Thread:
-        """Do something as soon as a run that begins from now on has that event."""
-        before = self.run_ids()
-
-        def has_come() -> bool:
-            return any(fnmatchcase(_name(each), event) for run in self.run_ids() - before for each in self._seen(run))
-
-        def watch() -> None:
-            wait_until(has_come, event, VERB_S)
-            do()
-
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        return thread
-
-    def _seen(self, run: str) -> Iterator[Mapping[str, Any]]:
-        for line in (self.runs / run / "events.jsonl").read_text().splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                return
-
-    def lost(self, topic: str, partitions: int) -> tuple[int, set[tuple[int, int]]]:
-        """How many records were acknowledged, and which of them, by partition and number, can't be read any more.
+    def read_back(self, topic: str, partitions: int) -> None:
+        """Count the records that were acknowledged; ``lost``: partition and number of those that can't be read.
 
         A record that was sent again is acknowledged without its offset; all others have to be where they were put.
         """
-        lines = [line for file in self.lab.production.iterdir() for line in file.read_text().splitlines()]
-        rows = [row for row in map(json.loads, lines) if row["topic"] == topic]
-        wanted = {(row["partition"], row["number"]): row["offset"] for row in rows}
-        assert len(wanted) == len(rows), "one producer counts its records"
+        rows = [row for row in self._acknowledged() if row["topic"] == topic]
+        left = {(row["partition"], row["number"]): row["offset"] for row in rows}
+        assert len(left) == len(rows), "one producer counts its records"
         consumer = Consumer({"bootstrap.servers": self.lab.servers.addresses(), "group.id": "reader"})
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         deadline = time.monotonic() + 120
-        while wanted and time.monotonic() < deadline:
+        while left and time.monotonic() < deadline:
             for each in consumer.consume(2000, 0.5):
                 at = None if each.error() else (each.partition(), int(each.value()))
-                if at in wanted and wanted[at] in (None, each.offset()):
-                    del wanted[at]
+                if at in left and left[at] in (None, each.offset()):
+                    del left[at]
         consumer.close()
-        return len(rows), set(wanted)
+        self.n_acknowledged, self.lost = len(rows), set(left)
+        print(f"\nacknowledged {len(rows)}, lost {self.lost}, longest pauses {self.longest_pauses_ms()} ms")
 
     def longest_pauses_ms(self) -> list[int]:
         """Between two acknowledgements of one partition, the longest of each partition."""
-        lines = [line for file in self.lab.production.iterdir() for line in file.read_text().splitlines()]
         times: dict[int, list[int]] = {}
-        for row in map(json.loads, lines):
+        for row in self._acknowledged():
             times.setdefault(row["partition"], []).append(row["at_ms"])
-        return [max(b - a for a, b in pairwise(each)) for each in times.values()]
+        return [max((b - a for a, b in pairwise(each)), default=0) for each in times.values()]
+
+    def _acknowledged(self) -> list[dict[str, Any]]:
+        files = self.lab.production.iterdir()
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 class LeaderWatch(threading.Thread):
     """Asks the brokers in turn, four times a second, which partitions have no leader."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: KraftScene) -> None:
         super().__init__(daemon=True)
         self._scene, self._over = scene, threading.Event()
-        self._settings = kafka_settings(load_profile(file=scene.profile))
+        self._settings = kafka_settings(load_profile(file=scene.file))
         self._since: dict[str, float] = {}
         self.n_looks = 0
 
@@ -298,8 +348,10 @@ class LeaderWatch(threading.Thread):
             self._look()
 
     def end(self) -> None:
+        """A partition that has no leader now had none until now."""
         self._over.set()
         self.join()
+        self._note(set())
 
     def _look(self) -> None:
         for address in self._scene.lab.bootstrap_servers.split(","):
@@ -308,27 +360,29 @@ class LeaderWatch(threading.Thread):
             except (OfframpError, KafkaError, OSError, ValueError):
                 continue
             self.n_looks += 1
-            now = time.monotonic()
-            without = {f"{row.topic}-{row.partition}" for row in told.topic_partitions if row.leader is None}
-            for name in set(self._since) - without:
-                self._scene.offline.setdefault(name, []).append(now - self._since.pop(name))
-            for name in without - set(self._since):
-                self._since[name] = now
+            self._note({f"{row.topic}-{row.partition}" for row in told.topic_partitions if row.leader is None})
             return
+
+    def _note(self, without: set[str]) -> None:
+        now = time.monotonic()
+        for name in set(self._since) - without:
+            self._scene.offline.setdefault(name, []).append(now - self._since.pop(name))
+        for name in without - set(self._since):
+            self._since[name] = now
 
 
 def _name(event: Mapping[str, Any]) -> str:
     return "/".join(filter(None, (event["event"], event["step_id"], event["item"], event["outcome"])))
 
 
-def _walk(client: KazooClient, path: str) -> Iterator[tuple[str, Any]]:
+def _znodes(client: KazooClient, path: str) -> Iterator[tuple[str, Any]]:
     if _MOVING.fullmatch(path):
         return
     data, stat = client.get(path)
     if stat.ephemeralOwner == 0:
         yield path, _plain(path, data)
     for child in sorted(client.get_children(path)):
-        yield from _walk(client, f"{path.rstrip('/')}/{child}")
+        yield from _znodes(client, f"{path.rstrip('/')}/{child}")
 
 
 def _plain(path: str, data: bytes | None) -> Any:

@@ -26,7 +26,7 @@ from kazoo.exceptions import NoNodeError
 from kit.consumer import KafkaConsumer, Stream, ZookeeperConsumer
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from tests.soak import IS_SOAK, first
+from tests.soak import IS_SOAK, Record, first, report
 
 """Every end with every flavour; without it some with one only. A Kafka consumer has no time-out."""
 COMMAND = [str(Path(sys.executable).with_name("offramp")), "consume"]
@@ -180,10 +180,13 @@ def prepare(stores: Stores, flavour: str, name: str, partitions: int) -> str:
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS if IS_SOAK else ["mezkcc", "kc"])
-def test_every_end_commits_what_was_taken_and_leaves(stores: Stores, tmp_path: Path, flavour: str) -> None:
+def test_every_end_commits_what_was_taken_and_leaves(
+    stores: Stores, tmp_path: Path, flavour: str, record_property: Record
+) -> None:
     profile = tmp_path / "offramp.toml"
     profile.write_text(stores.lab.profile_toml())
     ends = [end for end in ENDS if flavour in end.flavours or (IS_SOAK and end.name != "time-out")]
+    report(record_property, f"{flavour}: {len(ends)} ends")
     # All at once: they wait far more than they work.
     running = [(end, start(stores, profile, flavour, end, tmp_path)) for end in ends]
     wrong = []

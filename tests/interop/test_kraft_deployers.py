@@ -23,17 +23,15 @@ from typing import Any
 
 import pytest
 
-from kit.cluster import connect
-from kit.errors import ConnectError, OfframpError, RunError, StalePlan, UnsafePlan
-from kit.kraft import KraftStatus, broker_addresses, kraft_status
+from kit.errors import OfframpError, RunError, StalePlan, UnsafePlan
+from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.java.jvm import properties
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.migrate.kraft.standing import sync_problem
-from kit.profile import load_profile
 from kit.text.properties import parse_properties
-from tests.interop.kraft_scene import KILLED, Ended, Scene
+from tests.interop.kraft_scene import KILLED, KraftScene
+from tests.servers.kraft_walk import Ended
 from tests.soak import soak_only
 
 pytestmark = [soak_only, pytest.mark.timeout(900)]
@@ -109,46 +107,31 @@ def completed(lab: Lab, folder: Path) -> None:
             file.write_text(properties(held | quorum | {jaas: own[jaas]}))
 
 
-@dataclass
-class Told:
-    scene: Scene
-    hosts: Hosts
-    phases: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    by_person: list[str] = field(default_factory=list)
-
-
-def act_with_person(told: Told, to: str) -> None:
+def act_with_person(scene: KraftScene, hosts: Hosts, to: str) -> None:
     """A person reads what the run says, and does it on the host."""
-    digest = told.scene.plan(to)["digest"]
-    command = [sys.executable, "-m", "kit", "act", digest[:8], "--profile-file", str(told.scene.profile)]
+    digest = scene.plan(to)["digest"]
+    command = [sys.executable, "-m", "kit", "act", digest[:8], "--profile-file", str(scene.file)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
         said = []
         for line in run.stderr:
             said.append(line)
             order = ORDER.match(line.rstrip())  # What the deployer said stands in events too.
             if order:
-                told.by_person.append(line.rstrip())
-                with Client(told.hosts.address, authkey=b"lab") as host:
+                with Client(hosts.address, authkey=b"lab") as host:
                     host.send([order[name] or "" for name in ("action", "role", "node", "mode", "file")])
                     host.recv()
     assert run.returncode == 0, "".join(said)
 
 
-def refused(told: Told, name: str, error: type[OfframpError], *words: str) -> None:
-    ended = told.scene.offramp(*words)
-    assert ended.exit_code == error.exit_code, ended.err
-    told.refused[name] = ended.err
-
-
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> Told:
+def scene() -> KraftScene:
+    """``noted``: the orders that the hosts were given."""
     with Lab(brokers=1, controllers=1) as lab:
-        folder = tmp_path_factory.mktemp("kraft")
-        profile, nodes, script = folder / "offramp.toml", folder / "nodes", folder / "node.py"
-        hosts = Hosts(lab)
+        lab.create_topic("orders", 2)
+        seen, hosts = KraftScene(lab), Hosts(lab)
+        nodes, script = lab.folder / "nodes", lab.folder / "node.py"
         script.write_text(NODE)
-        plain = lab.profile_toml()
+        plain = seen.file.read_text()
         command = json.dumps([sys.executable, str(script), hosts.address, *ORDERS])
         kinds = {"command": f'kind = "command"\ncommand = {command}', "manual": 'kind = "manual"'}
 
@@ -156,39 +139,42 @@ def told(tmp_path_factory) -> Told:
             asked = plain.replace(
                 '[clusters.lab.deploy.nodes]\nkind = "lab"', f"[clusters.lab.deploy.nodes]\n{kinds[kind]}"
             )
-            profile.write_text(asked.replace("[clusters.lab.kraft]", '[clusters.lab.kraft]\nsettings_dir = "nodes"'))
+            seen.file.write_text(asked.replace("[clusters.lab.kraft]", '[clusters.lab.kraft]\nsettings_dir = "nodes"'))
 
         use("command")
-        lab.create_topic("orders", 2)
-        seen = Told(Scene(lab, profile), hosts)
-        made = seen.scene.offramp("kraft", "preflight", "--write-settings", str(nodes))
-        assert "written:" in made.err, made.err
-        refused(seen, "incomplete", UnsafePlan, "plan", "kraft", "--to", "controllers", "--override", "preflight_known")
+        write_settings(seen, nodes)
+        incomplete = ("plan", "kraft", "--to", "controllers", "--override", "preflight_known")
+        seen.refuse("incomplete", UnsafePlan, *incomplete)
         completed(lab, nodes)
-        seen.scene.go("controllers")
-        plan = seen.scene.plan("dual write")
+        seen.go("controllers")
+        plan = seen.plan("dual write")
         touched = nodes / "broker-1.migration.properties"
         text = touched.read_text()
         touched.write_text(text + "num.network.threads=3\n")
-        refused(seen, "edited", StalePlan, "act", plan["digest"][:8])
+        seen.refuse("edited", StalePlan, "act", plan["digest"][:8])
         touched.write_text(text)
-        seen.scene.go("dual write")
+        seen.go("dual write")
         use("manual")
-        act_with_person(seen, "kraft")
-        plan = seen.scene.plan("zookeeper")
+        act_with_person(seen, hosts, "kraft")
+        plan = seen.plan("zookeeper")
         use("command")
-        refused(seen, "other hands", RunError, "act", plan["digest"][:8])
+        seen.refuse("other hands", RunError, "act", plan["digest"][:8])
         use("manual")
-        act_with_person(seen, "zookeeper")
-        with connect(load_profile(file=profile)) as cluster:
-            seen.phases.append(kraft_status(cluster).state.phase)
+        act_with_person(seen, hosts, "zookeeper")
+        seen.status("back")
         hosts.close()
+        seen.noted["orders"] = hosts.orders
     return seen
 
 
-def test_the_whole_way_there_and_back_is_walked_with_made_files(told):
-    assert told.phases == ["zookeeper"]
-    assert told.hosts.orders == [
+def write_settings(scene: KraftScene, nodes: Path) -> None:
+    made = scene.offramp("kraft", "preflight", "--write-settings", str(nodes))
+    assert "written:" in made.stderr, made.stderr
+
+
+def test_the_whole_way_there_and_back_is_walked_with_made_files(scene):
+    assert scene.phases == {"back": "zookeeper"}
+    assert scene.noted["orders"] == [
         ("start", "controller", "3000", "migration", "controller-3000.migration.properties"),
         ("restart", "broker", "1", "migration", "broker-1.migration.properties"),
         ("restart", "broker", "1", "kraft", "broker-1.kraft.properties"),
@@ -199,16 +185,16 @@ def test_the_whole_way_there_and_back_is_walked_with_made_files(told):
     ]
 
 
-def test_files_that_are_not_complete_are_named(told):
-    assert "controller-3000.migration.properties can't be read" in told.refused["incomplete"]
+def test_files_that_are_not_complete_are_named(scene):
+    assert "controller-3000.migration.properties can't be read" in scene.refusals["incomplete"]
 
 
-def test_a_file_that_was_edited_after_the_plan_voids_it(told):
-    assert "settings files" in told.refused["edited"]
+def test_a_file_that_was_edited_after_the_plan_voids_it(scene):
+    assert "settings files" in scene.refusals["edited"]
 
 
-def test_other_hands_than_were_approved_are_refused(told):
-    assert "the plan says" in told.refused["other hands"]
+def test_other_hands_than_were_approved_are_refused(scene):
+    assert "the plan says" in scene.refusals["other hands"]
 
 
 # Deployers that lie
@@ -242,50 +228,41 @@ class Liar:
 
 
 @dataclass
-class Lies:
-    """What runs said of each lie."""
+class Lies(KraftScene):
+    """``said``: what runs said of each lie; ``ordered``: the orders since the last one."""
 
-    scene: Scene
-    deployer: Liar
+    deployer: Liar = field(kw_only=True)
     said: dict[str, Ended] = field(default_factory=dict)
     ordered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    risks: list[str] = field(default_factory=list)
 
     def note(self, name: str, ended: Ended) -> Ended:
-        """With the orders that were given since the last one."""
         self.said[name], self.ordered[name] = ended, [*self.deployer.orders]
         self.deployer.orders.clear()
         return ended
 
-    def act(self, name: str, to: str, **kill: Any) -> str:
-        run, ended = self.scene.begin(to, **kill)
+    def lie(self, name: str, to: str, **kill: Any) -> str:
+        run, ended = self.begin(to, **kill)
         self.note(name, ended)
         return run
 
-    def mode_of(self, broker: int) -> str | None:
-        return next((it.mode for it in self.scene.status().read.brokers if it.node_id == broker), None)
+    def await_mode(self, broker: int, mode: str) -> None:
+        """And every ISR full."""
 
-    def is_sound(self) -> bool:
-        """By the places that the brokers name themselves."""
-        with contextlib.suppress(ConnectError), connect(load_profile(file=self.scene.profile)) as cluster:
-            there = broker_addresses(cluster)
-            return len(there) == 2 and sync_problem(cluster, there) is None
-        return False  # Both are starting.
+        def is_in_mode(status: KraftStatus) -> bool:
+            return mode in [it.mode for it in status.read.brokers if it.node_id == broker]
 
-    def await_sound(self) -> None:
-        wait_until(self.is_sound, "both brokers in sync", 120)
+        self.await_status(f"broker {broker} in {mode} mode", is_in_mode, f"broker {broker} in {mode} mode")
+        self.await_sound()
 
     def restart(self, broker: int, mode: str) -> None:
         """By hand, as the run asks for it."""
-        self.scene.lab.move_node("broker", broker, "restart", mode)
-        wait_until(lambda: self.mode_of(broker) == mode, f"broker {broker} in {mode} mode", 90)
-        self.await_sound()
+        self.lab.move_node("broker", broker, "restart", mode)
+        self.await_mode(broker, mode)
 
 
 def change_places(lies: Lies) -> None:
     """Each broker on the other's port, as if on the other's host; who holds ``/controller`` holds it again."""
-    lab, holder = lies.scene.lab, lies.scene.status().read.control.controller_id
+    lab, holder = lies.lab, lies.status("places").read.control.controller_id
     one, two = sorted(lab.migration.migrating, key=lambda it: it.broker_id != holder)
     for each in (one, two):
         each.process.stop()
@@ -299,62 +276,61 @@ def change_places(lies: Lies) -> None:
 
 
 def hosts_that_changed_places(lies: Lies) -> None:
-    digest = lies.scene.plan("dual write")["digest"]
+    digest = lies.plan("dual write")["digest"]
     change_places(lies)
-    lies.note("swapped", lies.scene.offramp("act", digest[:8]))
+    lies.note("swapped", lies.offramp("act", digest[:8]))
     change_places(lies)
 
 
 def another_broker_is_restarted(lies: Lies) -> None:
     """The undo is refused until the other broker is as before."""
     lies.deployer.instead = {1: 2, 2: 1}
-    run = lies.act("stray", "dual write")
+    run = lies.lie("stray", "dual write")
     lies.deployer.instead = {}
     for number in (1, 2):
-        lies.note(f"undo {number}", lies.scene.resume(run, verb="undo"))
-    lies.note("resume", lies.scene.resume(run))
+        lies.note(f"undo {number}", lies.resume(run, verb="undo"))
+    lies.note("resume", lies.resume(run))
     ((ordered, _),) = lies.ordered["stray"]
     lies.restart(3 - ordered, "zookeeper")
-    lies.note("undone", lies.scene.resume(run, verb="undo"))
-    lies.statuses["undone"] = lies.scene.status()
+    lies.note("undone", lies.resume(run, verb="undo"))
+    lies.status("undone")
 
 
 def a_broker_is_down_and_a_file_is_edited(lies: Lies, nodes: Path) -> None:
     """The one that is down was to be the second; the file is edited while it is started."""
-    scene, lab = lies.scene, lies.scene.lab
-    run = lies.act("killed", "kraft", kill_at="attempted/01-roll-to-kraft/broker *")
-    (first,) = {int(it["item"][-1]) for it in scene.events(run) if it["event"] == "attempted"}
+    lab = lies.lab
+    run = lies.lie("killed", "kraft", kill_at="attempted/01-roll-to-kraft/broker *")
+    (first,) = {int(it["item"][-1]) for it in lies.events(run) if it["event"] == "attempted"}
     faults.kill(faults.broker(lab, 3 - first))
     file = nodes / f"broker-{first}.kraft.properties"
     text = file.read_text()
     lies.deployer.first = lambda node: file.write_text(text + "num.network.threads=3\n") and None
-    lies.note("edited", scene.resume(run))
+    lies.note("edited", lies.resume(run))
     file.write_text(text)
-    lies.note("restored", scene.resume(run))
-    lies.statuses["kraft"] = scene.status()
+    lies.note("restored", lies.resume(run))
+    lies.status("kraft")
 
 
 def a_broker_is_started_in_a_third_mode(lies: Lies) -> None:
     """In the first roll of the way back, which is undone."""
     lies.deployer.mode = "zookeeper"
-    run = lies.act("third mode", "zookeeper")
+    run = lies.lie("third mode", "zookeeper")
     lies.deployer.mode = None
-    lies.note("third mode resumed", lies.scene.resume(run))
+    lies.note("third mode resumed", lies.resume(run))
     ((ordered, _),) = lies.ordered["third mode"]
     lies.restart(ordered, "migration")
-    lies.note("third mode mended", lies.scene.resume(run, verb="undo"))
+    lies.note("third mode mended", lies.resume(run, verb="undo"))
 
 
 def an_order_comes_after_the_undo(lies: Lies) -> None:
     lies.deployer.held = threading.Event()
-    run = lies.act("late", "kraft", kill_at="attempted/01-roll-to-kraft/broker *", after_s=5.0)
-    lies.note("late, undone", lies.scene.resume(run, verb="undo"))
+    run = lies.lie("late", "kraft", kill_at="attempted/01-roll-to-kraft/broker *", after_s=5.0)
+    lies.note("late, undone", lies.resume(run, verb="undo"))
     ((ordered, _),) = lies.ordered["late"]
     lies.deployer.held.set()
-    wait_until(lambda: lies.mode_of(ordered) == "kraft", "the late order", 90)
-    lies.await_sound()
+    lies.await_mode(ordered, "kraft")
     lies.deployer.held = None
-    lies.risks = list(lies.scene.plan("kraft")["risks"])
+    lies.noted["risks"] = lies.plan("kraft")["risks"]
     lies.restart(ordered, "migration")
 
 
@@ -362,45 +338,43 @@ def an_order_comes_after_the_undo(lies: Lies) -> None:
 def lies() -> Lies:
     with Lab(brokers=2, controllers=1) as lab:
         lab.create_topic("orders", 2, 2)
-        profile, nodes, deployer = lab.folder / "offramp.toml", lab.folder / "nodes", Liar(lab)
+        nodes, deployer = lab.folder / "nodes", Liar(lab)
         lab._control._move = deployer
-        profile.write_text(lab.profile_toml())
-        seen = Lies(Scene(lab, profile), deployer)
-        seen.scene.go("controllers")
+        seen = Lies(lab, deployer=deployer)
+        seen.go("controllers")
         hosts_that_changed_places(seen)
         another_broker_is_restarted(seen)
-        seen.scene.go("dual write")
+        seen.go("dual write")
         deployer.orders.clear()
         an_order_comes_after_the_undo(seen)
-        made = seen.scene.offramp("kraft", "preflight", "--write-settings", str(nodes))
-        assert "written:" in made.err, made.err
-        plain = lab.profile_toml()
-        profile.write_text(plain.replace("[clusters.lab.kraft]", '[clusters.lab.kraft]\nsettings_dir = "nodes"'))
+        write_settings(seen, nodes)
+        plain = seen.file.read_text()
+        seen.file.write_text(plain.replace("[clusters.lab.kraft]", '[clusters.lab.kraft]\nsettings_dir = "nodes"'))
         a_broker_is_down_and_a_file_is_edited(seen, nodes)
-        profile.write_text(plain)
+        seen.file.write_text(plain)
         a_broker_is_started_in_a_third_mode(seen)
     return seen
 
 
 def test_brokers_that_changed_places_are_named_and_nothing_is_ordered(lies):
     assert lies.said["swapped"].exit_code == RunError.exit_code
-    assert "where the plan knows broker 2" in lies.said["swapped"].err
-    assert "put them back, or make a new plan" in lies.said["swapped"].err
+    assert "where the plan knows broker 2" in lies.said["swapped"].stderr
+    assert "put them back, or make a new plan" in lies.said["swapped"].stderr
     assert lies.ordered["swapped"] == []
 
 
 def test_a_broker_that_was_restarted_instead_is_named_with_the_one_that_was_ordered(lies):
     ((ordered, _),) = lies.ordered["stray"]
     told = f"broker {ordered} was to go to migration mode, and another one changed, which nobody ordered: broker"
-    assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].err
+    assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].stderr
 
 
 def test_nothing_is_taken_back_or_ordered_until_the_other_broker_is_as_before(lies):
     ((ordered, _),) = lies.ordered["stray"]
     for name in ("undo 1", "undo 2", "resume"):
-        assert (lies.said[name].exit_code, lies.ordered[name]) == (RunError.exit_code, []), lies.said[name].err
-        assert f"Start broker {3 - ordered} in zookeeper mode, then go on" in lies.said[name].err
-    assert lies.said["undone"].exit_code == 0, lies.said["undone"].err
+        assert (lies.said[name].exit_code, lies.ordered[name]) == (RunError.exit_code, []), lies.said[name].stderr
+        assert f"Start broker {3 - ordered} in zookeeper mode, then go on" in lies.said[name].stderr
+    assert lies.said["undone"].exit_code == 0, lies.said["undone"].stderr
     assert {it.mode for it in lies.statuses["undone"].read.brokers} == {"zookeeper"}
 
 
@@ -415,22 +389,22 @@ def test_a_file_that_is_edited_in_a_roll_is_refused_before_its_broker_is_ordered
     (first, _) = lies.ordered["restored"][0]
     assert lies.said["edited"].exit_code == RunError.exit_code
     told = f"broker-{first}.kraft.properties, with which broker {first} would be started, was edited after the plan"
-    assert told in lies.said["edited"].err
-    assert lies.said["restored"].exit_code == 0, lies.said["restored"].err
+    assert told in lies.said["edited"].stderr
+    assert lies.said["restored"].exit_code == 0, lies.said["restored"].stderr
 
 
 def test_a_mode_that_no_step_expects_is_named_and_not_waited_for(lies):
     ((ordered, _),) = lies.ordered["third mode"]
     told = f"broker {ordered} was to go from kraft to migration mode, and runs in zookeeper mode"
-    assert told in lies.said["third mode"].err
-    again = lies.said["third mode resumed"].err
+    assert told in lies.said["third mode"].stderr
+    again = lies.said["third mode resumed"].stderr
     assert f"broker {ordered} is in zookeeper mode, which this step does not expect" in again
     assert lies.ordered["third mode resumed"] == []
-    assert lies.said["third mode mended"].exit_code == 0, lies.said["third mode mended"].err
+    assert lies.said["third mode mended"].exit_code == 0, lies.said["third mode mended"].stderr
 
 
 def test_an_order_that_comes_after_its_undo_is_told_by_the_next_plan(lies):
     ((ordered, _),) = lies.ordered["late"]
-    assert lies.said["late, undone"].exit_code == 0, lies.said["late, undone"].err
-    (told,) = [each for each in lies.risks if each.startswith("The brokers are in different modes")]
+    assert lies.said["late, undone"].exit_code == 0, lies.said["late, undone"].stderr
+    (told,) = [each for each in lies.noted["risks"] if each.startswith("The brokers are in different modes")]
     assert f"broker {ordered} is in kraft mode" in told

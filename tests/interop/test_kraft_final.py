@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
 from kit.errors import UnsafePlan
-from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
-from kit.lab.process import wait_until
 from kit.lab.servers.kafka import Broker
-from tests.interop.kraft_scene import KILLED, LeaderWatch, Scene
+from tests.interop.kraft_scene import KILLED, KraftScene, LeaderWatch
 from tests.soak import soak_only
 
 pytestmark = [
@@ -37,96 +34,74 @@ Which one that is nobody knows beforehand: the one that leads goes last, and eac
 """
 
 
-@dataclass
-class Story:
-    """``refused``: exit code and words of each plan or run that was refused; ``ordered``: what such a run ordered."""
-
-    scene: Scene
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    refused: dict[str, tuple[int, str]] = field(default_factory=dict)
-    ordered: dict[str, list[dict]] = field(default_factory=dict)
-    killed: list[str] = field(default_factory=list)
-    watched: list[int] = field(default_factory=list)
-    drift: str = ""
-    plan: dict = field(default_factory=dict)
-    run: str = ""
-    n_acknowledged: int = 0
-    lost: set[tuple[int, int]] | None = None
-
-    def note(self, name: str) -> None:
-        self.statuses[name] = self.scene.status()
-
-    def alarms(self, name: str) -> list[tuple[str, str]]:
-        return [(each.check_id, each.subject) for each in self.statuses[name].findings if each.severity == "alarm"]
-
-    def refuse(self, name: str) -> None:
-        ended = self.scene.offramp("plan", "kraft", "--to", "finalised")
-        self.refused[name] = (ended.exit_code, ended.err)
+def alarms(scene: KraftScene, moment: str) -> list[tuple[str, str]]:
+    return [(each.check_id, each.subject) for each in scene.statuses[moment].findings if each.severity == "alarm"]
 
 
-def forget_a_flag(seen: Story) -> None:
+def refuse(scene: KraftScene, moment: str) -> None:
+    scene.refuse(moment, UnsafePlan, "plan", "kraft", "--to", "finalised")
+
+
+def forget_a_flag(scene: KraftScene) -> None:
     """Drift of one node's settings: it would end the migration as soon as it is elected."""
-    lab = seen.scene.lab
+    lab = scene.lab
     active = lab.migration.controlling()
     other = next(each for each in lab.migration.controllers if each.broker_id != active)
     faults.forget_flag(lab, other.broker_id)
-    seen.note("flag forgotten")
-    seen.drift = seen.scene.offramp("kraft", "watch", "--history", str(lab.folder / "drift"), "--count", "1").out
-    seen.refuse("flag forgotten")
+    scene.await_status("flag forgotten", lambda _: alarms(scene, "flag forgotten"), "the alarm of a flag forgotten")
+    drift = scene.offramp("kraft", "watch", "--history", str(lab.folder / "drift"), "--count", "1")
+    scene.noted["drift"] = drift.stdout
+    refuse(scene, "flag forgotten")
     lab.migration.restart_controller(other, has_flag=True)
-    seen.scene.await_sound()
-    seen.note("flag back")
+    scene.await_sound()
+    scene.await_status("flag back", lambda _: not alarms(scene, "flag back"), "the end of the alarm")
 
 
-def watch(seen: Story) -> None:
+def watch(scene: KraftScene) -> None:
     """As long as is asked for, with a fail-over in it."""
-    scene, looks = seen.scene, str(seen.scene.lab.folder / "looks")
-    seen.refuse("no history")
+    words = ("kraft", "watch", "--history", str(scene.lab.folder / "looks"), "--count", "2", "--every", "1")
+    refuse(scene, "no history")
     begun = time.monotonic()
-    seen.watched = [scene.offramp("kraft", "watch", "--history", looks, "--count", "2", "--every", "1").exit_code]
-    seen.refuse("too short")
+    watched = [scene.offramp(*words).exit_code]
+    refuse(scene, "too short")
     scene.go("--fail-over")
-    while len(seen.watched) < 2 or time.monotonic() - begun < SOAK_S:
-        seen.watched.append(
-            scene.offramp("kraft", "watch", "--history", looks, "--count", "2", "--every", "1").exit_code
-        )
+    while len(watched) < 2 or time.monotonic() - begun < SOAK_S:
+        watched.append(scene.offramp(*words).exit_code)
+    scene.noted["watched"] = watched
 
 
-def kill_nodes(seen: Story, turn: int) -> list[Broker]:
+def kill_nodes(scene: KraftScene, turn: int) -> list[Broker]:
     """kill -9 of a broker and of the controller that leads, at once."""
-    lab = seen.scene.lab
-    leader = seen.scene.status().read.leader
-    controllers = [each for each in lab.migration.controllers if leader and each.broker_id == leader.node_id]
-    victims: list[Broker] = [lab.migration.migrating[turn % 2], *controllers]
+    lab = scene.lab
+    status = scene.await_status("leader", lambda status: status.read.leader, "a controller that leads")
+    leads = status.read.leader.node_id
+    victims = [lab.migration.migrating[turn % 2], faults.controller(lab, leads)]
     for each in victims:
         faults.kill(each)
-    seen.killed += [each.name for each in victims]
+    scene.noted["killed"] += [each.name for each in victims]
     return victims
 
 
-def finalise(seen: Story) -> None:
-    scene = seen.scene
-    seen.plan = scene.plan("finalised", override=False)
+def finalise(scene: KraftScene) -> None:
+    plan = scene.plan("finalised", override=False)
     (first, after_s), *rest = KILLS
-    before = scene.run_ids()
-    ended = scene.offramp("act", seen.plan["digest"][:8], kill_at=first, after_s=after_s)
-    (seen.run,) = scene.run_ids() - before
+    run, ended = scene.act(plan["digest"], first, after_s)
+    scene.noted |= {"plan": plan, "run": run}
     while ended.exit_code == KILLED:
-        resume_while_nodes_are_down(seen)
+        resume_while_nodes_are_down(scene, run)
         where, seconds = rest.pop(0) if rest else (NEXT_ITEM, 0.0)
-        ended = scene.resume(seen.run, where, seconds)
-    assert ended.exit_code == 0, ended.err
-    seen.note("finalised")
+        ended = scene.resume(run, where, seconds)
+    assert ended.exit_code == 0, ended.stderr
+    scene.status("finalised")
 
 
-def resume_while_nodes_are_down(seen: Story) -> None:
+def resume_while_nodes_are_down(scene: KraftScene, run: str) -> None:
     """They come back as they were; what the run did meanwhile is kept."""
-    scene, moment = seen.scene, f"nodes down {seen.scene.n_killed}"
-    victims = kill_nodes(seen, scene.n_killed)
-    n_events = len(scene.events(seen.run))
-    ended = scene.resume(seen.run)
-    seen.refused[moment] = (ended.exit_code, ended.err)
-    seen.ordered[moment] = [each for each in scene.events(seen.run)[n_events:] if each["event"] == "attempted"]
+    victims = kill_nodes(scene, scene.n_killed)
+    n_events = len(scene.events(run))
+    ended = scene.resume(run)
+    ordered = [each for each in scene.events(run)[n_events:] if each["event"] == "attempted"]
+    scene.noted["nodes down"].append((ended, ordered))
     for each in victims:
         each.launch()
     for each in victims:
@@ -134,58 +109,51 @@ def resume_while_nodes_are_down(seen: Story) -> None:
     scene.await_sound()
 
 
-def take_a_broker_back(seen: Story) -> None:
+def take_a_broker_back(scene: KraftScene) -> None:
     """Somebody gives the flag back, and a broker its old settings: Kafka takes it."""
-    lab, first = seen.scene.lab, seen.scene.lab.migration.migrating[0]
+    lab, first = scene.lab, scene.lab.migration.migrating[0]
     for each in lab.migration.controllers:
         lab.migration.restart_controller(each, has_flag=True)
     lab.move_node("broker", first.broker_id, "restart", "migration")
     first.await_started()
-
-    def is_alarm() -> bool:
-        seen.note("taken back")
-        return len(seen.alarms("taken back")) == 2
-
-    wait_until(is_alarm, "the alarms of a broker taken back", 60)
+    scene.await_status(
+        "taken back", lambda _: len(alarms(scene, "taken back")) == 2, "the alarms of a broker taken back"
+    )
     lab.move_node("broker", first.broker_id, "restart", "kraft")
     first.await_started()
-    seen.scene.await_sound()
-    seen.note("forward again")
+    scene.await_sound()
+    scene.await_status("forward again", lambda _: not alarms(scene, "forward again"), "the end of the alarms")
 
 
 @pytest.fixture(scope="module")
-def story() -> Iterator[Story]:
+def scene() -> Iterator[KraftScene]:
     with Lab(brokers=2, controllers=3) as lab:
-        profile = lab.folder / "offramp.toml"
-        soak = f'history_dir = "looks"\nsoak_hours = {SOAK_S / 3600}\n'
-        text = lab.profile_toml()
-        (kraft,) = [each for each in text.splitlines() if each.startswith("controllers = ")]
-        profile.write_text(text.replace(kraft, f"{kraft}\n{soak}"))
         lab.create_topic("orders", PARTITIONS, 2)
         producer = lab.start_producer("orders", RATE)
         lab.migration.reach("kraft")
-        seen = Story(Scene(lab, profile))
-        leaders = LeaderWatch(seen.scene)
+        seen = KraftScene(lab, noted={"killed": [], "nodes down": []})
+        text = seen.file.read_text()
+        (kraft,) = [each for each in text.splitlines() if each.startswith("controllers = ")]
+        soak = f'history_dir = "looks"\nsoak_hours = {SOAK_S / 3600}\n'
+        seen.file.write_text(text.replace(kraft, f"{kraft}\n{soak}"))
+        leaders = LeaderWatch(seen)
         leaders.start()
         for verb in (forget_a_flag, watch, finalise):
             verb(seen)
         leaders.end()
         producer.stop()
-        seen.n_acknowledged, seen.lost = seen.scene.lost("orders", PARTITIONS)
-        print(f"\nacknowledged {seen.n_acknowledged}, pauses {seen.scene.longest_pauses_ms()} ms")
-        print(f"killed {seen.killed} and {seen.scene.n_killed} processes of ours; leaderless {seen.scene.offline}")
+        seen.read_back("orders", PARTITIONS)
+        print(f"killed {seen.noted['killed']} and {seen.n_killed} processes of ours; leaderless {seen.offline}")
         take_a_broker_back(seen)
         yield seen
 
 
-def test_a_controller_that_forgot_its_flag_is_an_alarm_and_stops_every_plan(story):
-    ((check_id, subject),) = story.alarms("flag forgotten")
+def test_a_controller_that_forgot_its_flag_is_an_alarm_and_stops_every_plan(scene):
+    ((check_id, subject),) = alarms(scene, "flag forgotten")
     assert (check_id, subject.split(":")[0]) == ("P01", "controller 127.0.0.1")
-    assert "alarm P01: The controller at 127.0.0.1:" in story.drift
-    code, told = story.refused["flag forgotten"]
-    assert code == UnsafePlan.exit_code
-    assert "no_contradiction: P01" in told
-    assert story.alarms("flag back") == []
+    assert "alarm P01: The controller at 127.0.0.1:" in scene.noted["drift"]
+    assert "no_contradiction: P01" in scene.refusals["flag forgotten"]
+    assert alarms(scene, "flag back") == []
 
 
 @pytest.mark.parametrize(
@@ -195,46 +163,42 @@ def test_a_controller_that_forgot_its_flag_is_an_alarm_and_stops_every_plan(stor
         ("too short", "soak: KRaft mode was watched for 0.0"),
     ],
 )
-def test_without_a_soak_nothing_is_finalised(story, moment, told):
-    code, said = story.refused[moment]
-    assert code == UnsafePlan.exit_code
-    assert told in said
+def test_without_a_soak_nothing_is_finalised(scene, moment, told):
+    assert told in scene.refusals[moment]
 
 
-def test_after_a_soak_nothing_has_to_be_overridden(story):
-    assert set(story.watched) == {0}
-    assert story.plan["overridden"] == {}
-    assert story.plan["consent"]["second_person"]
+def test_after_a_soak_nothing_has_to_be_overridden(scene):
+    assert set(scene.noted["watched"]) == {0}
+    assert scene.noted["plan"]["overridden"] == {}
+    assert scene.noted["plan"]["consent"]["second_person"]
 
 
-def test_a_run_that_is_resumed_while_nodes_are_down_orders_nothing(story):
+def test_a_run_that_is_resumed_while_nodes_are_down_orders_nothing(scene):
     """Whoever killed them has to bring them back first."""
-    moments = [name for name in story.refused if name.startswith("nodes down")]
-    assert len(moments) == story.scene.n_killed
-    for name in moments:
-        code, told = story.refused[name]
-        assert code not in (0, KILLED), told
-        assert "offramp resume" in told
-        assert story.ordered[name] == []
+    assert len(scene.noted["nodes down"]) == scene.n_killed
+    for ended, ordered in scene.noted["nodes down"]:
+        assert ended.exit_code not in (0, KILLED), ended.stderr
+        assert "offramp resume" in ended.stderr
+        assert ordered == []
 
 
-def test_each_controller_was_ordered_once_and_the_end_is_the_end(story):
-    events = story.scene.events(story.run)
+def test_each_controller_was_ordered_once_and_the_end_is_the_end(scene):
+    events = scene.events(scene.noted["run"])
     confirmed = [each["item"] for each in events if each["event"] == "acted" and each["outcome"] == "CONFIRMED"]
     assert len(set(confirmed)) == len(confirmed)
-    status = story.statuses["finalised"]
+    status = scene.statuses["finalised"]
     assert (status.state.phase, status.state.zk_state) == ("finalised", "POST_MIGRATION")
     assert {each.has_flag for each in status.read.controllers} == {False}
-    assert story.alarms("finalised") == []
+    assert alarms(scene, "finalised") == []
 
 
-def test_no_acknowledged_record_is_lost(story):
-    assert story.scene.n_killed >= 3
-    assert len(story.killed) == 2 * story.scene.n_killed
-    assert story.n_acknowledged > 5000
-    assert story.lost == set()
+def test_no_acknowledged_record_is_lost(scene):
+    assert scene.n_killed >= 3
+    assert len(scene.noted["killed"]) == 2 * scene.n_killed
+    assert scene.n_acknowledged > 5000
+    assert scene.lost == set()
 
 
-def test_a_broker_that_is_taken_back_afterwards_is_an_alarm(story):
-    assert {subject for _, subject in story.alarms("taken back")} == {"broker 1", "/brokers/ids"}
-    assert story.alarms("forward again") == []
+def test_a_broker_that_is_taken_back_afterwards_is_an_alarm(scene):
+    assert {subject for _, subject in alarms(scene, "taken back")} == {"broker 1", "/brokers/ids"}
+    assert alarms(scene, "forward again") == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import polars as pl
 import pytest
 
 from kit.errors import NothingToDo, UnsafePlan
-from kit.kraft import KraftStatus
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
@@ -28,38 +26,13 @@ from kit.migrate.frames import stays
 from kit.migrate.kraft.steps import KraftParameters
 from kit.migrate.lock import CLUSTER_LOCKS
 from kit.text.quantity import quantity
-from tests.interop.kraft_scene import KILLED, LOCK_S, Ended, Scene
+from tests.interop.kraft_scene import KILLED, LOCK_S, KraftScene
 from tests.soak import soak_only
 
 pytestmark = [
     soak_only,
     pytest.mark.timeout(900),
 ]
-
-
-@dataclass
-class Story:
-    """``refused``: what each verb said that led nowhere; ``runs``: by what they did."""
-
-    scene: Scene
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    refused: dict[str, Ended] = field(default_factory=dict)
-    runs: dict[str, str] = field(default_factory=dict)
-
-    def note(self, name: str) -> None:
-        self.statuses[name] = self.scene.status()
-
-    def events(self, run: str, kind: str) -> list[dict]:
-        return [each for each in self.scene.events(self.runs[run]) if each["event"] == kind]
-
-    def evidence(self, step_id: str) -> Mapping[str, Any]:
-        """Of the run that finalised."""
-        (found,) = [it for it in load_run(self.folder).events if (it.event, it.step_id) == ("verified", step_id)]
-        return evidence(found)
-
-    @property
-    def folder(self) -> Path:
-        return self.scene.runs / self.runs["the end"]
 
 
 def await_unlocked(lab: Lab) -> None:
@@ -69,31 +42,40 @@ def await_unlocked(lab: Lab) -> None:
 
 
 @pytest.fixture(scope="module")
-def story() -> Iterator[Story]:
+def scene() -> Iterator[KraftScene]:
+    """``noted``: the runs by what they did."""
     with Lab(brokers=1, controllers=3) as lab:
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
         lab.create_topic("orders", 2)
         lab.migration.reach("kraft")
-        seen = Story(Scene(lab, profile))
-        seen.runs["half"], ended = seen.scene.begin("finalised", "acted/03-finalise/*/CONFIRMED")
+        seen = KraftScene(lab)
+        half, ended = seen.begin("finalised", kill_at="acted/03-finalise/*/CONFIRMED")
         assert ended.exit_code == KILLED
-        seen.note("half")
+        seen.status("half")
         await_unlocked(lab)
-        for to in ("zookeeper", "finalised"):
-            overrides = ("--override", "soak") if to == "finalised" else ()
-            seen.refused[to] = seen.scene.offramp("plan", "kraft", "--to", to, *overrides)
-        seen.runs["flag"] = seen.scene.go("kraft")
-        seen.note("flag")
-        seen.refused["again"] = seen.scene.offramp("plan", "kraft", "--to", "kraft")
-        seen.refused["half"] = seen.scene.resume(seen.runs["half"])
-        seen.runs["the end"] = seen.scene.go("finalised")
-        seen.note("the end")
+        seen.refuse("zookeeper", UnsafePlan, "plan", "kraft", "--to", "zookeeper")
+        seen.refuse("finalised", UnsafePlan, "plan", "kraft", "--to", "finalised", "--override", "soak")
+        seen.noted["flag"] = seen.go("kraft")
+        seen.status("flag")
+        seen.refuse("again", NothingToDo, "plan", "kraft", "--to", "kraft")
+        seen.noted["half, resumed"] = seen.resume(half)
+        seen.noted["the end"] = seen.go("finalised")
+        seen.status("the end")
         yield seen
 
 
-def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(story):
-    half, after = story.statuses["half"], story.statuses["flag"]
+def folder(scene: KraftScene) -> Path:
+    """Of the run that finalised."""
+    return scene.runs / scene.noted["the end"]
+
+
+def evidence_of(scene: KraftScene, step_id: str) -> Mapping[str, Any]:
+    """Of the run that finalised."""
+    (found,) = [it for it in load_run(folder(scene)).events if (it.event, it.step_id) == ("verified", step_id)]
+    return evidence(found)
+
+
+def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(scene):
+    half, after = scene.statuses["half"], scene.statuses["flag"]
     assert sorted(each.has_flag for each in half.read.controllers) == [False, True, True]
     assert [each.check_id for each in half.findings if each.severity == "alarm"] == ["P01"]
     assert {each.has_flag for each in after.read.controllers} == {True}
@@ -101,48 +83,47 @@ def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(story):
     assert [each for each in after.findings if each.severity == "alarm"] == []
 
 
-def test_only_the_controller_that_lacks_it_is_restarted(story):
-    (attempted,) = story.events("flag", "attempted")
-    (lacking,) = [each.address for each in story.statuses["half"].read.controllers if each.has_flag is False]
-    words = KraftParameters.of(load_run(story.scene.runs / story.runs["flag"]).plan.steps[0])
+def test_only_the_controller_that_lacks_it_is_restarted(scene):
+    (attempted,) = [each for each in scene.events(scene.noted["flag"]) if each["event"] == "attempted"]
+    (lacking,) = [each.address for each in scene.statuses["half"].read.controllers if each.has_flag is False]
+    words = KraftParameters.of(load_run(scene.scene.runs / scene.runs["flag"]).plan.steps[0])
     assert [f"controller {number}" for number in words.nodes] == [attempted["item"]]
     assert [words.controller_addresses[number] for number in words.nodes] == [lacking]
 
 
 @pytest.mark.parametrize("to", ["zookeeper", "finalised"])
-def test_until_then_no_other_plan_leads_on_and_says_which_does(story, to):
-    assert story.refused[to].exit_code == UnsafePlan.exit_code
-    assert "no_contradiction: P01" in story.refused[to].err
-    assert "offramp plan kraft --to kraft" in story.refused[to].err
+def test_until_then_no_other_plan_leads_on_and_says_which_does(scene, to):
+    assert "no_contradiction: P01" in scene.refusals[to]
+    assert "offramp plan kraft --to kraft" in scene.refusals[to]
 
 
-def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_is_over(story):
-    assert story.refused["again"].exit_code == NothingToDo.exit_code
-    assert "can't be resumed or undone any more" in story.refused["half"].err
+def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_is_over(scene):
+    assert "again" in scene.refusals, "it ended as an error of nothing to do"
+    assert "can't be resumed or undone any more" in scene.noted["half, resumed"].stderr
 
 
-def test_what_zookeeper_held_is_in_the_run_with_its_sum(story):
-    archived = story.evidence("01-archive")
-    file = story.folder / archived["file"]
+def test_what_zookeeper_held_is_in_the_run_with_its_sum(scene):
+    archived = evidence_of(scene, "01-archive")
+    file = folder(scene) / archived["file"]
     assert hashlib.sha256(file.read_bytes()).hexdigest() == archived["sha256"]
     saved = load_metadata(file)
     assert saved.counts["partitions"] >= 2
     assert "/brokers/topics/orders" in saved.znodes.column("path").to_pylist()
 
 
-def test_the_last_diff_is_in_the_run_with_its_sum(story):
-    compared = story.evidence("02-compare")
-    data = (story.folder / compared["differences"]["file"]).read_bytes()
+def test_the_last_diff_is_in_the_run_with_its_sum(scene):
+    compared = evidence_of(scene, "02-compare")
+    data = (scene.folder / compared["differences"]["file"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == compared["differences"]["sha256"]
     assert set(pl.read_parquet(data)["verdict"]) <= {"expected"}
 
 
-def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(story):
-    record = load_run(story.folder)
+def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(scene):
+    record = load_run(scene.folder)
     rows = {row["kind"]: row for row in stays(record).to_dicts()}
     assert rows["topics"]["count"] >= 1
     assert "who runs ZooKeeper" in rows["topics"]["may_delete"]
     assert rows["znodes of offramp"]["count"] >= 1
     risks = [each for each in record.plan.risks if each.startswith("Stays in ZooKeeper: ")]
     assert any(quantity(rows["topics"]["count"], "topic") in each for each in risks)
-    assert story.statuses["the end"].state.phase == "finalised"
+    assert scene.statuses["the end"].state.phase == "finalised"

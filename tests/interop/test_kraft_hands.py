@@ -5,7 +5,6 @@ Two brokers, one controller; each verb is a process of its own. The deployer beg
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,13 +13,13 @@ from dataclasses import dataclass, field
 import pytest
 
 import widgets
-from kit.errors import LabError, NothingToDo, TargetBusy, UnsafePlan
+from kit.errors import LabError, NothingToDo, OfframpError, UnsafePlan
 from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import await_reassigned, reassign
 from kit.lab.process import wait_until
 from kit.profile import load_profile
-from tests.interop.kraft_scene import KILLED, LOCK_S, Ended, Scene
+from tests.interop.kraft_scene import KILLED, KraftScene
 from tests.soak import soak_only
 
 pytestmark = [soak_only, pytest.mark.timeout(900)]
@@ -45,33 +44,28 @@ class Orders:
         return self.move(role, node, action, mode)
 
 
-@dataclass
-class Story:
-    scene: Scene
-    orders: Orders
-    run: str = ""
-    ordered: list[int] = field(default_factory=list)
-    events: list[dict] = field(default_factory=list)
-    refused: dict[str, Ended] = field(default_factory=dict)
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    goals: tuple[str, ...] = ()
-
-
-def lose_a_broker_before_the_copy(story: Story) -> None:
+def lose_a_broker_before_the_copy(scene: KraftScene) -> None:
     """The first of the roll registers and dies. Its registration is ended in the wizard; then it comes back."""
-    scene, lab = story.scene, story.scene.lab
+    lab = scene.lab
     lab.move_node("broker", GONE, "restart", "migration")
-    wait_until(lambda: GONE in registered(scene.status()), "it is registered", 60)
+    scene.await_status("registered", lambda status: GONE in registered(status), "its registration")
     faults.kill(faults.broker(lab, GONE))
-    wait_until(lambda: GONE not in brokers_in_zookeeper(scene.status()), "its session ends", 60)
-    story.statuses["waiting"] = scene.status()
-    refuse(story, "forward before the copy", "--to", "dual write")
-    refuse(story, "back before the copy", "--to", "zookeeper")
-    refuse(story, "it has replicas before the copy", "--unregister", str(GONE))
+    scene.await_status("waiting", lambda status: GONE not in brokers_in_zookeeper(status), "the end of its session")
+    refuse(scene, "forward before the copy", "--to", "dual write")
+    refuse(scene, "back before the copy", "--to", "zookeeper")
+    refuse(scene, "it has replicas before the copy", "--unregister", str(GONE))
     place(lab, 1)
-    move = widgets.open_kraft(load_profile("lab", scene.profile))
+    unregister_in_the_wizard(scene)
+    scene.status("unregistered before the copy")
+    lab.move_node("broker", GONE, "restart", "zookeeper")
+    scene.await_status("back", lambda status: GONE in brokers_in_zookeeper(status), "its return")
+    place(lab, 1, GONE)
+
+
+def unregister_in_the_wizard(scene: KraftScene) -> None:
+    move = widgets.open_kraft(load_profile("lab", scene.file))
     try:
-        story.goals = move.goals
+        scene.noted["goals"] = move.goals
         move.set_request(f"unregister broker {GONE}")
         move.prepare()
         move.typed_subject, move.typed_digest = move.plan.subject, move.plan.digest[:8]
@@ -80,10 +74,6 @@ def lose_a_broker_before_the_copy(story: Story) -> None:
         move.wait()
     finally:
         move.close()
-    story.statuses["unregistered before the copy"] = scene.status()
-    lab.move_node("broker", GONE, "restart", "zookeeper")
-    wait_until(lambda: GONE in brokers_in_zookeeper(scene.status()), "it is back", 60)
-    place(lab, 1, GONE)
 
 
 def brokers_in_zookeeper(status: KraftStatus) -> tuple[int, ...]:
@@ -98,62 +88,53 @@ def place(lab: Lab, *brokers: int) -> None:
             return True
         return False
 
-    wait_until(is_begun, "the reassignment", 60)
+    wait_until(is_begun, "the reassignment", 120)
     await_reassigned(lab.migration)
 
 
-def begin_anew(story: Story) -> None:
+def begin_anew(scene: KraftScene, orders: Orders) -> None:
     """Killed while the first broker is ordered; then planned and acted anew, as if nobody had read of ``resume``."""
-    scene = story.scene
-    story.orders.slow_s = SLOW_S
-    story.run, ended = scene.begin("dual write", kill_at="attempted/*/broker *", after_s=0.5)
-    assert ended.exit_code == KILLED, ended.err
+    orders.slow_s = SLOW_S
+    run, ended = scene.begin("dual write", kill_at="attempted/*/broker *", after_s=0.5)
+    assert ended.exit_code == KILLED, ended.stderr
     digest, before = scene.plan("dual write")["digest"], scene.run_ids()
-    deadline = time.monotonic() + LOCK_S
-    ended = scene.offramp("act", digest[:8])
-    while ended.exit_code == TargetBusy.exit_code and time.monotonic() < deadline:
-        ended = scene.offramp("act", digest[:8])
-    assert ended.exit_code == 0, ended.err
-    story.ordered = [number for number, action in story.orders.given if action == "restart"]
-    story.events = [each for run in scene.run_ids() - before for each in scene.events(run)]
-    story.statuses["dual write"] = scene.status()
+    ended = scene.once_unlocked("act", digest[:8])
+    assert ended.exit_code == 0, ended.stderr
+    scene.noted["run"] = run
+    scene.noted["ordered"] = [number for number, action in orders.given if action == "restart"]
+    scene.noted["events"] = [each for run in scene.run_ids() - before for each in scene.events(run)]
+    scene.status("dual write")
 
 
-def refuse(story: Story, name: str, *words: str) -> None:
-    story.refused[name] = story.scene.offramp("plan", "kraft", *words)
+def refuse(scene: KraftScene, moment: str, *words: str, error: type[OfframpError] = UnsafePlan) -> None:
+    scene.refuse(moment, error, "plan", "kraft", *words)
 
 
-def lose_a_broker(story: Story) -> None:
-    scene, lab = story.scene, story.scene.lab
-    refuse(story, "it runs", "--unregister", str(GONE))
+def lose_a_broker(scene: KraftScene) -> None:
+    lab = scene.lab
+    refuse(scene, "it runs", "--unregister", str(GONE))
     faults.kill(faults.broker(lab, GONE))
-    wait_until(lambda: is_fenced(scene.status()), "the broker is fenced", 60)
-    refuse(story, "it has replicas", "--unregister", str(GONE))
+    scene.await_status("fenced", is_fenced, "the broker is fenced")
+    refuse(scene, "it has replicas", "--unregister", str(GONE))
     place(lab, 1)
-    refuse(story, "it is registered", "--to", "kraft")
-    made = scene.offramp("plan", "kraft", "--unregister", str(GONE), "--json")
-    assert made.exit_code == 0, made.err
-    plan = json.loads(made.out)
-    digest, subject = plan["digest"], plan["consent"]["subject"]
-    assert subject == f"unregister broker {GONE} lab"
-    for words in (("approve", digest[:8], "--subject", subject, "--digest", digest[:8]), ("act", digest[:8])):
-        done = scene.offramp(*words)
-        assert done.exit_code == 0, done.err
-    story.statuses["unregistered"] = scene.status()
-    refuse(story, "it is not registered", "--unregister", str(GONE))
+    refuse(scene, "it is registered", "--to", "kraft")
+    plan = scene.plan("--unregister", str(GONE))
+    assert plan["consent"]["subject"] == f"unregister broker {GONE} lab"
+    scene.must("act", plan["digest"][:8])
+    scene.status("unregistered")
+    refuse(scene, "it is not registered", "--unregister", str(GONE), error=NothingToDo)
     scene.go("kraft")
-    story.statuses["without it"] = scene.status()
+    scene.status("without it")
 
 
-def bring_it_back(story: Story) -> None:
+def bring_it_back(scene: KraftScene) -> None:
     """As it was, in migration mode."""
-    lab = story.scene.lab
+    lab = scene.lab
     faults.broker(lab, GONE).launch()
     faults.broker(lab, GONE).await_started()
-    wait_until(lambda: registered(story.scene.status()).get(GONE) is False, "it is registered", 60)
-    story.statuses["it came back"] = story.scene.status()
-    story.scene.go("kraft")
-    story.statuses["with it"] = story.scene.status()
+    scene.await_status("it came back", lambda status: registered(status).get(GONE) is False, "its registration")
+    scene.go("kraft")
+    scene.status("with it")
 
 
 def registered(status: KraftStatus) -> dict[int, bool | None]:
@@ -167,57 +148,55 @@ def is_fenced(status: KraftStatus) -> bool:
 
 
 @pytest.fixture(scope="module")
-def story() -> Iterator[Story]:
+def scene() -> Iterator[KraftScene]:
     with Lab(brokers=2, controllers=1) as lab:
         lab.create_topic("orders", 2, 2)
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
         orders = Orders(lab.move_node)
         lab._control._move = orders
-        told = Story(Scene(lab, profile), orders)
-        told.scene.go("controllers")
-        for part in (lose_a_broker_before_the_copy, begin_anew, lose_a_broker, bring_it_back):
-            part(told)
-        yield told
+        seen = KraftScene(lab)
+        seen.go("controllers")
+        lose_a_broker_before_the_copy(seen)
+        begin_anew(seen, orders)
+        lose_a_broker(seen)
+        bring_it_back(seen)
+        yield seen
 
 
-def test_a_broker_that_is_gone_before_the_copy_blocks_both_ways_until_the_wizard_ends_its_registration(story):
-    assert f"unregister broker {GONE}" in story.goals
+def test_a_broker_that_is_gone_before_the_copy_blocks_both_ways_until_the_wizard_ends_its_registration(scene):
+    assert f"unregister broker {GONE}" in scene.noted["goals"]
     way_out = f"offramp plan kraft --unregister {GONE}"
     for name in ("forward before the copy", "back before the copy"):
-        assert (story.refused[name].exit_code, way_out in story.refused[name].err) == (UnsafePlan.exit_code, True), name
-    refused = story.refused["it has replicas before the copy"]
-    assert refused.exit_code == UnsafePlan.exit_code
-    assert f"orders-0 and orders-1 have a replica on broker {GONE}" in refused.err
-    seen = {name: (each.state.phase, registered(each)) for name, each in story.statuses.items()}
-    assert seen["waiting"] == ("controllers", {GONE: False})
-    assert seen["unregistered before the copy"] == ("controllers", {})
+        assert way_out in scene.refusals[name], name
+    refused = scene.refusals["it has replicas before the copy"]
+    assert f"orders-0 and orders-1 have a replica on broker {GONE}" in refused
+    seen = {name: (each.state.phase, set(registered(each))) for name, each in scene.statuses.items()}
+    assert seen["waiting"] == ("controllers", {GONE})
+    assert seen["unregistered before the copy"] == ("controllers", set())
 
 
-def test_the_late_order_of_a_killed_operator_is_waited_for_and_not_given_again(story):
-    assert sorted(story.ordered) == [1, 2]
-    assert story.statuses["dual write"].state.phase == "dual write"
+def test_the_late_order_of_a_killed_operator_is_waited_for_and_not_given_again(scene):
+    assert sorted(scene.noted["ordered"]) == [1, 2]
+    assert scene.statuses["dual write"].state.phase == "dual write"
 
 
-def test_the_next_run_says_for_whom_it_waits(story):
-    waits = [each["sentence"] for each in story.events if each["event"] == "waiting"]
-    assert f"Run {story.run} was here before and did not come to an end: what it ordered may still come." in waits
+def test_the_next_run_says_for_whom_it_waits(scene):
+    waits = [each["sentence"] for each in scene.noted["events"] if each["event"] == "waiting"]
+    run = scene.noted["run"]
+    assert f"Run {run} was here before and did not come to an end: what it ordered may still come." in waits
 
 
-def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration(story):
-    told = {name: (ended.exit_code, ended.err) for name, ended in story.refused.items()}
+def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration(scene):
     expected = {
-        "it runs": (UnsafePlan, f"broker {GONE} answers: stop it first"),
-        "it has replicas": (UnsafePlan, f"orders-0 and orders-1 have a replica on broker {GONE}"),
-        "it is registered": (UnsafePlan, f"offramp plan kraft --unregister {GONE}"),
-        "it is not registered": (NothingToDo, f"broker {GONE} is not registered with the controllers"),
+        "it runs": f"broker {GONE} answers: stop it first",
+        "it has replicas": f"orders-0 and orders-1 have a replica on broker {GONE}",
+        "it is registered": f"offramp plan kraft --unregister {GONE}",
+        "it is not registered": f"broker {GONE} is not registered with the controllers",
     }
-    assert {name: told[name][0] for name in expected} == {name: kind.exit_code for name, (kind, _) in expected.items()}
-    assert [name for name, (_, words) in expected.items() if words not in told[name][1]] == []
+    assert [name for name, words in expected.items() if words not in scene.refusals[name]] == []
 
 
-def test_the_move_goes_on_without_it_and_takes_it_in_when_it_comes_back(story):
-    seen = {name: (each.state.phase, registered(each)) for name, each in story.statuses.items()}
+def test_the_move_goes_on_without_it_and_takes_it_in_when_it_comes_back(scene):
+    seen = {name: (each.state.phase, registered(each)) for name, each in scene.statuses.items()}
     assert seen["unregistered"] == ("dual write", {1: False})
     assert seen["without it"] == ("kraft", {1: False})
     assert seen["it came back"] == ("dual write", {1: False, 2: False})

@@ -14,126 +14,114 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
-from kit.cluster import Cluster, connect
-from kit.errors import ApprovalError, OfframpError, PlanError, TargetBusy, UnsafePlan
-from kit.kraft import KraftStatus, kraft_status
+from kit.cluster import Cluster
+from kit.errors import ApprovalError, PlanError, TargetBusy, UnsafePlan
+from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.servers.migrating import connected
 from kit.lab.servers.tcp_proxy import TcpProxy
-from kit.migrate.engine.approval import approve
 from kit.migrate.engine.event import Event
+from kit.migrate.engine.plan import Plan
 from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations
-from kit.migrate.runs_folder import add_approval
-from kit.profile import load_profile
 from kit.zookeeper_files import read_zookeeper_files
-from tests.interop.kraft_scene import vouch
+from tests.interop.kraft_scene import LOCK_S, OVERRIDES, KraftScene, approve_as_bob
 from tests.soak import IS_SOAK
 
+pytestmark = pytest.mark.timeout(900)
 QUIET_S = 2.0
-LOCK_S = 40.0
-OVERRIDES = {
-    "controllers": ("preflight_known",),
-    "dual write": ("preflight_known",),
-    "zookeeper": ("R03_known",),
-    "finalised": ("soak",),
-}
-"""What nobody can know without the nodes' own files."""
 
 
 @dataclass
-class Walk:
-    """What became of each plan, and what was seen after it."""
+class CutMove(KraftScene):
+    """What this process says to ZooKeeper goes through a cable of its own, and so does what controllers say.
 
-    lab: Lab
-    profile: Path
+    ``results`` and ``seen``: of each verb, and the status after it; ``cut``: of each run that ended by a cut.
+    """
+
     results: list[tuple[str, RunResult]] = field(default_factory=list)
-    statuses: list[tuple[str, KraftStatus]] = field(default_factory=list)
-    refused: dict[str, OfframpError] = field(default_factory=dict)
+    seen: list[tuple[str, KraftStatus]] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
-    runs: list[str] = field(default_factory=list)
-    lost: set[tuple[int, int]] | None = None
-    n_acknowledged: int = 0
+    acted: list[str] = field(default_factory=list)
     cut: list[tuple[str, str, str]] = field(default_factory=list)
     sessions: set[int] = field(default_factory=set)
     changes: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        """What this process says to ZooKeeper goes through a cable of its own."""
+        super().__post_init__()
         self.cable = TcpProxy(self.lab.zookeeper_connect)
-        plain = self.lab.profile_toml()
-        self.profile.write_text(plain.replace(f'"{self.lab.zookeeper_connect}"', f'"{self.cable.address}"'))
+        text = self.file.read_text(encoding="utf-8")
+        self.file.write_text(text.replace(f'"{self.lab.zookeeper_connect}"', f'"{self.cable.address}"'))
 
     @contextmanager
-    def connected(self) -> Iterator[Cluster]:
-        with connect(load_profile(file=self.profile)) as cluster:
-            self.sessions.add(cluster.zookeeper.client_id[0])
+    def connected(self, **keys: str) -> Iterator[Cluster]:
+        with super().connected(**keys) as cluster:
+            client = cluster.zookeeper
+
+            def note(_: object = None) -> None:
+                if client.client_id is not None:  # There is a connection.
+                    self.sessions.add(client.client_id[0])
+
+            client.add_listener(note)  # A session that was lost is followed by another one.
+            note()
             yield cluster
-
-    def _cut(self) -> None:
-        """No byte passes between ZooKeeper and this process, nor the controllers."""
-        self.cable.cut()
-        faults.cut_controllers_from_zookeeper(self.lab)
-
-    def _mend(self) -> None:
-        self.cable.mend()
-        faults.mend_controllers_to_zookeeper(self.lab)
 
     def go(self, to: str, stop: bool = False, cut: Sequence[str] = ()) -> None:
         """Plan, approve, act; with ``stop`` a stop is asked for while the node is under way, and the run resumed.
 
         ``cut``: at each of these events, one after the other, ZooKeeper is cut off until the run has ended.
         """
-        left = list(cut)
-        with self.connected() as cluster:
-            going: list[Run] = []
+        left, going = list(cut), list[Run]()
 
-            def tell(event: Event) -> None:
-                if stop and event.event == "attempted":
-                    going[0].request_stop("Ann")
-                self._cut_at(event, left)
+        def tell(event: Event) -> None:
+            if stop and event.event == "attempted":
+                going[0].request_stop("Ann")
+            self._cut_at(event, left)
 
-            operations = Operations(cluster, self.profile.parent / "runs", tell=tell)
-            vouch(cluster, operations.runs)
+        with self.operations(tell) as operations:
             plan = operations.plan_kraft(KraftPlanRequest(to, quiet_s=QUIET_S), OVERRIDES.get(to, ()))
-            if plan.consent is not None and plan.consent.second_person:
-                self._by_two(operations, plan)
-            else:
-                operations.approve(plan, plan.subject, plan.digest[:8])
+            self._approve(operations, plan)
             going.append(operations.begin(plan))
             run, result = going[0], going[0].act()
         while cut and result.state != "VERIFIED":
             self.cut.append((to, result.state, result.sentence))
-            self._mend()
+            self.cable.mend()
+            faults.mend_controllers_to_zookeeper(self.lab)
             run, result = self._resumed(run.run_id, left)
         self._keep(f"{to}{' stopped' if stop else ''}", run, result)
         if stop:
             self.again("resume")
 
+    def _approve(self, operations: Operations, plan: Plan) -> None:
+        if plan.consent is None or not plan.consent.second_person:
+            operations.approve(plan, plan.subject, plan.digest[:8])
+            return
+        with pytest.raises(ApprovalError) as caught:
+            operations.approve(plan, plan.subject, plan.digest[:8], approver="somebody else")
+        self.refusals["one login"] = str(caught.value)
+        approve_as_bob(self.runs, plan)
+
     def _cut_at(self, event: Event, left: list[str]) -> None:
-        if left and fnmatchcase(
-            "/".join(filter(None, (event.event, event.step_id, event.item, event.outcome))), left[0]
-        ):
+        """No byte passes between ZooKeeper and this process, nor between ZooKeeper and the controllers."""
+        name = "/".join(filter(None, (event.event, event.step_id, event.item, event.outcome)))
+        if left and fnmatchcase(name, left[0]):
             left.pop(0)
-            self._cut()
+            self.cable.cut()
+            faults.cut_controllers_from_zookeeper(self.lab)
 
     def _resumed(self, run_id: str, left: list[str]) -> tuple[Run, RunResult]:
         """As soon as the lock of before has ended with its session."""
         deadline = time.monotonic() + LOCK_S
         while True:
-            with self.connected() as cluster:
-                tell = partial(self._cut_at, left=left)
-                run = Operations(cluster, self.profile.parent / "runs", tell=tell).run(run_id)
+            with self.operations(partial(self._cut_at, left=left)) as operations:
+                run = operations.run(run_id)
                 try:
                     return run, run.resume()
                 except TargetBusy:
@@ -142,75 +130,37 @@ class Walk:
 
     def again(self, verb: str) -> None:
         """Resume or undo the last run, in a new process's place."""
-        with self.connected() as cluster:
-            operations = Operations(cluster, self.profile.parent / "runs")
-            run = operations.run(self.runs[-1])
+        with self.operations() as operations:
+            run = operations.run(self.acted[-1])
             self._keep(verb, run, run.resume() if verb == "resume" else run.undo())
 
-    def refuse(self, name: str, to: str) -> None:
-        """Plan what has to be refused."""
-        with self.connected() as cluster:
-            operations = Operations(cluster, self.profile.parent / "runs")
-            with pytest.raises(OfframpError) as caught:
-                operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
-            self.refused[name] = caught.value
-
-    def _by_two(self, operations: Operations, plan) -> None:
-        with pytest.raises(ApprovalError) as caught:
-            operations.approve(plan, plan.subject, plan.digest[:8], approver="somebody else")
-        self.refused["one login"] = caught.value
-        given = approve(
-            plan,
-            typed_subject=plan.subject,
-            typed_digest_prefix=plan.digest[:8],
-            approver="Bob",
-            now=plan.made_at,
-            valid_for=timedelta(minutes=30),
-            approved_as="bob",
-        )
-        add_approval(operations.runs / "plans" / f"{plan.digest[:12]}.json", given)
-
     def _keep(self, name: str, run: Run, result: RunResult) -> None:
-        self.runs.append(run.run_id)
+        self.acted.append(run.run_id)
         self.results.append((name, result))
         assert result.state in ("VERIFIED", "UNDONE", "STOPPED"), (name, result.sentence)
-        with self.connected() as fresh:
-            self.statuses.append((name, kraft_status(fresh)))
+        self.seen.append((name, self.status(name)))
         with connected(self.lab.zookeeper_connect) as client:
             self.epochs.append(int(client.get("/controller_epoch")[0]))
 
-    def read_all(self, lab: Lab) -> None:
-        """What was acknowledged and can't be read any more."""
-        lines = [line for file in lab.production.iterdir() for line in file.read_text().splitlines()]
-        wanted = {(row["partition"], row["offset"]) for row in map(json.loads, lines)}
-        consumer = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "reader"})
-        consumer.assign([TopicPartition("orders", number, 0) for number in range(2)])
-        seen: set[tuple[int, int]] = set()
-        deadline = time.monotonic() + 60
-        while not wanted <= seen and time.monotonic() < deadline:
-            seen |= {(each.partition(), each.offset()) for each in consumer.consume(500, 0.5) if not each.error()}
-        consumer.close()
-        self.lost, self.n_acknowledged = wanted - seen, len(wanted)
 
-
-def refuse_old_members(seen: Walk) -> None:
+def refuse_old_members(seen: CutMove) -> None:
     with connected(seen.lab.zookeeper_connect) as client:
         client.create("/consumers/shop/ids/shop_a", b"{}", ephemeral=True, makepath=True)
-        seen.refuse("old members", "kraft")
+        seen.refuse_plan("old members", "kraft", UnsafePlan)
 
 
-def go(to: str, stop: bool = False, cut: Sequence[str] = ()) -> Callable[[Walk], None]:
+def go(to: str, stop: bool = False, cut: Sequence[str] = ()) -> Callable[[CutMove], None]:
     return lambda seen: seen.go(to, stop, cut)
 
 
-def undo(seen: Walk) -> None:
+def undo(seen: CutMove) -> None:
     seen.again("undo")
 
 
 FORWARD = (go("controllers"), go("dual write"))
 IN_A_ROLL, BETWEEN_STEPS = "attempted/01-roll-to-*", "verified/01-*/ok"
 SHORT = (
-    lambda seen: seen.refuse("too far", "kraft"),
+    lambda seen: seen.refuse_plan("too far", "kraft", PlanError),
     go("controllers"),
     go("dual write", cut=[IN_A_ROLL]),
     refuse_old_members,
@@ -229,28 +179,28 @@ LONG = (
     *FORWARD,
     go("kraft"),
     go("finalised"),
-    lambda seen: seen.refuse("no way back", "zookeeper"),
+    lambda seen: seen.refuse_plan("no way back", "zookeeper"),
 )
 
 
 @pytest.fixture(scope="module")
-def walk() -> Iterator[Walk]:
+def walk() -> Iterator[CutMove]:
     with Lab(brokers=1, controllers=1) as lab:
         lab.create_topic("orders", 2)
         producer = lab.start_producer("orders", rate=50)
-        seen = Walk(lab, lab.folder / "offramp.toml")
+        seen = CutMove(lab)
         with seen.cable:
             for verb in LONG if IS_SOAK else SHORT:
                 verb(seen)
         producer.stop()
-        seen.read_all(lab)
-        print(f"\nacknowledged {seen.n_acknowledged}, lost {seen.lost}; {[sentence for _, _, sentence in seen.cut]}")
+        seen.read_back("orders", 2)
+        print([sentence for _, _, sentence in seen.cut])
         seen.changes = read_zookeeper_files([lab.folder / "zookeeper" / "data"]).changes
         yield seen
 
 
 def test_each_plan_reaches_its_phase(walk):
-    phases = [(name, status.state.phase) for name, status in walk.statuses if name != "kraft stopped"]
+    phases = [(name, status.state.phase) for name, status in walk.seen if name != "kraft stopped"]
     forward = [("controllers", "controllers"), ("dual write", "dual write")]
     short = [*forward, ("resume", "kraft"), ("zookeeper", "zookeeper")]
     long = [
@@ -275,7 +225,7 @@ def test_no_acknowledged_record_is_lost(walk):
 
 
 def test_nothing_is_left_in_zookeeper_after_a_way_back(walk):
-    for name, status in walk.statuses:
+    for name, status in walk.seen:
         if name == "zookeeper":
             control = status.read.control
             assert (control.has_migration, control.is_controller_persistent) == (False, False)
@@ -318,18 +268,15 @@ def test_an_undo_is_offered_only_where_one_is_possible(walk):
 
 
 def test_what_is_refused_is_refused_by_name(walk):
-    assert isinstance(walk.refused["too far"], PlanError)
-    assert "the next plan goes to 'controllers'" in str(walk.refused["too far"])
-    assert isinstance(walk.refused["old members"], UnsafePlan)
-    assert "shop (1)" in str(walk.refused["old members"])
+    assert "the next plan goes to 'controllers'" in walk.refusals["too far"]
+    assert "shop (1)" in walk.refusals["old members"]
     if IS_SOAK:
-        assert "there is no way back" in str(walk.refused["no way back"])
-        assert "under one login" in str(walk.refused["one login"])
+        assert "there is no way back" in walk.refusals["no way back"]
+        assert "under one login" in walk.refusals["one login"]
 
 
 def test_the_payloads_are_saved_before_the_transaction(walk):
-    folders = [walk.profile.parent / "runs" / run for run in walk.runs]
-    events = [json.loads(line) for folder in folders for line in (folder / "events.jsonl").read_text().splitlines()]
+    events = [event for run in walk.acted for event in walk.events(run)]
     begun = [it for it in events if (it["event"], it["item"]) == ("attempted", "control of the cluster")]
     saved = [json.loads(it["details"]) for it in begun]
     assert len(saved) == (2 if IS_SOAK else 1)

@@ -16,24 +16,18 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kit.cluster import connect
-from kit.errors import NothingToDo, OfframpError, PlanError, UnsafePlan
-from kit.kraft import KraftStatus, broker_addresses, kraft_status
+from kit.errors import NothingToDo, PlanError, UnsafePlan
+from kit.kraft import broker_addresses
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.topics import QUIET
-from kit.migrate.engine.plan import Plan
-from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import names_controller
-from kit.migrate.operations import Operations
-from kit.profile import load_profile
-from tests.interop.kraft_scene import OVERRIDES, Scene, vouch
+from tests.interop.kraft_scene import KraftScene
 from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(900), soak_only]
@@ -42,85 +36,50 @@ REPAIRS = ("repair /migration", "repair /controller_epoch", "repair brokers")
 
 
 @dataclass
-class Walk:
-    """``before``, ``after``: ZooKeeper's control znodes around each plan's run; ``dumps``: all znodes that stay."""
+class Repairs(KraftScene):
+    """``before``, ``after``: ZooKeeper's control znodes around each plan's run, by the plan's name."""
 
-    scene: Scene
-    plans: list[Plan] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
     before: dict[str, dict[str, str | None]] = field(default_factory=dict)
     after: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    refused: dict[str, OfframpError] = field(default_factory=dict)
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    dumps: dict[str, dict] = field(default_factory=dict)
+    states: list[str] = field(default_factory=list)
     active: list[int | None] = field(default_factory=list)
-    was_hung: bool = False
     n_offline: list[int] = field(default_factory=list)
-    n_acknowledged: int = 0
-    lost: set[tuple[int, int]] | None = None
+    was_hung: bool = False
 
-    @property
-    def lab(self) -> Lab:
-        return self.scene.lab
-
-    def go(self, to: str, *overrides: str) -> None:
-        """Plan, approve, act, and look again."""
-        with connect(load_profile(file=self.scene.profile)) as cluster:
-            operations = Operations(cluster, self.scene.runs)
-            vouch(cluster, operations.runs)
-            plan = operations.plan_kraft(KraftPlanRequest(to), overrides)
-            name = str(plan.parameters["to_phase"])
-            self.before[name] = self.control()
-            operations.approve(plan, plan.subject, plan.digest[:8])
-            result = operations.begin(plan).act()
-            assert result.state == "VERIFIED", result.sentence
-            self.plans.append(plan)
-            self.states.append(name)
-            self.after[name] = self.control()
-        with connect(load_profile(file=self.scene.profile)) as fresh:
-            self.statuses[name] = kraft_status(fresh)
-
-    def refuse(self, name: str, error: type[OfframpError], to: str = "repair") -> None:
-        with connect(load_profile(file=self.scene.profile)) as cluster:
-            with pytest.raises(error) as caught:
-                Operations(cluster, self.scene.runs).plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
-            self.refused[name] = caught.value
+    def run_plan(self, to: str) -> None:
+        """Plan, approve, act in this process, and look again."""
+        before = self.control()
+        plan = self.carry_out(f"plan {len(self.plans)}", to)
+        name = str(plan.parameters["to_phase"])
+        self.before[name], self.after[name] = before, self.control()
+        self.states.append(name)
+        self.status(name)
 
     def control(self) -> dict[str, str | None]:
         with connected(self.lab.zookeeper_connect) as client:
             paths = ("/controller", "/controller_epoch", "/migration")
             return {path: client.get(path)[0].decode() if client.exists(path) else None for path in paths}
 
-    def epochs(self) -> list[int]:
-        """Of every partition's state."""
-        with connected(self.lab.zookeeper_connect) as client:
-            places = [
-                f"/brokers/topics/{topic}/partitions/{number}/state"
-                for topic in client.get_children("/brokers/topics")
-                for number in client.get_children(f"/brokers/topics/{topic}/partitions")
-            ]
-            return [json_at(client, place)["controller_epoch"] for place in places]
 
-
-def dual_write(seen: Walk) -> None:
+def dual_write(seen: Repairs) -> None:
     """With an epoch of KRaft that is above ``/controller_epoch``, and a topic whose state says so."""
     lab = seen.lab
-    seen.refuse("nothing", NothingToDo)
-    seen.dumps["before"] = seen.scene.dump()
+    seen.refuse_plan("nothing", "repair", NothingToDo)
+    seen.dump("before")
     faults.start_controller_alone(lab, 3001)
     lab.migration.reach("dual-write")
     seen.active.append(lab.migration.controlling())
-    seen.go("fail over")
+    seen.run_plan("fail over")
     seen.active.append(lab.migration.controlling())
     lab.create_topic("born", 1)
-    seen.refuse("sound dual write", NothingToDo)
+    seen.refuse_plan("sound dual write", "repair", NothingToDo)
 
 
-def take_back_badly(seen: Walk) -> None:
+def take_back_badly(seen: Repairs) -> None:
     """As somebody does who read half of it: the broker is stopped too early, of the znodes ``/controller`` deleted."""
     lab, victim = seen.lab, faults.running(faults.broker(seen.lab, 1))
     end_controllers(lab)
-    seen.refuse("claim", UnsafePlan)
+    seen.refuse_plan("claim", "repair", UnsafePlan)
     victim.signal(signal.SIGTERM)
     wait_until(lambda: HANGS in victim.log.read_text(), "the broker's question to KRaft", 30)
     with connected(lab.zookeeper_connect) as client:
@@ -136,19 +95,19 @@ def end_controllers(lab: Lab) -> None:
         shutil.rmtree(lab.folder / each.name / "data", ignore_errors=True)
 
 
-def repair(seen: Walk) -> None:
+def repair(seen: Repairs) -> None:
     """Each by a plan of its own; the hung broker is the last."""
-    seen.refuse("with a bomb", PlanError, "controllers")
+    seen.refuse_plan("with a bomb", "controllers", PlanError)
     for _ in REPAIRS[:-1]:
-        seen.go("repair")
+        seen.run_plan("repair")
     hung = faults.running(faults.broker(seen.lab, 1))
     seen.was_hung = hung.running
     hung.stop = partial(hung.stop, 5.0)  # The host's own limit, until it kills.
-    seen.go("repair")
-    seen.refuse("repaired", NothingToDo)
+    seen.run_plan("repair")
+    seen.refuse_plan("repaired", "repair", NothingToDo)
 
 
-def arm_and_defuse(seen: Walk) -> None:
+def arm_and_defuse(seen: Repairs) -> None:
     """Fresh controllers claim a cluster whose ``/migration`` is of others; the next election would delete topics."""
     lab = seen.lab
     with connected(lab.zookeeper_connect) as client:
@@ -160,39 +119,33 @@ def arm_and_defuse(seen: Walk) -> None:
         lab.move_node("broker", second.broker_id, "restart", "migration")
         second.await_started()
         wait_until(lambda: client.get("/controller")[1].ephemeralOwner == 0, "the claim", 60)
-    seen.go("repair")
-    seen.go("repair")
-    seen.refuse("defused", NothingToDo)
+    seen.run_plan("repair")
+    seen.run_plan("repair")
+    seen.refuse_plan("defused", "repair", NothingToDo)
     for phase in ("controllers", "dual write"):
-        seen.go(phase, *OVERRIDES[phase])
-    seen.go("zookeeper", *OVERRIDES["zookeeper"])
+        seen.run_plan(phase)
+    seen.run_plan("zookeeper")
 
 
 @pytest.fixture(scope="module")
-def walk() -> Iterator[Walk]:
+def walk() -> Iterator[Repairs]:
     with Lab(brokers=1, controllers=3) as lab:
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
         lab.create_topic("orders", 2)
         producer = lab.start_producer("orders", rate=50)
-        seen = Walk(Scene(lab, Path(profile)))
+        seen = Repairs(lab)
         for verb in (dual_write, take_back_badly, repair):
             verb(seen)
-        seen.dumps["after"] = seen.scene.dump()
+        seen.dump("after")
         producer.stop()
-        read_all(seen)
+        seen.read_back("orders", 2)
         yield seen
-
-
-def read_all(seen: Walk) -> None:
-    seen.n_acknowledged, seen.lost = seen.scene.lost("orders", 2)
-    print(f"\nacknowledged {seen.n_acknowledged}, lost {seen.lost}, pauses {seen.scene.longest_pauses_ms()} ms")
 
 
 def test_each_damage_has_a_plan_of_its_own_with_its_own_words(walk):
     assert walk.states == ["fail over", *REPAIRS]
-    assert [plan.subject for plan in walk.plans] == [f"{name} lab" for name in walk.states]
-    assert [[step.kind for step in plan.steps] for plan in walk.plans[1:]] == [
+    plans = [*walk.plans.values()]
+    assert [plan.subject for plan in plans] == [f"{name} lab" for name in walk.states]
+    assert [[step.kind for step in plan.steps] for plan in plans[1:]] == [
         ["mend ZooKeeper"],
         ["mend ZooKeeper"],
         ["roll brokers"],
@@ -200,7 +153,7 @@ def test_each_damage_has_a_plan_of_its_own_with_its_own_words(walk):
 
 
 def test_what_is_left_for_another_plan_is_told(walk):
-    first = walk.plans[1]
+    first = walk.plans["plan 1"]
     assert first.risks[0].startswith("/migration says that a migration was done up to offset")
     assert [each.split(":")[0] for each in first.risks[1:]] == ["Left for another plan"] * 2
 
@@ -229,22 +182,21 @@ def test_a_broker_that_hangs_in_its_end_comes_back_in_zookeeper_mode(walk):
 
 def test_a_cluster_without_damage_has_nothing_to_repair(walk):
     for name in ("nothing", "sound dual write", "repaired"):
-        assert "has nothing to repair" in str(walk.refused[name])
+        assert "has nothing to repair" in walk.refusals[name]
 
 
 def test_a_claim_is_not_deleted_unless_somebody_vouches_for_the_disks(walk):
-    assert "controllers_gone" in str(walk.refused["claim"])
-    assert "start the controllers, then offramp plan kraft --to zookeeper" in str(walk.refused["claim"])
+    assert "controllers_gone" in walk.refusals["claim"]
+    assert "start the controllers, then offramp plan kraft --to zookeeper" in walk.refusals["claim"]
 
 
 def test_nothing_begins_on_a_stale_migration(walk):
-    assert "offramp plan kraft --repair" in str(walk.refused["with a bomb"])
+    assert "offramp plan kraft --repair" in walk.refusals["with a bomb"]
 
 
 def test_no_topic_and_no_acknowledged_record_is_lost(walk):
     born = {path for path in walk.dumps["after"] if path.startswith(("/brokers/topics/born", "/config/topics/born"))}
-    before, after = walk.dumps["before"], walk.dumps["after"]
-    assert {path for path in before | after if before.get(path) != after.get(path)} <= born
+    assert set(walk.changed("before", "after")) <= born
     assert "/brokers/topics/born" in born
     assert walk.n_acknowledged > 500
     assert walk.lost == set()
@@ -259,35 +211,33 @@ def test_the_active_controller_is_moved(walk):
 
 
 @pytest.fixture(scope="module")
-def trapped() -> Iterator[Walk]:
+def trapped() -> Iterator[Repairs]:
     """Two brokers. One ignores the controller; after a badly made way back one dies, and nobody is elected; a bomb."""
     with Lab(brokers=2, controllers=1) as lab:
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
-        seen = Walk(Scene(lab, profile))
+        seen = Repairs(lab)
         lab.create_topic("orders", 2, 2)
         producer = lab.start_producer("orders", rate=50)
         forget_epoch(seen)
-        seen.go("repair")
-        seen.refuse("followed again", NothingToDo)
+        seen.run_plan("repair")
+        seen.refuse_plan("followed again", "repair", NothingToDo)
         offline(seen)
         seen.n_offline.append(leaderless(lab))
-        seen.go("repair")
+        seen.run_plan("repair")
         seen.n_offline.append(leaderless(lab))
         lab.migration.roll_broker(
             next(each for each in lab.migration.migrating if not each.process.running), "zookeeper"
         )
-        seen.go("repair")
-        seen.refuse("repaired", NothingToDo)
-        seen.dumps["before"] = seen.scene.dump()
+        seen.run_plan("repair")
+        seen.refuse_plan("repaired", "repair", NothingToDo)
+        seen.dump("before")
         arm_and_defuse(seen)
-        seen.dumps["after"] = seen.scene.dump()
+        seen.dump("after")
         producer.stop()
-        read_all(seen)
+        seen.read_back("orders", 2)
         yield seen
 
 
-def forget_epoch(seen: Walk) -> None:
+def forget_epoch(seen: Repairs) -> None:
     """``/controller_epoch`` deleted with ``/controller``, as KIP-866 says, and no partition's state tells."""
     lab = seen.lab
     for _ in range(4):
@@ -299,14 +249,14 @@ def forget_epoch(seen: Walk) -> None:
         await_followed(seen, before)
 
 
-def await_followed(seen: Walk, holder: int) -> None:
+def await_followed(seen: Repairs, holder: int) -> None:
     """A claim that is deleted while a controller begins is taken by nobody: Kafka 3.9.1 misses the event."""
-    with connect(load_profile(file=seen.scene.profile)) as cluster:
+    with seen.connected() as cluster:
         brokers = broker_addresses(cluster)
         wait_until(lambda: names_controller(cluster, brokers, holder) is None, f"broker {holder} followed", 30)
 
 
-def offline(seen: Walk) -> None:
+def offline(seen: Repairs) -> None:
     """KRaft's epoch is far above; taken back without it, the broker that does not control is killed."""
     lab, servers = seen.lab, seen.lab.migration
     servers.start_controllers()
@@ -343,8 +293,8 @@ def elected_anew(lab: Lab, paths: list[str]) -> int:
 
 
 def test_a_controller_below_what_brokers_remember_is_followed_again(trapped):
-    assert "ignores the controller" in trapped.plans[0].risks[0]
-    assert "has nothing to repair" in str(trapped.refused["followed again"])
+    assert "ignores the controller" in trapped.plans["plan 0"].risks[0]
+    assert "has nothing to repair" in trapped.refusals["followed again"]
 
 
 def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped):
@@ -355,7 +305,7 @@ def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped)
 
 
 def test_controllers_that_claimed_with_a_stale_migration_are_stopped_before_they_write(trapped):
-    (plan,) = [each for each in trapped.plans if each.parameters["to_phase"] == "repair /controller"]
+    (plan,) = [each for each in trapped.plans.values() if each.parameters["to_phase"] == "repair /controller"]
     assert [step.kind for step in plan.steps] == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
     assert int(trapped.after["repair /controller"]["/controller_epoch"]) > 90
     assert trapped.states[-5:] == ["repair /controller", "repair brokers", "controllers", "dual write", "zookeeper"]

@@ -12,7 +12,6 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -30,13 +29,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
 
 from kit.errors import UnsafePlan
-from kit.kraft import KraftStatus
 from kit.lab import Lab, topics
 from kit.lab.entities import alter_config, done, make_one_of_everything
 from kit.lab.lab import PROTECTED_GROUP
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.servers.security import USER
-from tests.interop.kraft_scene import OVERRIDES, Scene
+from tests.interop.kraft_scene import OVERRIDES, KraftScene
 from tests.soak import soak_only
 
 pytestmark = [
@@ -50,33 +48,20 @@ CLUSTER_RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperati
 
 
 @dataclass
-class Story:
-    """What was seen: after each run the status, what ZooKeeper held, and which certificate broker 1 showed."""
+class SecuredMove(KraftScene):
+    """After each run also the access lists, the certificate that broker 1 showed, and the password that is stored."""
 
-    scene: Scene
-    other: str = ""
-    """The certificate in the store that only the enciphered password opens."""
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    dumps: dict[str, dict] = field(default_factory=dict)
-    lists: dict[str, dict] = field(default_factory=dict)
+    lists: dict[str, dict[str, list[tuple[str, str, int]]]] = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
-    refused: str = ""
-    n_acknowledged: int = 0
-    lost: set[tuple[int, int]] | None = None
 
-    def note(self, name: str) -> None:
-        lab = self.scene.lab
-        host, _, port = lab.migration.migrating[0].addresses["SSL"].partition(":")
-        self.shown[name] = ssl.get_server_certificate((host, int(port)), timeout=20)
-        self.statuses[name], self.dumps[name] = self.scene.status(), self.scene.dump()
-        self.lists[name] = self.scene.access_lists(self.dumps[name])
-        with connected(lab.zookeeper_connect, lab.security) as client:
-            self.stored[name] = json_at(client, "/config/brokers/1")["config"][ENCIPHERED]
-
-    def go(self, phase: str) -> None:
-        self.scene.go(phase)
-        self.note(phase)
+    def look(self, moment: str) -> None:
+        super().look(moment)
+        host, _, port = self.lab.migration.migrating[0].addresses["SSL"].partition(":")
+        self.shown[moment] = ssl.get_server_certificate((host, int(port)), timeout=20)
+        self.lists[moment] = self.access_lists(self.dumps[moment])
+        with connected(self.lab.zookeeper_connect, self.lab.security) as client:
+            self.stored[moment] = json_at(client, "/config/brokers/1")["config"][ENCIPHERED]
 
 
 def admin_of(lab: Lab) -> AdminClient:
@@ -113,41 +98,40 @@ def other_store(lab: Lab) -> str:
     return certificate.public_bytes(Encoding.PEM).decode()
 
 
-def refused_without_login(lab: Lab, profile: Path) -> str:
-    """A profile whose session of ZooKeeper is not the brokers': what the plan says."""
-    other = profile.with_name("stranger.toml")
-    lines = [each for each in profile.read_text().splitlines() if "OFFRAMP_ZK_PASSWORD" not in each]
-    other.write_text("\n".join(each for each in lines if each != 'username = "kafka"'))
+def refuse_a_stranger(scene: KraftScene) -> None:
+    """Plan with a profile whose session of ZooKeeper is not the brokers'."""
+    text = scene.file.read_text(encoding="utf-8")
+    lines = [each for each in text.splitlines() if "OFFRAMP_ZK_PASSWORD" not in each and each != 'username = "kafka"']
     overrides = [word for name in OVERRIDES["controllers"] for word in ("--override", name)]
-    ended = Scene(lab, other).offramp("plan", "kraft", "--to", "controllers", *overrides)
-    assert ended.exit_code == UnsafePlan.exit_code, ended.err
-    return ended.err
+    scene.file.write_text("\n".join(lines), encoding="utf-8")
+    scene.refuse("a stranger", UnsafePlan, "plan", "kraft", "--to", "controllers", *overrides)
+    scene.file.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def story() -> Iterator[Story]:
+def scene() -> Iterator[SecuredMove]:
+    """``noted``: the certificate in the store that only the enciphered password opens."""
     with Lab(brokers=2, controllers=1, secured=True) as lab, pytest.MonkeyPatch.context() as environment:
         for name, secret in lab.secrets.items():
             environment.setenv(name, secret)
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
         make_one_of_everything(lab.migration, lab.security.password)
         give_rights(lab)
-        seen = Story(Scene(lab, profile))
-        seen.other = other_store(lab)
-        seen.refused = refused_without_login(lab, profile)
+        seen = SecuredMove(lab)
+        seen.noted["other"] = other_store(lab)
+        refuse_a_stranger(seen)
         with connected(lab.zookeeper_connect, lab.security) as client:  # Its member looks alive.
             client.delete(f"/consumers/{PROTECTED_GROUP}", recursive=True)
         lab.create_topic("work", 2, 2)
         producer = lab.start_producer("work", 50)
-        seen.note("before")
+        seen.look("before")
         for phase in ("controllers", "dual write", "kraft"):
             seen.go(phase)
+            seen.look(phase)
         topics.create(admin_of(lab), {"born": 1}, 2)
         seen.go("zookeeper")
+        seen.look("zookeeper")
         producer.stop()
-        seen.n_acknowledged, seen.lost = seen.scene.lost("work", 2)
-        print(f"\nacknowledged {seen.n_acknowledged}, pauses {seen.scene.longest_pauses_ms()} ms")
+        seen.read_back("work", 2)
         yield seen
 
 
@@ -155,55 +139,54 @@ def _born(paths) -> set[str]:
     return {path for path in paths if path.startswith(("/brokers/topics/born", "/config/topics/born"))}
 
 
-def test_each_run_ends_in_its_phase_and_nothing_contradicts_it(story):
-    phases = {name: each.state.phase for name, each in story.statuses.items()}
-    assert phases == {
+def test_each_run_ends_in_its_phase_and_nothing_contradicts_it(scene):
+    assert scene.phases == {
         "before": "zookeeper",
         **{each: each for each in ("controllers", "dual write", "kraft", "zookeeper")},
     }
-    assert [each.check_id for each in story.statuses["zookeeper"].findings if each.severity in ("alarm", "block")] == []
+    assert scene.serious("zookeeper") == []
 
 
-def test_after_the_way_back_zookeeper_is_as_before_but_for_leaders_and_epochs(story):
-    before, after = story.dumps["before"], story.dumps["zookeeper"]
-    born = _born(after)
+def test_after_the_way_back_zookeeper_is_as_before_but_for_leaders_and_epochs(scene):
+    born = _born(scene.dumps["zookeeper"])
     assert len(born) >= 4
-    differing = {path for path in (before | after).keys() - born if before.get(path) != after.get(path)}
-    assert {path: (before.get(path), after.get(path)) for path in differing} == {}
+    changed = scene.changed("before", "zookeeper")
+    assert {path: held for path, held in changed.items() if path not in born} == {}
 
 
-def test_access_lists_are_as_before(story):
-    before, after = story.lists["before"], story.lists["zookeeper"]
+def test_access_lists_are_as_before(scene):
+    before, after = scene.lists["before"], scene.lists["zookeeper"]
     assert {path: (acl, after[path]) for path, acl in before.items() if after[path] != acl} == {}
     assert before["/config/users/alice"] == [("sasl", "kafka", 31)]
     assert before["/brokers/topics/orders"] == [("sasl", "kafka", 31), ("world", "anyone", 1)]
 
 
-def test_what_kraft_made_has_the_lists_that_brokers_give(story):
-    lists = story.lists["zookeeper"]
+def test_what_kraft_made_has_the_lists_that_brokers_give(scene):
+    lists = scene.lists["zookeeper"]
     assert {tuple(lists[path]) for path in _born(lists)} == {tuple(lists["/brokers/topics/orders"])}
 
 
-def test_the_enciphered_password_is_read_in_every_mode(story):
-    assert all("encryptedPassword:" in each for each in story.stored.values())
-    assert OTHER_PASSWORD not in "".join(story.stored.values())
-    assert story.shown == dict.fromkeys(story.statuses, story.other)
+def test_the_enciphered_password_is_read_in_every_mode(scene):
+    assert all("encryptedPassword:" in each for each in scene.stored.values())
+    assert OTHER_PASSWORD not in "".join(scene.stored.values())
+    assert scene.shown == dict.fromkeys(scene.statuses, scene.noted["other"])
 
 
-def test_a_stranger_to_zookeeper_is_refused_before_anything_begins(story):
-    assert "zookeeper_writes: offramp's session of ZooKeeper (digest:alice, ip:127.0.0.1) may not" in story.refused
-    assert "write /controller_epoch" in story.refused
-    assert "zookeeper_sees" in story.refused
+def test_a_stranger_to_zookeeper_is_refused_before_anything_begins(scene):
+    told = scene.refusals["a stranger"]
+    assert "zookeeper_writes: offramp's session of ZooKeeper (digest:alice, ip:127.0.0.1) may not" in told
+    assert "write /controller_epoch" in told
+    assert "zookeeper_sees" in told
 
 
-def test_no_acknowledged_record_is_lost(story):
-    assert story.n_acknowledged > 1000
-    assert story.lost == set()
+def test_no_acknowledged_record_is_lost(scene):
+    assert scene.n_acknowledged > 1000
+    assert scene.lost == set()
 
 
-def test_no_secret_was_told(story):
-    told = "".join(each.out + each.err for _, each in story.scene.ended)
-    told += "".join(each.read_text() for each in story.scene.runs.glob("*/events.jsonl"))
+def test_no_secret_was_told(scene):
+    told = "".join(each.output for _, each in scene.ended)
+    told += "".join(each.read_text() for each in scene.runs.glob("*/events.jsonl"))
     assert "dual write" in told
-    assert [name for name, secret in story.scene.lab.secrets.items() if secret in told] == []
+    assert [name for name, secret in scene.lab.secrets.items() if secret in told] == []
     assert OTHER_PASSWORD not in told

@@ -34,7 +34,7 @@ from kit.migrate.rendering.text import plan_text
 from kit.profile import load_profile
 from kit.snapshot import observe
 from tests.interop.group import gauges_of
-from tests.soak import IS_SOAK, soak_only
+from tests.soak import IS_SOAK, Record, report, soak_only
 
 GROUPS, PER_PROCESS, MANY = (50, 25, 1000) if IS_SOAK else (16, 8, 1000)
 WAVE, N_WAVES = (50, 2) if IS_SOAK else (6, 3)
@@ -199,7 +199,7 @@ def many(fleet_lab: Lab) -> Iterator[KazooClient]:
 
 
 def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(
-    operations: Operations, many: KazooClient
+    operations: Operations, many: KazooClient, record_property: Record
 ) -> None:
     """By this process's own time: what else is at work on the machine doesn't count."""
     began = time.process_time()
@@ -211,7 +211,7 @@ def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(
         shown = view.changes(fleet.plan)
         text = plan_text(fleet.plan)
         seconds = time.process_time() - began
-        print(f"{MANY} groups scanned, planned, rehearsed and shown in {seconds:.1f} s, {len(shown):,} characters")
+        report(record_property, f"{MANY} groups: {seconds:.1f} s of the processor, {len(shown):,} characters")
         assert len(fleet.plan.targets) == MANY
         assert fleet.plan.subject == f"{MANY} groups"
         assert [step.can_begin for step in fleet.dry.steps] == [True] * len(fleet.plan.steps)
@@ -287,7 +287,7 @@ def test_a_group_that_suffers_is_no_reason_not_to_go_back(operations: Operations
     assert modes(operations)[name] == "zookeeper"
 
 
-def test_bad_input(operations: Operations, members: list[Consumer]) -> None:
+def test_a_wish_that_can_not_be_met_is_refused_by_name(operations: Operations, members: list[Consumer]) -> None:
     with pytest.raises(InputError, match="not to 'elsewhere'"):
         request_of("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):

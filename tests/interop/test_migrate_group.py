@@ -28,7 +28,7 @@ from kit.migrate.lock import ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
-from tests.soak import IS_SOAK, first, soak_only
+from tests.soak import IS_SOAK, Record, first, report, soak_only
 
 MakeGroup = Callable[..., Group]
 VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", "1.1.1", "0.10.2.2")
@@ -99,7 +99,6 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Oper
         record = load_run(operations.runs / ending.run_id)
         assert record.verified == {step.step_id for step in record.plan.steps}
         assert not record.notes
-    print(f"the whole path and back: longest pause {found['longest_stall_ms']} ms")
 
 
 @soak_only
@@ -175,7 +174,7 @@ def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operatio
 
 
 @soak_only
-def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations) -> None:
+def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations, record_property: Record) -> None:
     """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
     shared = old_group(group, 2)
     run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "Kafka coordination"))))
@@ -197,7 +196,7 @@ def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operat
         n_stops += ending.state is RunState.STOPPED
         assert ending.state in (RunState.STOPPED, RunState.VERIFIED), ending
         assert n_stops < 60
-    print(f"stopped {n_stops} times")
+    report(record_property, f"stopped {n_stops} times")
     assert n_stops > 8
     assert_nothing_lost(shared)
 
@@ -236,7 +235,7 @@ def test_nothing_is_written_before_an_approval(group: MakeGroup, operations: Ope
     assert shared.lab.consumers(shared.name) == shared.everyone
 
 
-def test_bad_input(group: MakeGroup, operations: Operations) -> None:
+def test_a_wish_that_can_not_be_met_is_refused_by_name(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     with pytest.raises(NothingToDo, match="already"):
         operations.plan_group(request_of(shared, "OZKCC"))

@@ -15,7 +15,7 @@ from kit.lab import faults
 from kit.lab.members.handles import Consumer
 from kit.lab.servers.tcp_proxy import TcpProxy
 from tests.interop.group import Group, gauges_of
-from tests.soak import IS_SOAK, soak_only
+from tests.soak import IS_SOAK, Record, report, soak_only
 
 MakeGroup = Callable[..., Group]
 TOGGLES = 50 if IS_SOAK else 8
@@ -32,7 +32,7 @@ def assert_exclusive(shared: Group) -> dict[str, object]:
     return found
 
 
-def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup) -> None:
+def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup, record_property: Record) -> None:
     shared = group(24)
     old = [shared.add_old(1, version)[0] for version in ("1.1.1", "1.1.1", "0.10.2.2", "0.10.2.2", "0.8.2.2")]
     shared.await_agreed()
@@ -45,7 +45,7 @@ def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup) 
         assert abs(shared.shares()[canary.consumer_id] - 24 / 6) <= 1
         looks += 1
         time.sleep(LOOK_SECONDS)  # How often it is looked at; nothing is waited for.
-    print(f"the canary had its share at each of {looks} looks in {CANARY_SECONDS:.0f} s")
+    report(record_property, f"the canary had its share in each of {looks:,} observations in {CANARY_SECONDS:.0f} s")
     for each in old:
         shared.add_python("mezkcc")
         each.stop()
@@ -55,7 +55,7 @@ def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup) 
     assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
 
 
-def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
+def test_the_toggle_to_and_fro_under_load(group: MakeGroup, record_property: Record) -> None:
     """ZooKeeper's range and Kafka's roundrobin, so that three of four partitions change hands each time."""
     shared = group(24, rate=1000)
     other = {"coordination.migration.partition.assignment.strategy": "roundrobin"}
@@ -72,13 +72,13 @@ def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
     found = assert_exclusive(shared)
     assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
     n_pauses, told = pauses_of(shared)
-    print(f"{n_pauses} partitions changed hands in {2 * TOGGLES} toggles; pauses in ms: {told}")
+    report(record_property, f"{2 * TOGGLES} toggles: {n_pauses} partitions changed their owners; pauses in ms: {told}")
     assert n_pauses > 24
     assert not IS_SOAK or told["p99"] < 1000  # Beside other tests the machine decides.
 
 
 @soak_only
-def test_stopping_and_restarting_everything(group: MakeGroup) -> None:
+def test_stopping_and_restarting_everything(group: MakeGroup, record_property: Record) -> None:
     """The migration people do without KIP-125, to be compared with the toggle: all down, all new ones up."""
     shared = group(24, rate=1000)
     members = shared.add_python("mezkcc", 4, threads=2)
@@ -94,7 +94,7 @@ def test_stopping_and_restarting_everything(group: MakeGroup) -> None:
     shared.add_python("kc", 4)
     assert_exclusive(shared)
     n_pauses, told = pauses_of(shared)
-    print(f"{n_pauses} partitions changed hands by a restart of everything; pauses in ms: {told}")
+    report(record_property, f"{n_pauses} partitions changed their owners; pauses in ms: {told}")
     assert n_pauses >= 24
 
 

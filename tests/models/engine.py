@@ -274,7 +274,7 @@ def approve_plan(plan: Plan, now: datetime = START, **changed):
     return approve(plan, **{**fields, **changed})
 
 
-class World:
+class ModelRun:
     """A cluster, an approved plan for it, and as many processes one after another as it takes."""
 
     def __init__(self, root: Path, shape: tuple[int, ...] = (2, 2), **changed) -> None:

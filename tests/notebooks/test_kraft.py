@@ -1,4 +1,7 @@
-"""The notebooks about a move to KRaft, by papermill on one lab: before it, in dual write, and when nothing answers."""
+"""The notebooks about a move to KRaft, by papermill on one lab: before it, in dual write, and when nothing answers.
+
+That of a rehearsal is in ``tests/servers/test_kraft_rehearsal.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,53 +17,41 @@ from typer.testing import CliRunner
 
 from kit.cli.kraft import app
 from kit.errors import PartialRead
-from kit.lab import Lab
+from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, set_quotas
 from kit.lab.servers.migrating import connected
-from kit.metadata_file import load_metadata
 from kit.migrate.engine.record import list_runs
-from kit.migrate.kraft.rehearsals import newest
 from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
 from tests.notebooks.html_pages import loaded
 from tests.notebooks.node_files import collect_node_files
+from tests.servers.kraft_walk import KraftWalk, know_their_version
 
 pytestmark = pytest.mark.timeout(900)  # The first test runs seven notebooks on a cluster in three phases.
 
 EXPLORE, PREFLIGHT = NOTEBOOKS / "explore" / "kraft.ipynb", NOTEBOOKS / "runbook" / "kraft_preflight.ipynb"
 BACK, END = (NOTEBOOKS / "runbook" / f"kraft_{name}.ipynb" for name in ("rollback", "finalise"))
-REHEARSAL = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
 SILENT_S = 300
 SETTLE_S = 120
 """A diff ends as soon as nothing is in flight. What differs is only diverged once a second read has confirmed it."""
 
 
-class Seen:
-    """The executed notebooks by moment, what they raised, and the folders they were given."""
+class KraftNotebooks:
+    """The executed notebooks by moment, and what they raised; ``folder`` has what they wrote."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.profile = folder, folder / "offramp.toml"
+        self.folder = folder
         self.notebooks: dict[str, nbformat.NotebookNode] = {}
         self.raised: dict[str, papermill.PapermillExecutionError] = {}
         self.reported: Result | None = None
 
     def run(self, moment: str, source: Path, **parameters: object) -> None:
         output = self.folder / f"{moment}.ipynb"
-        given = parameters if source == REHEARSAL else {"profile_file": str(self.profile), **parameters}
         try:
-            self.notebooks[moment] = execute(source, output, **given)
+            self.notebooks[moment] = execute(source, output, **parameters)
         except papermill.PapermillExecutionError as error:
             self.raised[moment] = error
             self.notebooks[moment] = nbformat.read(output, as_version=4)
-
-    def verb(self, *words: str) -> Result:
-        """What a verb of ``offramp kraft`` answers."""
-        return CliRunner().invoke(app, [*words, "--profile-file", str(self.profile)])
-
-    def done(self, *words: str) -> None:
-        """A verb that must end well."""
-        ended = self.verb(*words)
-        assert ended.exit_code == 0, ended.output
 
     def table(self, moment: str, *columns: str) -> list[html_tables.Row]:
         return html_tables.with_columns(html_tables.of_notebook(self.notebooks[moment]), *columns)
@@ -71,45 +62,46 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory) -> Seen:
-    found = Seen(tmp_path_factory.mktemp("kraft"))
+def seen(tmp_path_factory) -> KraftNotebooks:
+    found = KraftNotebooks(tmp_path_factory.mktemp("kraft"))
     with Lab(brokers=1, controllers=1) as lab:
-        found.profile.write_text(lab.profile_toml())
+        walk = KraftWalk(lab)
+        profile = {"profile_file": str(walk.file)}
         lab.create_topic("orders", 2)
         set_quotas(lab.migration, QUOTAS)
-        found.run("too early", PREFLIGHT)
-        found.done("save", str(found.folder / "kept.save"))
+        found.run("too early", PREFLIGHT, **profile)
         lab.migration.reach("controllers")
+        walk.await_status("controllers", know_their_version, "the version of the controller, from the log")
         nodes, made = str(collect_node_files(lab, found.folder / "nodes")), str(found.folder / "made")
-        found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
-        runs = str(found.folder / "runs")
+        found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made, **profile)
         lab.migration.reach("dual-write")
-        found.run("plan back", BACK, runs=runs, overrides="R03_known")
-        found.run("plan end", END, runs=runs)
+        runs = {"runs": str(found.folder / "runs")}
+        found.run("plan back", BACK, overrides="R03_known", **runs, **profile)
+        found.run("plan end", END, **runs, **profile)
         with connected(lab.zookeeper_connect) as client:
             held = {"version": 1, "config": {"retention.ms": "7"}}
             client.set("/config/topics/orders", json.dumps(held).encode())
-        settled = found.verb("diff", "--settle-s", str(SETTLE_S))
+        settled = walk.run("diff", "kraft", "diff", "--settle-s", str(SETTLE_S))
         assert "the same: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
-        history = str(found.folder / "history")
+        history = ("--history", str(found.folder / "history"))
         for _ in range(2):  # A look may settle for as long as the next look is away; after the last one nothing waits.
-            found.done("watch", "--history", history, "--every", str(SETTLE_S), "--count", "1")
-        found.run("dual write", EXPLORE, history=history, settle_s=float(SETTLE_S))
-        made = ["report", "--history", history, "--output", str(found.folder / "reports")]
-        found.reported = CliRunner().invoke(app, made)
-        (made_notebook,) = (found.folder / "reports").glob("*-soak-lab/kraft_soak.ipynb")
-        found.notebooks["soak"] = nbformat.read(made_notebook, as_version=4)
+            must(walk, "watch", *history, "--every", str(SETTLE_S), "--count", "1")
+        found.run("dual write", EXPLORE, history=history[1], settle_s=float(SETTLE_S), **profile)
+        found.reported = CliRunner().invoke(app, ["report", *history, "--output", str(found.folder / "reports")])
+        (soak,) = (found.folder / "reports").glob("*-soak-lab/kraft_soak.ipynb")
+        found.notebooks["soak"] = nbformat.read(soak, as_version=4)
         for broker in lab.migration.migrating:
-            broker.process.stop()
-        lab.migration.stop_controllers()
-        found.run("silent", EXPLORE)
+            faults.kill(broker)
+        for controller in lab.migration.controllers:
+            faults.kill(controller)
+        found.run("silent", EXPLORE, **profile)
     return found
 
 
-@pytest.fixture(scope="module")
-def rehearsed(seen) -> Seen:
-    seen.run("rehearsed", REHEARSAL, file=str(seen.folder / "kept.save"), controllers=1, runs=str(seen.folder / "kept"))
-    return seen
+def must(walk: KraftWalk, *words: str) -> None:
+    """A verb of ``offramp kraft`` that must end well."""
+    ended = walk.run(words[0], "kraft", *words)
+    assert ended.exit_code == 0, ended.output
 
 
 def test_a_preflight_that_does_not_know_all_raises_and_shows_what(seen):
@@ -200,16 +192,3 @@ def test_when_no_node_answers_it_says_so_and_fails(seen):
     told = printed(seen.notebooks["silent"])
     assert "Cluster lab: phase unknown." in told
     assert "Nothing to compare" in told
-
-
-def test_a_rehearsal_of_the_saved_cluster_passes_and_compares_twice(rehearsed):
-    assert "rehearsed" not in rehearsed.raised
-    saved = load_metadata(rehearsed.folder / "kept.save")
-    kept = newest(rehearsed.folder / "kept", saved.cluster_id)
-    assert kept is not None
-    assert (kept.found, kept.controllers, kept.saved_at) == ({}, 1, saved.taken_at)
-    tables = [
-        each for each in html_tables.of_notebook(rehearsed.notebooks["rehearsed"]) if each and "n_diverged" in each[0]
-    ]
-    assert [[row["n_diverged"] for row in table] for table in tables] == [[0] * len(table) for table in tables]
-    assert len(tables) == 2

@@ -6,75 +6,67 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 from confluent_kafka import ElectionType
 
-from kit.cluster import connect
+from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, await_reassigned, reassign, set_quotas
-from kit.lab.process import wait_until
 from kit.lab.servers.migrating import MIGRATION, connected
 from kit.preflight import PreflightFacts, judge, read_preflight_facts, read_settings_folder
-from kit.profile import load_profile
 from kit.tables.preflight import BrokerLogDir
 from kit.text.properties import parse_properties, render_properties
+from tests.servers.awaiting import awaited
 from tests.servers.bad_znodes import BAD, CLOSED, write_bad_znodes, write_closed_znodes
-from tests.servers.kraft_walk import Walk
+from tests.servers.kraft_walk import (
+    LEFT_OVER,
+    NO_CHECKPOINT,
+    KraftWalk,
+    await_a_leader_named_alone,
+    know_their_version,
+    set_checkpoint,
+)
 from tests.servers.provoked import Case
 
+TOO_HIGH = 3
+"""The lowest first epoch of KRaft that a preflight names."""
 REPLICAS = ("reassigned", "broker stopped", "broker back", "leaders elected")
-_KEYS = ("kraft_controller_id", "kraft_metadata_offset", "kraft_controller_epoch", "kraft_metadata_epoch")
-NO_CHECKPOINT = {"version": 0, **dict.fromkeys(_KEYS, -1)}
-LEFT_OVER = NO_CHECKPOINT | {"kraft_metadata_offset": 142, "kraft_metadata_epoch": 1}
-SETTLE_S = 10.0
 
 
-@dataclass
-class Story(Walk):
-    """``facts``: what was read with all nodes ready, to be edited; ``nodes``: their files then.
-
-    ``is_hung``: whether a broker that was stopped too early ran on.
-    """
-
-    facts: PreflightFacts | None = None
-    nodes: Path | None = None
-    is_hung: bool = False
-
-    @property
-    def made(self) -> Path:
-        """Where the command wrote settings to."""
-        return self.lab.folder / "made"
-
-    def edited(self, case: Case, folder: Path) -> list:
-        """The findings of the preflight on a copy of the files and of what was read, with the case's changes."""
-        assert self.facts is not None
-        assert self.nodes is not None
-        copy = Path(shutil.copytree(self.nodes, folder / "nodes"))
-        if case.file:
-            edit_file(copy / case.file, case.changes)
-        facts = FACTS[case.facts](self.facts, copy) if case.facts else self.facts
-        return list(judge("lab", facts, read_settings_folder(copy)).rows)
+def edited(seen: KraftWalk, case: Case, folder: Path) -> list:
+    """The findings of the preflight on a copy of the files and of what was read, with the case's changes."""
+    facts, copy = seen.noted["facts"], Path(shutil.copytree(seen.noted["nodes"], folder / "nodes"))
+    if case.file:
+        edit_file(copy / case.file, case.changes)
+    facts = FACTS[case.facts](facts, copy) if case.facts else facts
+    return list(judge("lab", facts, read_settings_folder(copy)).rows)
 
 
 @contextmanager
-def story() -> Iterator[Story]:
-    """In ZooKeeper mode; controllers begun wrongly; begun well, beside bad and closed znodes; dual write."""
+def story() -> Iterator[KraftWalk]:
+    """In ZooKeeper mode; controllers begun wrongly; begun well, beside bad and closed znodes; dual write.
+
+    ``noted``: ``facts`` (what was read with all nodes ready, to be edited), ``nodes`` (their files then), ``is_hung``
+    (whether a broker that was stopped too early ran on).
+    """
     with Lab(brokers=2, controllers=2) as lab:
-        seen = Story(lab)
+        seen = KraftWalk(lab)
         lab.create_topic("orders", 2)
         set_quotas(lab.migration, QUOTAS)
         seen.preflight("before")
         begin_wrongly(seen)
+        raise_the_epoch(lab)
         lab.migration.start_controllers()
-        wait_until(lambda: knows_its_version(seen), "the version of each controller, from the log", 30)
-        seen.nodes = seen.collect("ready")
-        seen.preflight("ready", seen.nodes)
-        seen.run("preflight", "--settings-dir", str(seen.nodes), "--write-settings", str(seen.made), called="ready")
-        with connect(load_profile(file=seen.profile())) as cluster:
-            seen.facts = read_preflight_facts(cluster)
+        seen.await_status("begun well", know_their_version, "the version of each controller, from the log")
+        nodes = seen.noted["nodes"] = seen.collect("ready")
+        seen.preflight("ready", nodes)
+        made = ("--write-settings", str(lab.folder / "made"))
+        seen.run("ready", "kraft", "preflight", "--settings-dir", str(nodes), *made)
+        with seen.connected() as cluster:
+            seen.noted["facts"] = read_preflight_facts(cluster)
         with connected(lab.zookeeper_connect) as client:
             write_bad_znodes(client)
             write_closed_znodes(client)
@@ -82,7 +74,7 @@ def story() -> Iterator[Story]:
             where = f"{lab.zookeeper_connect}{chroot}"
             seen.preflight(name, zookeeper_connect=where)
             seen.status(name, zookeeper_connect=where)
-        seen.run("preflight", "--json", called="bad", zookeeper_connect=f"{lab.zookeeper_connect}{BAD}")
+        seen.run("bad", "kraft", "preflight", "--json", zookeeper_connect=f"{lab.zookeeper_connect}{BAD}")
         before_dual_write(seen)
         lab.migration.reach("dual-write")
         change_replicas(seen)
@@ -90,79 +82,77 @@ def story() -> Iterator[Story]:
         yield seen
 
 
-def begin_wrongly(seen: Story) -> None:
+def begin_wrongly(seen: KraftWalk) -> None:
     """Without the flag, and one alone first; then they are wiped."""
     lab, controllers = seen.lab, seen.lab.migration.controllers
     for each in controllers:
         each.has_flag = False
-    faults.start_controller_alone(lab, controllers[0].broker_id)
+    faults.start_controller_alone(lab, controllers[0].broker_id, TOO_HIGH)
     controllers[1].launch()
     controllers[1].await_started()
-    wait_until(lambda: has_a_log_and_a_leader(seen), "the log and the leader of controllers without flag", 30)
+    seen.await_status("begun wrongly", has_a_log_and_a_leader, "the log and the leader of controllers without flag")
     seen.preflight("begun wrongly")
-    lab.migration.stop_controllers()
     for each in controllers:
+        faults.kill(each)
         shutil.rmtree(lab.folder / each.name / "data")
-        each.has_flag, each.added = True, {}
+        # No leader is elected on the side: the tests say which one leads.
+        each.has_flag, each.added = True, {"auto.leader.rebalance.enable": "false"}
 
 
-def has_a_log_and_a_leader(seen: Story) -> bool:
-    facts = seen.status("begun wrongly").read
-    return facts.zk_state == "NONE" and facts.leader is not None
+def raise_the_epoch(lab: Lab) -> None:
+    """Raise ``/controller_epoch`` above any that KRaft reaches: on a busy machine controllers elect more than once."""
+    with connected(lab.zookeeper_connect) as client:
+        before = client.exists("/controller").czxid
+        change = client.transaction()
+        change.set_data("/controller_epoch", b"90")
+        change.delete("/controller")
+        assert not [each for each in change.commit() if isinstance(each, Exception)]
+        awaited(lambda: client.exists("/controller"), lambda found: found and found.czxid > before, "an election")
 
 
-def knows_its_version(seen: Story) -> bool:
-    """Whether every controller has read the log: one that was just started has not."""
-    return all(each.metadata_version is not None for each in seen.status("begun well").read.controllers)
+def has_a_log_and_a_leader(status: KraftStatus) -> bool:
+    return status.read.zk_state == "NONE" and status.read.leader is not None
 
 
-def before_dual_write(seen: Story) -> None:
+def before_dual_write(seen: KraftWalk) -> None:
     """A ``/migration`` of somebody else; a profile that names one of two controllers."""
     set_checkpoint(seen.lab, b"")
     seen.status("null checkpoint")
     set_checkpoint(seen.lab, json.dumps(LEFT_OVER).encode())
     seen.status("left-over checkpoint")
     set_checkpoint(seen.lab, json.dumps(NO_CHECKPOINT).encode())
-
-    def is_led_by_the_named() -> bool:
-        """An election between the two looks names another."""
-        leader = seen.status("controllers").read.leader
-        if leader is None:
-            return False
-        return seen.status("one controller named", controllers=leader.address).read.leader is not None
-
-    wait_until(is_led_by_the_named, "a leader that is named alone", 60)
+    await_a_leader_named_alone(seen)
 
 
-def set_checkpoint(lab: Lab, held: bytes) -> None:
-    """Deleted and made again: the controllers expect version 0 when they write it first."""
-    with connected(lab.zookeeper_connect) as client:
-        client.delete("/migration")
-        client.create("/migration", held)
-
-
-def change_replicas(seen: Story) -> None:
+def change_replicas(seen: KraftWalk) -> None:
     """Other replicas, a smaller ISR and other leaders, the whole ISR, the preferred leaders: a diff after each."""
     lab, servers = seen.lab, seen.lab.migration
     reassign(servers, {("orders", 0): [2, 1], ("orders", 1): [2]})
     await_reassigned(servers)
-    seen.diff("reassigned", SETTLE_S)
+    seen.diff("reassigned")
     second = servers.migrating[1]
     faults.stop(second)
-    seen.diff("broker stopped", SETTLE_S)
+    seen.diff("broker stopped")
     servers.roll_broker(second, MIGRATION)
-    seen.diff("broker back", SETTLE_S)
+    seen.diff("broker back")
     lab.admin.elect_leaders(ElectionType.PREFERRED).result(30)
-    seen.diff("leaders elected", SETTLE_S)
+    seen.diff("leaders elected")
 
 
-def stop_a_broker_too_early(seen: Story) -> None:
+def stop_a_broker_too_early(seen: KraftWalk) -> None:
     """Before ZooKeeper's controller has reached it: what R04 and the pause of a rollback are for."""
+    for each in seen.lab.migration.controllers:
+        faults.kill(each)
     faults.stop_too_early(seen.lab, 2)
     victim = faults.running(faults.broker(seen.lab, 2))
-    seen.status("stopped too early")
-    seen.is_hung = victim.running
+    seen.await_status("stopped too early", is_with_a_broker, "a broker that holds /controller")
+    seen.noted["is_hung"] = victim.running
     victim.kill()
+
+
+def is_with_a_broker(status: KraftStatus) -> bool:
+    control = status.read.control
+    return control is not None and control.controller_id is not None and not control.is_controller_persistent
 
 
 def edit_file(file: Path, changes: Mapping[str, str | None]) -> None:

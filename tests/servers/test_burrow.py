@@ -25,7 +25,7 @@ from kit.lab.topics import QUIET
 from kit.offsets_topic import read_offsets_topic
 from kit.profile import load_profile
 from tests.servers import burrow
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 SECONDS = 3600 if IS_SOAK else 300
 STEPS = SECONDS // burrow.REFRESH_S
@@ -175,7 +175,7 @@ def answers(lab_with_offsets) -> Iterator[Beside]:
         yield beside
 
 
-def test_each_verdict_is_burrow_s(lab_with_offsets, answers):
+def test_each_verdict_is_burrow_s(lab_with_offsets, answers, record_property):
     path = lab_with_offsets.folder / "burrow.toml"
     path.write_text(lab_with_offsets.profile_toml())
     spark = kit.spark_session(load_profile(file=path))
@@ -189,8 +189,10 @@ def test_each_verdict_is_burrow_s(lab_with_offsets, answers):
     ours = {name: judged(commits.filter(group_id=name), ends, answers, name) for name in GROUPS}
     differences = [found for each in answers.answers if (found := difference(each, ours[each["group_id"]]))]
     said = Counter((each["group_id"], each["status"]) for each in answers.answers)
-    print(f"{len(answers.answers):,} verdicts of Burrow, {len(differences)} differ:", dict(sorted(said.items())))
-    print(*differences[:20], sep="\n")
+    verdicts = "\n".join(f"{n:>7,} {group}: {status}" for (group, status), n in sorted(said.items()))
+    done = f"{len(answers.answers):,} verdicts of Burrow in {SECONDS} s, {len(differences)} differ"
+    report(record_property, done, details=verdicts)
+    print(verdicts, *differences[:20], sep="\n")
     assert {status for _, status in said} == {"OK", "WARN", "STOP", "STALL", "REWIND"}
     assert len(answers.answers) > 0.7 * STEPS / ASKED_EACH * len(GROUPS) * PARTITIONS
     assert differences == []

@@ -45,7 +45,7 @@ from tests.servers.offset_operations import (
     register,
     when_acting,
 )
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 TOPIC = "delete-groups"
 MANY = 1_000 if IS_SOAK else 100
@@ -416,7 +416,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("verb", ["act", "undo"])
-def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_site, verb):
+def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_site, verb, record_property):
     """kill -9, then another process goes on; nothing is lost, and the way back leads to where it began."""
     site, names = old_site, [f"killed-{verb}-{number}" for number in range(3)]
     profile = site.root.parent / "offramp.toml"
@@ -440,4 +440,5 @@ def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_s
             assert not site.listed(f"killed-{verb}-"), kill
             taken_up.undo().raise_unless(RunState.UNDONE)
         assert site.all_of(*names) == before, kill
+    report(record_property, f"{verb} was killed {n_killed} times")
     assert n_killed >= (12 if IS_SOAK else 2), n_killed

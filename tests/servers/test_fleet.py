@@ -19,7 +19,7 @@ from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.servers.awaiting import awaited
-from tests.soak import soak_only
+from tests.soak import report, soak_only
 
 pytestmark = pytest.mark.timeout(900)
 SECONDS = 45
@@ -163,11 +163,11 @@ def test_a_stopped_member_shows_between_two_snapshots(fleet_lab, profile_file):
         awaited(verdicts, lambda found: found == right, f"{len(mine)} partitions stalled, and the others moving")
 
 
-def test_the_fleet_is_stable_in_time(fleet_lab):
+def test_the_fleet_is_stable_in_time(fleet_lab, record_property):
     """By the processor's time: on a machine that has other work, a promise in seconds says nothing."""
     truth, spent = fleet_lab
     assert len(truth.groups) == 21
-    print(f"fleet stable after {spent:.0f} s of a processor")
+    report(record_property, f"{len(truth.groups)} groups are stable after {spent:.0f} s of the processor")
     assert spent < CORES * SECONDS
 
 
@@ -215,7 +215,7 @@ def test_members_that_share_a_process_move_there_and_back(fleet_lab, profile_fil
 
 
 @soak_only
-def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path):
+def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path, record_property):
     """The last of this file: the group's members are others afterwards, and those of the other groups have ended."""
     truth, _ = fleet_lab
     others = [group for name, group in truth.groups.items() if name != fleet.MIGRATED.group]
@@ -225,6 +225,7 @@ def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path):
     told: list[str] = []
     profile = load_profile(file=profile_file)
     proof = migrate_and_prove(profile, tmp_path / "runs", told.append).summary.row(0, named=True)
+    report(record_property, records=proof["records"], lost=proof["lost"], longest_pause_ms=proof["longest_stall_ms"])
     assert (proof["lost"], proof["overlaps"], proof["unowned"]) == (0, 0, 0), told
     assert proof["is_complete"]
     assert proof["is_exclusive"]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.lab.process import wait_until
-from tests.soak import soak_only
+from tests.soak import report, soak_only
 
 EVERY_S, BEFORE, DURING, AFTER = 30, 50, 30, 20
 """Seconds from look to look; looks before the incident, in it and after it."""
@@ -57,7 +57,7 @@ def after_looks(history: Path, more: int) -> list[datetime]:
 
 
 @soak_only
-def test_the_report_names_the_incident_its_begin_and_its_cause(lab, watched, tmp_path):
+def test_the_report_names_the_incident_its_begin_and_its_cause(lab, watched, tmp_path, record_property):
     history, profile = watched
     lab.create_topic(TOPIC, 2)
     producer = lab.start_producer(TOPIC, 50)
@@ -85,6 +85,10 @@ def test_the_report_names_the_incident_its_begin_and_its_cause(lab, watched, tmp
     times = [round(at.timestamp() * 1000) for at in taken]
     before = max(at for at in times if at < stopped_ms)
     interval_ms = min(at for at in times if at > stopped_ms) - before
+    late_s = (incident["since_ms"] - stopped_ms) / 1000
+    report(
+        record_property, f"{len(times)} snapshots; the incident begins {late_s:+.0f} s after the member's last record"
+    )
     assert abs(incident["since_ms"] - stopped_ms) <= interval_ms + 1000
     assert incident["cause"] == "members left"
     assert reader.consumer_id in incident["evidence"] or "1 of 1 member left" in incident["evidence"]

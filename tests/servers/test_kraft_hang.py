@@ -9,7 +9,7 @@ import pytest
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import ZOOKEEPER
-from tests.servers.kraft_walk import Walk
+from tests.servers.kraft_walk import KraftWalk
 from tests.soak import soak_only
 
 pytestmark = [
@@ -21,7 +21,7 @@ LONG_S, LIMIT_S = 60.0, 600.0
 
 def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in_zookeeper_mode():
     with Lab(brokers=1, controllers=1) as lab:
-        seen, (broker,) = Walk(lab), lab.migration.migrating
+        seen, (broker,) = KraftWalk(lab), lab.migration.migrating
         lab.create_topic("orders", 1)
         lab.migration.reach("dual-write")
         began = time.monotonic()

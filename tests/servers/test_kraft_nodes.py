@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -22,18 +21,24 @@ from confluent_kafka import ElectionType
 from confluent_kafka.admin import ConfigResource
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from kit.cluster import connect
 from kit.errors import ConnectError, LabError
-from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.kraft import MetadataDiff
 from kit.lab import Lab, faults
 from kit.lab.entities import alter_config, await_reassigned, done, reassign, set_quotas
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.metadata_log import Controllers, read_log
-from kit.profile import load_profile
 from tests.servers.checkpoints import Checkpoint, checkpoints
 from tests.servers.kraft_changes import Changes
 from tests.servers.kraft_kinds import set_metrics
+from tests.servers.kraft_walk import (
+    LEFT_OVER,
+    NO_CHECKPOINT,
+    KraftWalk,
+    await_a_leader_named_alone,
+    set_checkpoint,
+    stands_still,
+)
 from tests.soak import soak_only
 
 WORKLOAD_S = 1800.0
@@ -41,9 +46,6 @@ CATCH_UP_S = 300.0
 """A controller tries a write to ZooKeeper that failed again after a minute at most."""
 STANDS_S = 120.0
 """Dual write that has not gone on after so long stands still."""
-_KEYS = ("kraft_controller_id", "kraft_metadata_offset", "kraft_controller_epoch", "kraft_metadata_epoch")
-NO_CHECKPOINT = {"version": 0, **dict.fromkeys(_KEYS, -1)}
-LEFT_OVER = NO_CHECKPOINT | {"kraft_metadata_offset": 142, "kraft_metadata_epoch": 1}
 
 pytestmark = [
     pytest.mark.timeout(WORKLOAD_S + 600),
@@ -52,12 +54,7 @@ pytestmark = [
 
 
 @dataclass
-class Walk:
-    """What was seen on the way."""
-
-    lab: Lab
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    diffs: dict[str, MetadataDiff] = field(default_factory=dict)
+class DualWriteWalk(KraftWalk):
     under_load: list[MetadataDiff] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
     damaged: list[Checkpoint] = field(default_factory=list)
@@ -72,19 +69,6 @@ class Walk:
     stood: Counter[str] = field(default_factory=Counter)
     """The causes that diffs named while it did."""
 
-    def status(self, moment: str, only_controller: str = "") -> None:
-        with connect(load_profile(file=self._profile(only_controller))) as cluster:
-            self.statuses[moment] = kraft_status(cluster)
-
-    def diff(self, moment: str, settle_s: float = 30.0) -> MetadataDiff:
-        with connect(load_profile(file=self._profile())) as cluster:
-            self.diffs[moment] = kraft_diff(cluster, settle_s)
-        return self.diffs[moment]
-
-    def found(self, moment: str) -> set[tuple[str, str]]:
-        """Ids and severities of the findings."""
-        return {(each.check_id, each.severity) for each in self.statuses[moment].findings}
-
     def checkpoints_so_far(self) -> list[Checkpoint]:
         """Read from the files of the running servers."""
         log = read_log(Controllers(self.lab.migration.controller_addresses))
@@ -98,17 +82,11 @@ class Walk:
         missing = {key for key, (held, _) in checkpoint.early.items() if held is None}
         return {key for key in missing if key[0] in ("topic", "partition") and key[1] in self.remade}
 
-    def _profile(self, only_controller: str = "") -> Path:
-        file = self.lab.folder / "offramp.toml"
-        every = self.lab.migration.voters
-        file.write_text(self.lab.profile_toml().replace(every, only_controller or every))
-        return file
-
 
 @pytest.fixture(scope="module")
-def walk() -> Iterator[Walk]:
+def walk() -> Iterator[DualWriteWalk]:
     with Lab(brokers=3, controllers=3) as lab:
-        seen = Walk(lab)
+        seen = DualWriteWalk(lab)
         lab.create_topics({"orders": 4, "moved": 2}, 3)
         set_quotas(lab.migration, {(("client-id", f"app {n}"),): {"consumer_byte_rate": 10.0} for n in range(6)})
         before_dual_write(seen)
@@ -125,42 +103,25 @@ def walk() -> Iterator[Walk]:
         yield seen
 
 
-def before_dual_write(seen: Walk) -> None:
+def before_dual_write(seen: DualWriteWalk) -> None:
     """One controller alone first; a ``/migration`` of somebody else; a flag forgotten."""
     lab, servers = seen.lab, seen.lab.migration
     faults.start_controller_alone(lab, 3001)
     servers.start_controllers()
 
-    def is_led_by_the_named() -> bool:
-        """An election between the two looks names another."""
-        seen.status("controllers")
-        leader = seen.statuses["controllers"].read.leader
-        if leader is not None:
-            seen.status("one controller named", only_controller=leader.address)
-        return leader is not None and seen.statuses["one controller named"].read.leader is not None
-
-    wait_until(is_led_by_the_named, "a leader that is named alone", 60)
+    leader = await_a_leader_named_alone(seen)
     set_checkpoint(lab, b"")
     seen.status("null checkpoint")
     set_checkpoint(lab, json.dumps(LEFT_OVER).encode())
     seen.status("left-over checkpoint")
     set_checkpoint(lab, json.dumps(NO_CHECKPOINT).encode())
-    leader = seen.statuses["one controller named"].read.leader
-    assert leader is not None
     follower = next(each for each in servers.controllers if each.broker_id != leader.node_id)
     faults.forget_flag(lab, follower.broker_id)
     seen.status("flags differ")
     servers.restart_controller(follower, has_flag=True)
 
 
-def set_checkpoint(lab: Lab, held: bytes) -> None:
-    """Deleted and made again: the controllers expect version 0 when they write it first."""
-    with connected(lab.zookeeper_connect) as client:
-        client.delete("/migration")
-        client.create("/migration", held)
-
-
-def change_replicas(seen: Walk) -> None:
+def change_replicas(seen: DualWriteWalk) -> None:
     """Reassignments, a killed broker, its return, an election of the preferred leaders: a diff after each."""
     lab, servers = seen.lab, seen.lab.migration
     reassign(servers, {("moved", 0): [3, 1], ("moved", 1): [2]})
@@ -178,7 +139,7 @@ def change_replicas(seen: Walk) -> None:
     seen.diff("elected")
 
 
-def lose_a_state(seen: Walk) -> None:
+def lose_a_state(seen: DualWriteWalk) -> None:
     """A partition without a state znode, as a controller leaves it that is killed while it adds one; an election."""
     lab, servers = seen.lab, seen.lab.migration
     with connected(lab.zookeeper_connect) as client:
@@ -189,20 +150,14 @@ def lose_a_state(seen: Walk) -> None:
     active = faults.controller(lab, servers.controlling() or 0)
     faults.kill(active)
 
-    def is_silent() -> bool:
-        with contextlib.suppress(ConnectError):
-            seen.status("no state")
-        return ("P02", "alarm") in seen.found("no state")
-
-    seen.statuses["no state"] = seen.statuses["dual write"]
-    wait_until(is_silent, "the finding of a dual write that stands still", 120)
+    seen.await_status("no state", stands_still, "the finding of a dual write that stands still")
     make_states(seen, seen.diff("no state", settle_s=1))
     servers.await_fail_over(active.broker_id, CATCH_UP_S)
     servers.restart_controller(active, has_flag=True)
     seen.diff("state made")
 
 
-def under_load(seen: Walk) -> None:
+def under_load(seen: DualWriteWalk) -> None:
     """Changes of every kind, ZooKeeper delayed by 0 to 5 s, controllers killed: a diff after the other.
 
     Partitions are added and topics made again all the time, so sooner or later Kafka's faults with them stop dual
@@ -215,7 +170,7 @@ def under_load(seen: Walk) -> None:
             with contextlib.suppress(ConnectError):  # During an election nobody has the log.
                 seen.under_load.append(seen.diff("under load", settle_s=dice.choice([2.0, 8.0, 15.0])))
                 seen.status("under load")
-                if ("P02", "alarm") in seen.found("under load"):
+                if stands_still(seen.statuses["under load"]):
                     seen.stood.update(set(seen.under_load[-1].differences["cause"].drop_nulls()))
                     make_states(seen, seen.under_load[-1])
         trouble.result()
@@ -228,7 +183,7 @@ def under_load(seen: Walk) -> None:
     tell(seen, changes)
 
 
-def make_states(seen: Walk, found: MetadataDiff) -> None:
+def make_states(seen: DualWriteWalk, found: MetadataDiff) -> None:
     """What docs/kraft.md says of partitions without a state znode."""
     stateless = found.differences.filter(pl.col("cause") == "no_state")
     with connected(seen.lab.zookeeper_connect) as client:
@@ -243,7 +198,7 @@ def make_states(seen: Walk, found: MetadataDiff) -> None:
                 seen.mended.append(f"{topic}-{number}")
 
 
-def make_trouble(seen: Walk, ends: float) -> None:
+def make_trouble(seen: DualWriteWalk, ends: float) -> None:
     """In turn: what the controllers send to ZooKeeper comes later; the active controller is killed."""
     dice, pause, lab = random.Random(2), threading.Event(), seen.lab
     while time.monotonic() < ends:
@@ -274,7 +229,7 @@ def fails_over(lab: Lab, seconds: float) -> bool:
     return True
 
 
-def tell(seen: Walk, changes: Changes) -> None:
+def tell(seen: DualWriteWalk, changes: Changes) -> None:
     """The figures of a soak."""
     verdicts = Counter(each for found in seen.under_load for each in found.differences["verdict"].to_list())
     n_reads = sum(each.n_reads for each in seen.under_load)
@@ -286,7 +241,7 @@ def tell(seen: Walk, changes: Changes) -> None:
     )
 
 
-def damage(seen: Walk) -> None:
+def damage(seen: DualWriteWalk) -> None:
     """Kafka's fault with the last quota, what else it leaves unwritten, and edits by hand; an election heals.
 
     A controller that was restarted since a topic was deleted brings its settings back when it is elected.
@@ -310,7 +265,7 @@ def damage(seen: Walk) -> None:
     seen.diff("healed")
 
 
-def stop_dual_write(seen: Walk) -> None:
+def stop_dual_write(seen: DualWriteWalk) -> None:
     """A client-metrics setting; after the next election dual write stands still, until the setting is gone."""
     lab, servers = seen.lab, seen.lab.migration
     set_metrics(lab, "1000")
@@ -321,17 +276,13 @@ def stop_dual_write(seen: Walk) -> None:
     alter_config(lab.admin, ConfigResource.Type.TOPIC, "orders", {"segment.ms": "123456"})
     seen.diff("stuck", settle_s=1)
 
-    def is_silent() -> bool:
-        seen.status("stuck")
-        return ("P02", "alarm") in seen.found("stuck")
-
-    wait_until(is_silent, "the finding of a dual write that stands still", 60)
+    seen.await_status("stuck", stands_still, "the finding of a dual write that stands still")
     set_metrics(lab, None)
     servers.await_fail_over(active.broker_id)
     seen.diff("unstuck")
 
 
-def finalise_by_accident(seen: Walk) -> None:
+def finalise_by_accident(seen: DualWriteWalk) -> None:
     """One controller without its flag; ``/migration`` deleted; all controllers dead; all back without the flag."""
     lab, servers = seen.lab, seen.lab.migration
     stopped = next(each for each in servers.controllers if each.process is None or not each.process.running)
@@ -346,11 +297,9 @@ def finalise_by_accident(seen: Walk) -> None:
     for each in servers.controllers:
         faults.forget_flag(lab, each.broker_id)
 
-    def is_finalised() -> bool:
-        seen.status("finalised too early")
-        return seen.statuses["finalised too early"].state.phase == "finalised"
-
-    wait_until(is_finalised, "the end of the migration", 60)
+    seen.await_status(
+        "finalised too early", lambda status: status.state.phase == "finalised", "the end of the migration"
+    )
 
 
 SOUND = [

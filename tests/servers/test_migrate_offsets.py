@@ -62,7 +62,7 @@ from tests.servers.offset_operations import (
     register,
     when_acting,
 )
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 NOW = datetime.now(UTC)
 OPTIONS = PlanOptions(made_by="ann", now=NOW)
@@ -848,7 +848,7 @@ def pair(tmp_path_factory):
             yield lab, OffsetOperations(cluster, tmp_path_factory.mktemp("runs"))
 
 
-def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair):
+def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair, record_property):
     """A member registers, a znode is overwritten, one gets no number, and each batch loses its connection."""
     operations = pair[1]
     zookeeper = operations.cluster.zookeeper
@@ -878,6 +878,7 @@ def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair):
     )
     assert run.act().state == RunState.FAILED
     found = outcomes_of(run, plan)
+    report(record_property, f"{len(found):,} offsets of {GROUPS:,} groups")
     member = {item_of((groups[0], *place)) for place in places}
     moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
     assert {found[item][0] for item in member} == {Outcome.REFUSED}
@@ -892,7 +893,7 @@ def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair):
     assert zookeeper.get(offset_path((groups[2], "kept", 0)))[0] == b"six"
 
 
-def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair):
+def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair, record_property):
     """A group becomes active, another's offset is moved, a topic is deleted, a broker goes: told item by item."""
     lab, operations = pair
     groups = [f"many-{number:04d}" for number in range(GROUPS)]
@@ -919,6 +920,7 @@ def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair):
     try:
         ending = run.act()
         found = outcomes_of(run, plan)
+        report(record_property, f"{len(found):,} offsets of {GROUPS:,} groups")
         kept = {item_of((groups[number], *place)) for number in range(GROUPS) for place in places[:-2]}
         active = {item_of((groups[5], *place)) for place in places[:-2]}
         moved = item_of((groups[7], "kept", 3))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -17,35 +14,20 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from typer.testing import CliRunner, Result
 
-from kit.cli.main import app
 from kit.errors import AuthenticationFailed, NothingToDo, PartialRead, ReadError, UnsafePlan
 from kit.lab import Lab, topics
 from kit.lab.entities import done
 from kit.lab.servers.migrating import connected
 from kit.lab.servers.security import PASSWORD_VARIABLE, ZOOKEEPER_VARIABLE
+from tests.servers.awaiting import awaited
+from tests.servers.kraft_walk import KraftWalk
+
+pytestmark = pytest.mark.timeout(900)
 
 RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
-
-
-@dataclass
-class Seen:
-    """What the command said at each moment."""
-
-    lab: Lab
-    printed: dict[str, Result] = field(default_factory=dict)
-    acls: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-
-    def run(self, moment: str, *arguments: str, **secrets: str) -> None:
-        file = self.lab.folder / "offramp.toml"
-        file.write_text(self.lab.profile_toml())
-        environment = {**self.lab.secrets, **secrets}
-        self.printed[moment] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)], env=environment)
-
-    @property
-    def runs(self) -> str:
-        return str(self.lab.folder / "runs")
+NEVER_KNOWN = {"Z14", "Z13", "R03"}
+"""Whether controllers may use znodes that only nodes may write; and what only the nodes' files say."""
 
 
 def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:
@@ -55,37 +37,45 @@ def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:
         return {path: [(each.id.scheme, each.id.id) for each in client.get_acls(path)[0]] for path in paths}
 
 
-def collected(lab: Lab) -> Path:
-    """The nodes' own files, as an operator would collect them."""
-    folder = lab.folder / "collected"
-    for node in nodes_of(lab):
-        (folder / node.name).mkdir(parents=True)
-        for file in ("server.properties", "data/meta.properties"):
-            shutil.copy(lab.folder / node.name / file, folder / node.name)
-    return folder
-
-
 @pytest.fixture(scope="module")
-def seen() -> Iterator[Seen]:
+def seen() -> Iterator[KraftWalk]:
     with Lab(brokers=1, controllers=1, secured=True) as lab:
-        found = Seen(lab)
+        found, runs = KraftWalk(lab), ("--runs", str(lab.folder / "runs"))
         lab.create_topic("orders", 2)
         lab.migration.reach("dual-write")
         found.run("no rights", "kraft", "status")
         found.run("no rights for a diff", "kraft", "diff")
-        found.run("no rights for a repair", "plan", "kraft", "--repair", "--runs", found.runs)
-        found.run("no rights for the way back", "plan", "kraft", "--to", "zookeeper", "--runs", found.runs)
-        found.run("wrong password", "kraft", "status", **{PASSWORD_VARIABLE: "not-it"})
-        found.run("wrong password of ZooKeeper", "kraft", "status", **{ZOOKEEPER_VARIABLE: "not-it"})
-        found.acls = acls_of(lab)
-        admin = AdminClient({**topics.QUIET, "bootstrap.servers": lab.servers.addresses()})
-        cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
-        done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
-        found.run("status", "kraft", "status")
+        found.run("no rights for a repair", "plan", "kraft", "--repair", *runs)
+        found.run("no rights for the way back", "plan", "kraft", "--to", "zookeeper", *runs)
+        found.run("wrong password", "kraft", "status", secrets={PASSWORD_VARIABLE: "not-it"})
+        found.run("wrong password of ZooKeeper", "kraft", "status", secrets={ZOOKEEPER_VARIABLE: "not-it"})
+        found.noted["acls"] = acls_of(lab)
+        give_rights(found)
         found.run("diff", "kraft", "diff")
-        found.run("preflight", "kraft", "preflight", "--json")
-        found.run("preflight with files", "kraft", "preflight", "--json", "--settings-dir", str(collected(lab)))
+        found.run("preflight with files", "kraft", "preflight", "--json", "--settings-dir", str(found.collect("nodes")))
         yield found
+
+
+def give_rights(seen: KraftWalk) -> None:
+    """Controllers learn of ACLs from their log, brokers from ZooKeeper: each in its time."""
+    admin = AdminClient({**topics.QUIET, "bootstrap.servers": seen.lab.servers.addresses()})
+    cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
+    done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
+
+    def not_read() -> tuple[str, object]:
+        status, preflight = seen.run("status", "kraft", "status"), seen.run("preflight", "kraft", "preflight", "--json")
+        told = status.output if status.exit_code else ""
+        return told, unknown(seen, "preflight") if preflight.stdout else preflight.output
+
+    awaited(not_read, lambda found: found == ("", NEVER_KNOWN), "every node knows the rights")
+
+
+def findings(seen: KraftWalk, moment: str) -> list[dict]:
+    return json.loads(seen.printed[moment].stdout)
+
+
+def unknown(seen: KraftWalk, moment: str) -> set[str]:
+    return {each["check_id"] for each in findings(seen, moment) if each["is_met"] is None}
 
 
 def test_status_and_diff_read_it(seen):
@@ -95,15 +85,9 @@ def test_status_and_diff_read_it(seen):
     assert seen.printed["diff"].exit_code == 0, seen.printed["diff"].output
 
 
-def findings(seen: Seen, moment: str) -> list[dict]:
-    return json.loads(seen.printed[moment].stdout)
-
-
 def test_every_check_that_needs_no_file_is_known(seen):
-    """But whether controllers may use znodes that only nodes may write, and what only the nodes' files say."""
     rows = findings(seen, "preflight")
-    of_files = {"Z13", "R03"}
-    assert {each["check_id"] for each in rows if each["is_met"] is None} == {"Z14", *of_files}
+    assert unknown(seen, "preflight") == NEVER_KNOWN
     assert {each["subject"] for each in rows if each["check_id"] == "Z14"} >= {
         "/config/users",
         "/controller",
@@ -127,7 +111,7 @@ def test_nothing_blocks_it_and_what_warns_is_what_the_lab_is(seen):
 def test_with_the_nodes_files_only_the_access_lists_are_not_known(seen):
     """The file of the broker is of migration mode: the one that it had before was not saved."""
     rows = findings(seen, "preflight with files")
-    assert {each["check_id"] for each in rows if each["is_met"] is None} == {"Z14"}
+    assert unknown(seen, "preflight with files") == {"Z14"}
     (kept,) = [each for each in rows if each["check_id"] == "R03" and each["is_met"] is False]
     assert kept["subject"] == "broker 1"
     assert "No file starts broker 1 in ZooKeeper mode" in kept["sentence"]
@@ -173,8 +157,9 @@ def test_a_wrong_password_of_zookeeper_is_refused(seen):
 def test_zookeeper_keeps_what_nodes_wrote_to_them(seen):
     """``zookeeper.set.acl``: theirs to write; what holds secrets is theirs to read."""
     nodes, world = ("sasl", "kafka"), ("world", "anyone")
-    assert seen.acls.pop("/config/users") == [nodes]
-    assert set(map(tuple, seen.acls.values())) == {(nodes, world)}
+    acls = dict(seen.noted["acls"])
+    assert acls.pop("/config/users") == [nodes]
+    assert set(map(tuple, acls.values())) == {(nodes, world)}
 
 
 def test_nodes_talk_to_each_other_over_tls_and_sasl(seen):

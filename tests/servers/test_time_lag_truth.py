@@ -26,7 +26,7 @@ from tests.servers.coordinators import await_coordinator
 from tests.servers.lag_peers import LookupTable, TwoAnchors
 from tests.servers.late_topics import KINDS, PARTITIONS, Compacted, Late, Noted, now_ms, running
 from tests.servers.tuned_lab import TunedLab
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 SECONDS, LONGEST = (1700, 3400) if IS_SOAK else (32, 200)
 BRACKETS = 5000 if IS_SOAK else 100
@@ -149,7 +149,7 @@ def _holds(sample: Sample, truth: Noted | None) -> bool:
     return bool(lower <= produced and (upper is None or at_least <= upper))
 
 
-def test_each_bracket_holds_the_truth(lab):
+def test_each_bracket_holds_the_truth(lab, record_property):
     path = lab.folder / "truth.toml"
     path.write_text(lab.profile_toml())
     with connect(load_profile(file=path)) as cluster, running(lab) as topics:
@@ -167,7 +167,8 @@ def test_each_bracket_holds_the_truth(lab):
             errors[sample.method, sample.kind].append(abs(sample.at_ms - truth.produced_ms - estimate))
         if sample.method in OURS and sample.row["lower_ms"] is not None and (truth is not None or knows_of_markers):
             held[sample.method].append((_holds(sample, truth), sample, truth))
-    _print(errors, held, unanswered)
+    done = f"{sum(map(len, held.values())):,} brackets of {len(looks.ends)} observations in {lasted:.0f} s"
+    report(record_property, done, details=figures_of(errors, held, unanswered))
     for method in OURS:
         missed = [
             (sample.kind, sample.partition, sample.offset, sample.end, sample.at_ms, sample.row, truth)
@@ -180,9 +181,9 @@ def test_each_bracket_holds_the_truth(lab):
     assert {kind for (method, kind), found in errors.items() if found and method == "record"} == set(KINDS)
 
 
-def _print(errors, held, unanswered) -> None:
+def figures_of(errors, held, unanswered) -> str:
     """Per method: the median error in ms, of all and of each kind; how often the bracket held the truth."""
-    print("\n" + f"{'median error in ms':20}" + "".join(f"{name:>14}" for name in ("all", *KINDS, "held", "no answer")))
+    lines = [f"{'median error in ms':20}" + "".join(f"{name:>15}" for name in ("all", *KINDS, "held", "no answer"))]
     for method in (*OURS, *PEERS):
         each = [errors[method, kind] for kind in KINDS]
         medians = [
@@ -190,4 +191,5 @@ def _print(errors, held, unanswered) -> None:
         ]
         kept = [is_held for is_held, _, _ in held[method]]
         share = f"{100 * sum(kept) / len(kept):.1f} % of {len(kept)}" if kept else "–"
-        print(f"{method:20}" + "".join(f"{cell:>14}" for cell in (*medians, share, unanswered[method])))
+        lines.append(f"{method:20}" + "".join(f"{cell:>15}" for cell in (*medians, share, unanswered[method])))
+    return "\n".join(lines)

@@ -14,26 +14,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import pytest
 from confluent_kafka.admin import ConfigResource, NewTopic
 
-from kit.cluster import connect
-from kit.errors import OfframpError
 from kit.kraft import status_without
 from kit.lab import Lab, faults, topics
 from kit.lab.entities import alter_config, await_reassigned, done, reassign
 from kit.lab.process import wait_until
 from kit.lab.servers.kafka import Broker
 from kit.lab.servers.migrating import MIGRATION, MigratingBroker, connected, json_at
-from kit.migrate.engine.plan import Plan
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.operations import Operations
 from kit.profile import load_profile
-from tests.interop.kraft_scene import OVERRIDES, vouch
+from tests.interop.kraft_scene import KraftScene
 from tests.servers.kraft_kinds import new_admin
-from tests.servers.kraft_walk import Walk
 from tests.soak import IS_SOAK
 
 FIRST = "null checkpoint"
@@ -51,37 +43,16 @@ DOWN_RECORDS = 24
 
 
 @dataclass
-class Traps(Walk):
-    """``logs``: of one node, by moment; ``refused``: plans, by moment; ``homes``: topic → broker. ``named``: topics.
+class Traps(KraftScene):
+    """``logs``: of one node, by moment; ``homes``: topic → broker; ``named``: the topics in ZooKeeper, by moment.
 
     ``left``: folders of the deleted topic, by moment.
     """
 
     logs: dict[str, str] = field(default_factory=dict)
-    refused: dict[tuple[str, str], str] = field(default_factory=dict)
-    plans: dict[str, Plan] = field(default_factory=dict)
     named: dict[str, set[str]] = field(default_factory=dict)
     homes: dict[str, int] = field(default_factory=dict)
     left: dict[str, set[str]] = field(default_factory=dict)
-    arrived_s: float = 0.0
-    exit_code: int | None = None
-    was_hung: bool = False
-
-    def plan(self, moment: str, to: str, is_refused: bool = True) -> None:
-        """Refused; or made, approved, carried out and verified."""
-        with connect(load_profile(file=self.profile())) as cluster:
-            operations = Operations(cluster, self.lab.folder / "runs")
-            vouch(cluster, operations.runs)
-            if is_refused:
-                with pytest.raises(OfframpError) as refused:
-                    operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
-                self.refused[moment, to] = str(refused.value)
-                return
-            plan = operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
-            operations.approve(plan, plan.subject, plan.digest[:8])
-            result = operations.begin(plan).act()
-            assert result.state == "VERIFIED", result.sentence
-            self.plans[moment] = plan
 
     @contextmanager
     def logged(self, moment: str, node: Broker, *awaited: str) -> Iterator[None]:
@@ -90,7 +61,7 @@ class Traps(Walk):
         begin = file.stat().st_size if file.exists() else 0
 
         def said() -> str:
-            return file.read_bytes()[begin:].decode()
+            return file.read_bytes()[begin:].decode(errors="replace")
 
         yield
         for text in awaited:
@@ -104,9 +75,10 @@ class Traps(Walk):
 
 @contextmanager
 def story() -> Iterator[Traps]:
-    with Lab(brokers=2, controllers=1) as lab:
+    brokers = 2 if IS_SOAK else 1
+    with Lab(brokers, controllers=1) as lab:
         seen = Traps(lab)
-        lab.create_topic("orders", 2, 2)
+        lab.create_topic("orders", 2, brokers)
         null_checkpoint(seen)
         if IS_SOAK:
             all_others(seen)
@@ -139,12 +111,12 @@ def null_checkpoint(seen: Traps) -> None:
     with connected(seen.lab.zookeeper_connect) as client:
         client.create("/migration", b"")
     seen.preflight(FIRST)
-    seen.plan(FIRST, "controllers")
+    seen.refuse_plan(FIRST, "controllers")
     with seen.logged(FIRST, controller, "Unhandled error in RecoverMigrationStateFromZKEvent"):
         controller.launch()
         controller.await_started()
-    wait_until(lambda: seen.status(FIRST).read.has_log, "the metadata log", 30)
-    seen.plan("null checkpoint repaired", "repair", is_refused=False)
+    seen.await_status(FIRST, lambda status: status.read.has_log, "the metadata log")
+    seen.carry_out("null checkpoint repaired", "repair")
     seen.status("null checkpoint repaired")
 
 
@@ -155,10 +127,10 @@ def another_chroot(seen: Traps) -> None:
     with seen.logged("another chroot", controller, "to WAIT_FOR_BROKERS", "No brokers are registered in ZK"):
         controller.launch()
         controller.await_started()
-        wait_until(lambda: seen.status("another chroot").state.zk_state == "PRE_MIGRATION", "the metadata log", 30)
+        seen.await_status("another chroot", lambda status: status.state.zk_state == "PRE_MIGRATION", "the log")
         seen.preflight("another chroot")
         for to in ("dual write", "zookeeper"):
-            seen.plan("another chroot", to)
+            seen.refuse_plan(f"another chroot, {to}", to)
         move(lab, lab.migration.migrating[0])
     controller.added = {}
 
@@ -169,7 +141,7 @@ def half_rolled(seen: Traps) -> None:
     with seen.logged("half rolled", controller, WAITS):
         seen.lab.migration.restart_controller(controller, has_flag=True)
     seen.status("half rolled")
-    seen.plan("half rolled, back", "zookeeper", is_refused=False)
+    seen.carry_out("half rolled, back", "zookeeper")
     seen.status("half rolled, back")
 
 
@@ -215,7 +187,7 @@ def another_version(seen: Traps) -> None:
         move(lab, second)
     seen.status("another version")
     seen.preflight("another version")
-    seen.plan("another version", "dual write")
+    seen.refuse_plan("another version", "dual write")
     second.added = added
 
 
@@ -228,7 +200,7 @@ def zombie(seen: Traps) -> None:
         lab.migration.restart_controller(controller, has_flag=True)
     seen.status("zombie")
     seen.preflight("zombie")
-    seen.plan("zombie", "dual write")
+    seen.refuse_plan("zombie", "dual write")
     seen.keep_topics("zombie")
 
 
@@ -242,7 +214,7 @@ def dual_write(seen: Traps) -> None:
     lab.migration.phase = "dual-write"
     with connected(lab.zookeeper_connect) as client:
         wait_until(lambda: not client.exists("/brokers/topics/doomed"), "the end of the deleted topic", 30)
-    seen.diff("copied", 15)
+    seen.diff("copied")
     seen.keep_topics("copied")
 
 
@@ -259,25 +231,25 @@ def delete_by_hand(seen: Traps) -> None:
     lab, (controller,) = seen.lab, seen.lab.migration.controllers
     with connected(lab.zookeeper_connect) as client:
         client.delete("/brokers/topics/orders", recursive=True)
-        seen.diff("deleted by hand", 15)
-        seen.plan("deleted by hand", "kraft")
+        seen.diff("deleted by hand")
+        seen.refuse_plan("deleted by hand", "kraft")
         with seen.logged("made anew", controller, STALE_VERSION):
             lab.migration.restart_controller(controller, has_flag=True)
         with seen.logged("healed", controller, "to DUAL_WRITE"):
             lab.migration.restart_controller(controller, has_flag=True)
-    seen.diff("healed", 15)
+    seen.diff("healed")
 
 
 def zookeeper_down(seen: Traps) -> None:
     """Changes of three kinds meanwhile."""
     lab, servers, admin = seen.lab, seen.lab.migration, new_admin(seen.lab)
-    profile = load_profile(file=Path(seen.profile()))
+    profile = load_profile(file=seen.file)
     began = seen.status("before").state.high_watermark or 0
     faults.running(servers.zookeeper).kill()
     alter_config(admin, ConfigResource.Type.TOPIC, "orders", {"retention.ms": "777777"})
     done(admin.create_topics([NewTopic("born", 1, 1)]), "topic")
     done(admin.delete_topics(["zombie"]), "topic")
-    seen.run("status", called="down")
+    seen.run("down", "kraft", "status")
     wait_until(
         lambda: (status_without(profile).state.high_watermark or 0) >= began + DOWN_RECORDS, "12 s of records", 60
     )
@@ -286,9 +258,9 @@ def zookeeper_down(seen: Traps) -> None:
     with connected(lab.zookeeper_connect) as client:
         wait_until(lambda: client.exists("/brokers/topics/born") is not None, "the topic that was made", 60)
         wait_until(lambda: client.exists("/brokers/topics/zombie") is None, "the end of the one that was deleted", 60)
-        seen.arrived_s = time.monotonic() - back
+        seen.noted["arrived_s"] = time.monotonic() - back
         wait_until(lambda: len(client.get_children("/brokers/ids")) == 2, "both brokers", 60)
-    seen.diff("back", 15)
+    seen.diff("back")
 
 
 def stop_too_early(seen: Traps) -> None:
@@ -297,12 +269,12 @@ def stop_too_early(seen: Traps) -> None:
     faults.stop_too_early(seen.lab, victim.broker_id)
     hung = faults.running(victim)
     seen.status("stopped too early")
-    seen.was_hung = hung.running
+    seen.noted["was_hung"] = hung.running
     hung.kill()
     with seen.logged("started too early", victim):
         victim.launch()
         again = faults.running(victim)
         wait_until(lambda: not again.running, "the end of the broker that was started too early", 60)
-    seen.exit_code = again.exit_code
+    seen.noted["exit_code"] = again.exit_code
     seen.status("started too early")
-    seen.plan("started too early", "repair")
+    seen.refuse_plan("started too early", "repair")

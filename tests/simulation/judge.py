@@ -23,8 +23,8 @@
 - **R15**: no Python member deletes an owner znode of another session.
 - **announced**: the listener is never told an assignment with parts of the Kafka group's missing (D11).
 
-Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5``, ``twice``
-and, of Kafka's, ``offsets`` hold no more where a Kafka consumer or an old one is involved.
+Once an operator broke the rules (see ``SimulatedGroup.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5``,
+``twice`` and, of Kafka's, ``offsets`` hold no more where a Kafka consumer or an old one is involved.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tests.simulation.model_zookeeper import Path, Znode
 from tests.simulation.steps import Violation
 
 if TYPE_CHECKING:
-    from tests.simulation.world import Member, World
+    from tests.simulation.world import Member, SimulatedGroup
 
 
-class Judge:
+class GroupJudge:
     """``lowered``: what was lowered in Kafka without a session."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedGroup) -> None:
         self.world = world
         self.is_rule_broken = False
         self.lowered: list[tuple[str, TopicAndPartition, int, int]] = []

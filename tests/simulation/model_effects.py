@@ -18,7 +18,7 @@ from tests.simulation.model_zookeeper import ConnectionLost, ZookeeperClient
 from tests.simulation.steps import Steps
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import SimulatedGroup
 
 
 class NotNow(Exception):
@@ -28,7 +28,7 @@ class NotNow(Exception):
 class EffectSteps:
     """One method for each effect, named for it. The attributes are the member's."""
 
-    world: World
+    world: SimulatedGroup
     consumer_id: str
     client: ZookeeperClient
     gate: Gate

@@ -25,7 +25,7 @@ from tests.simulation.model_zookeeper import (
 from tests.simulation.steps import Steps, Thread
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import SimulatedGroup
 
 TRIES, BACKOFF, COMMIT_EVERY = 4, 2.0, 2.0
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ class OldConsumer:
     """``registry``: what it believes to own; ``fetching``: what it hands out, from where;
     ``began``: where it began."""
 
-    def __init__(self, world: World, name: str, n_streams: int = 2) -> None:
+    def __init__(self, world: SimulatedGroup, name: str, n_streams: int = 2) -> None:
         self.world = world
         self.consumer_id = f"g_{name}"
         self.streams_by_topic = dict.fromkeys(world.topics, n_streams)
@@ -241,7 +241,7 @@ class _Noted:
 class PlainConsumer:
     """A KC: consumes what it is assigned, commits to Kafka only."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: SimulatedGroup, name: str) -> None:
         self.world = world
         self.consumer_id = name
         self.is_paused = self.is_leaving = self.has_left = False

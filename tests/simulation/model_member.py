@@ -25,7 +25,7 @@ from tests.simulation.model_zookeeper import SESSION_SECONDS, ConnectionLost, Zo
 from tests.simulation.steps import Steps, Thread
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import SimulatedGroup
 
 BACKOFF, LOOK_EVERY, KAFKA_RETRY, COMMIT_EVERY, PROVE_EVERY = 2.0, 5.0, 0.2, 2.0, 1.0
 
@@ -66,7 +66,7 @@ class PythonMember(EffectSteps):
     znodes_class: type[ZnodeSteps] = ZnodeSteps
     embedded_class: type[Embedded] = Embedded
 
-    def __init__(self, world: World, name: str, is_migration_enabled: bool, n_streams: int = 2) -> None:
+    def __init__(self, world: SimulatedGroup, name: str, is_migration_enabled: bool, n_streams: int = 2) -> None:
         self.world = world
         self.consumer_id = f"g_{name}"
         self.is_migration_enabled = is_migration_enabled

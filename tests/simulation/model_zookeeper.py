@@ -82,7 +82,7 @@ class Observer(Protocol):
     def writes(self, session: int, path: Path, old: Any, new: Any) -> None: ...
 
 
-class Zookeeper:
+class SimulatedZookeeper:
     """The servers, as one."""
 
     def __init__(self, clock: Callable[[], float], observer: Observer) -> None:
@@ -173,7 +173,7 @@ class Zookeeper:
             client.events.append((callback, kind))
 
 
-class Listener(Protocol):
+class ConnectionListener(Protocol):
     """Told of turns of the connection, on its thread."""
 
     def session_lost(self) -> None: ...
@@ -188,7 +188,7 @@ class ZookeeperClient:
     request, the connection breaks.
     """
 
-    def __init__(self, server: Zookeeper, listener: Listener) -> None:
+    def __init__(self, server: SimulatedZookeeper, listener: ConnectionListener) -> None:
         self.server = server
         self.events: deque[tuple[Callback, str]] = deque()
         self.is_cut = False

@@ -14,12 +14,12 @@ from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Create, Delete
 from tests.simulation.steps import Violation
-from tests.simulation.world import SERVERS, World, is_migrating
+from tests.simulation.world import SERVERS, SimulatedGroup, is_migrating
 
 MOST_TICKS, CALM_TICKS, WAKE_EVERY = 90, 3, 15
 
 
-def heal(world: World) -> None:
+def heal(world: SimulatedGroup) -> None:
     """All faults are over."""
     world.set_coordinator(True)
     for name, member in world.members.items():
@@ -30,7 +30,7 @@ def heal(world: World) -> None:
             member.client.fails_next = None
 
 
-def settle(world: World, most_ticks: int = MOST_TICKS) -> int:
+def settle(world: SimulatedGroup, most_ticks: int = MOST_TICKS) -> int:
     """Run fairly until nothing is wrong for a while; how many ticks it took until then.
 
     Raises:
@@ -51,7 +51,7 @@ def settle(world: World, most_ticks: int = MOST_TICKS) -> int:
     raise Violation("convergence", f"after {most_ticks} s: " + "; ".join(problems or ["it never was calm"]))
 
 
-def list_problems(world: World) -> list[str]:
+def list_problems(world: SimulatedGroup) -> list[str]:
     expected = expected_consumers(world)
     problems = []
     mode = expected_mode(world)
@@ -72,7 +72,7 @@ def list_problems(world: World) -> list[str]:
     return problems
 
 
-def expected_mode(world: World) -> Mode:
+def expected_mode(world: SimulatedGroup) -> Mode:
     has_kc = any(isinstance(each, PlainConsumer) for each in world.members.values())
     has_old = any(not is_migrating(each) and not isinstance(each, PlainConsumer) for each in world.members.values())
     if has_kc or (world.toggle == Mode.KAFKA.value and not has_old):
@@ -80,7 +80,7 @@ def expected_mode(world: World) -> Mode:
     return Mode.ZOOKEEPER
 
 
-def expected_consumers(world: World) -> dict[TopicAndPartition, list[str]]:
+def expected_consumers(world: SimulatedGroup) -> dict[TopicAndPartition, list[str]]:
     expected: dict[TopicAndPartition, list[str]] = {pair: [] for pair in world.partitions}
     if expected_mode(world) is Mode.KAFKA:
         clients = {name: each.client_id for name, each in world.group.members.items()}
@@ -99,7 +99,7 @@ def expected_consumers(world: World) -> dict[TopicAndPartition, list[str]]:
     return expected
 
 
-def _consumers(world: World, pair: TopicAndPartition) -> list[str]:
+def _consumers(world: SimulatedGroup, pair: TopicAndPartition) -> list[str]:
     """Who can hand out records of ``pair``, and may."""
     names = []
     for member in world.members.values():
@@ -124,14 +124,14 @@ def thread_owner(thread: str) -> str:
     return owner if owner.startswith("g_") else owner.partition("-")[0]
 
 
-def _stop_kafka_consumers(world: World) -> None:
+def _stop_kafka_consumers(world: SimulatedGroup) -> None:
     """What a member's alarm tells the operators to do."""
     for name, member in world.members.items():
         if isinstance(member, PlainConsumer):
             world.leave(name)
 
 
-def _wake_zombies(world: World) -> None:
+def _wake_zombies(world: SimulatedGroup) -> None:
     if any(isinstance(each, OldConsumer) and each.is_zombie for each in world.members.values()):
         path = ("ids", "g_operator")
         world.zookeeper.transact(SERVERS, [Create(path, {})])

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 
 from tests.simulation.model_member import PythonMember
 from tests.simulation.settling import settle
-from tests.simulation.world import World
+from tests.simulation.world import SimulatedGroup
 
 MOST_MEMBERS = 4
 NAMES = "abcdefgh"
 
 
-class Walk:
+class RandomSchedule:
     """Actions on ``world``; each takes what it acts on from ``choose(how many)``, a number below."""
 
-    def __init__(self, world: World, choose: Callable[[int], int], plays_by_the_rules: bool = True) -> None:
+    def __init__(self, world: SimulatedGroup, choose: Callable[[int], int], plays_by_the_rules: bool = True) -> None:
         self.world = world
         self.choose = choose
         self.plays_by_the_rules = plays_by_the_rules
@@ -161,7 +161,7 @@ BEGINNINGS: tuple[tuple[str, ...], ...] = (
 """What is there and settled when a walk begins."""
 
 
-def begin(world: World, beginning: Sequence[str]) -> None:
+def begin(world: SimulatedGroup, beginning: Sequence[str]) -> None:
     for name, kind in zip(NAMES, beginning):
         if kind == "kafka":
             world.set_toggle(kind)
@@ -172,10 +172,10 @@ def begin(world: World, beginning: Sequence[str]) -> None:
 
 def wander(
     seed: int, member_class: type[PythonMember] = PythonMember, n_actions: int = 120, by_the_rules: bool = True
-) -> Walk:
+) -> RandomSchedule:
     """One walk by a seed, ending in calm."""
     source = random.Random(seed)
-    walk = Walk(World(member_class=member_class), source.randrange, by_the_rules)
+    walk = RandomSchedule(SimulatedGroup(member_class=member_class), source.randrange, by_the_rules)
     names, weights = list(ACTIONS), list(ACTIONS.values())
     try:
         begin(walk.world, BEGINNINGS[seed % len(BEGINNINGS)])

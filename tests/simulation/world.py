@@ -14,11 +14,11 @@ from typing import TypeAlias
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets
 from kit.consumer.zookeeper.migration import Mode
-from tests.simulation.judge import Judge
+from tests.simulation.judge import GroupJudge
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_kafka_group import GroupClient, GroupServer, Unavailable
 from tests.simulation.model_member import PythonMember
-from tests.simulation.model_zookeeper import Create, Delete, Set, Zookeeper
+from tests.simulation.model_zookeeper import Create, Delete, Set, SimulatedZookeeper
 
 Member: TypeAlias = PythonMember | OldConsumer | PlainConsumer
 REFRESH_TICKS = 3
@@ -30,7 +30,7 @@ def is_migrating(member: Member) -> bool:
     return isinstance(member, PythonMember) and member.is_migration_enabled
 
 
-class World:
+class SimulatedGroup:
     """``members`` by name, those alive. ``ends``: each partition's log end; a record comes with every tick.
 
     ``has_generated_ids``: an embedded consumer is known by the form of its client id, though it is not registered.
@@ -44,8 +44,8 @@ class World:
         self.has_generated_ids = True
         self.slept_while_cut: set[str] = set()
         self.member_class = member_class
-        self.judge = Judge(self)
-        self.zookeeper = Zookeeper(lambda: self.now, self.judge)
+        self.judge = GroupJudge(self)
+        self.zookeeper = SimulatedZookeeper(lambda: self.now, self.judge)
         self.group = GroupServer(lambda: self.now, {"t": n_partitions})
         self.ends: dict[TopicAndPartition, int] = {("t", number): 3 for number in range(n_partitions)}
         self._n_partitions = n_partitions

@@ -21,13 +21,14 @@ Caused by: java.io.IOException: No space left on device
 @pytest.mark.parametrize(
     ("said", "why"), [(FULL, "No space left on device"), ("It is read-only\nat x", "It is read-only")]
 )
-def test_what_spark_says_of_a_write_is_one_sentence(monkeypatch, said, why):
-    def fails(self, snapshot):
-        raise PySparkException(said)
+def test_what_spark_says_of_a_write_is_one_sentence(said, why):
+    class Full(History):
+        def __init__(self):
+            self._store = SimpleNamespace(folder="/lake")
 
-    monkeypatch.setattr(History, "_append", fails)
-    history = History.__new__(History)
-    history._store = SimpleNamespace(folder="/lake")
+        def _append(self, snapshot):
+            raise PySparkException(said)
+
     with pytest.raises(HistoryError) as raised:
-        history.append(None)
+        Full().append(None)
     assert str(raised.value) == f"/lake can't be written: {why}"

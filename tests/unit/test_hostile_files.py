@@ -21,7 +21,7 @@ from kit.migrate.runs_folder import list_plans, run_folder
 from kit.text.visible import cell, file_name, visible
 from tests import hostile_faces
 from tests.generators import hostile
-from tests.models.engine import World, make_plan
+from tests.models.engine import ModelRun, make_plan
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -38,7 +38,7 @@ def test_a_name_in_a_files_name_is_plain(text):
 
 @pytest.mark.parametrize("name", hostile_faces.ALL_IN_ONE)
 def test_a_run_of_any_group_stays_in_its_folder(tmp_path, name):
-    world = World(tmp_path / "runs", targets=(name,))
+    world = ModelRun(tmp_path / "runs", targets=(name,))
     world.run.act()
     assert [path.parent for path in tmp_path.rglob("*.jsonl")] == [world.folder]
     assert world.folder.parent == tmp_path / "runs"

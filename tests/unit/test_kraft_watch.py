@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ from kit.cli import kraft as verbs
 from kit.cli.terminal import refusals
 from kit.errors import ConnectError, HistoryError, PartialRead
 from kit.kraft_watch import KraftHistory, KraftLook
+from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.kraft import NodeFact
 from tests.kraft_records import DIFFERING, SILENT, SOUND, control, diff, difference, kraft_look, node, plain
@@ -147,19 +149,18 @@ def test_what_was_appended_comes_back_in_its_order(tmp_path):
     assert kept.states("three").is_empty()
 
 
-def test_a_look_that_was_cut_off_is_not_loaded(tmp_path, monkeypatch):
-    kept = KraftHistory(tmp_path)
-    kept.append(kraft_look(DIFFERING))
-    write = KraftHistory._write
-
-    def cut_off(self, table, *arguments):
+class CutOff(KraftHistory):
+    def _write(self, table, *arguments):
         if table is tables.KRAFT_STATES:
             raise KeyboardInterrupt
-        write(self, table, *arguments)
+        super()._write(table, *arguments)
 
-    monkeypatch.setattr(KraftHistory, "_write", cut_off)
+
+def test_a_look_that_was_cut_off_is_not_loaded(tmp_path):
+    kept = KraftHistory(tmp_path)
+    kept.append(kraft_look(DIFFERING))
     with pytest.raises(KeyboardInterrupt):
-        kept.append(kraft_look(DIFFERING, minutes=1))
+        CutOff(tmp_path).append(kraft_look(DIFFERING, minutes=1))
     assert len(kept.states("one")) == 1
     assert len(kept.differences("one")) == 3
 
@@ -198,13 +199,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         KraftHistory(tmp_path / "file").append(kraft_look())
 
 
-def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same(monkeypatch):
+def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same():
     def refuse(profile):
         raise ConnectError("none answered")
 
-    monkeypatch.setattr(kraft_watch, "connect", refuse)
-    monkeypatch.setattr(kraft_watch, "status_without", lambda profile: profile)
-    assert kraft_watch.look("profile").status == "profile"
+    nobody = Profile(name="one", file=Path("offramp.toml"), bootstrap_servers="127.0.0.1:1")
+    (node,) = kraft_watch.look(nobody, connected=refuse).status.read.nodes
+    assert (node.address, node.error is not None) == ("127.0.0.1:1", True)
 
 
 def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):

@@ -266,3 +266,84 @@ def _text(node: ast.AST, known: Mapping[str, str]) -> str:
     if isinstance(node, ast.IfExp):
         return _text(node.body, known)
     return "{call}" if isinstance(node, ast.Call) else "{}"
+
+
+MAY_PATCH = {
+    # A verb of the command line takes words alone, and connects, asks Spark and starts a lab by itself.
+    "tests/property/history/faults.py": {"kit.spark.session.spark_session"},
+    "tests/unit/cli/conftest.py": {"kit.cluster.connect", "module.observe"},
+    "tests/unit/cli/opened.py": {"verbs.open_operations"},
+    "tests/unit/cli/test_progress.py": {"name"},
+    "tests/unit/migrate/kraft/test_overrides.py": {"kit.rehearsal.rehearse"},
+    "tests/unit/test_kraft_watch.py": {"kit.kraft_watch.look"},
+    # The real function, and what it was given.
+    "tests/unit/cli/test_never_cut.py": {"kit.cli.listing.print_table"},
+    "tests/unit/logs/test_foreign.py": {"kit.logs.known_text._with_kinds"},
+    # What this machine has, and who is logged in: the function has no argument that could say it.
+    "tests/browser/test_chromium.py": {"tests.browser.chromium.as_root", "tests.browser.chromium.ways"},
+    "tests/unit/lab/java/test_jars.py": {"kit.lab.java.jars.all_checksums", "kit.lab.java.resolver.resolve"},
+    "tests/unit/lab/java/test_java.py": {"kit.spark.java.bundled_java", "kit.spark.java.trust_options"},
+    "tests/unit/widgets/group/test_model.py": {"kit.migrate.engine.approval.system_user"},
+    # Many readers of one thing, in whose place the test has its own.
+    "tests/models/offsets.py": {"module.name"},
+    "tests/property/read/test_hostile_znodes.py": {"kit.snapshot.name"},
+    # A mistake of a function that draws, which no input brings about.
+    "tests/unit/widgets/test_wizard.py": {"widgets.run.html.progress"},
+    # A method of an object that the test made; and constants, of which ``lower`` says that they are.
+    "tests/servers/test_lock.py": {"lock._stat"},
+    "tests/limits.py": {"module.name"},
+}
+"""File → the functions of modules that it may replace. Give a function what it needs as a parameter instead."""
+
+
+def patches_in(tree: ast.Module) -> Iterator[str]:
+    """Yield each replaced function of a module of the project, and each patch that does not name what it replaces."""
+    known = _imports(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            *parts, _ = (each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.args)
+            target, _, name = ".".join(map(str, parts)).rpartition(".")
+            place = ".".join([known.get(target.partition(".")[0], target.partition(".")[0]), *target.split(".")[1:]])
+            is_named = isinstance(node.args[0], ast.Constant) or target.partition(".")[0] in known
+            is_ours = (ROOT / place.replace(".", "/")).with_suffix(".py").exists() or _is_package(place)
+            if not name.isupper() and (is_ours or (not is_named and "." not in target)):
+                yield f"{place}.{name}".removeprefix(".")
+
+
+def _is_package(name: str) -> bool:
+    return name != "" and (ROOT / name.replace(".", "/") / "__init__.py").exists()
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    """Name → what it is, of everything that a file imports."""
+    names = dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {each.asname or each.name.partition(".")[0]: each.name.partition(".")[0] for each in node.names}
+    return names
+
+
+def test_no_test_replaces_a_function_of_a_module():
+    texts = {file: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")}
+    patching = {file: set(patches_in(ast.parse(text))) for file, text in texts.items() if "setattr" in text}
+    assert {str(file.relative_to(ROOT)): names for file, names in patching.items() if names} == MAY_PATCH
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('from kit import kraft\nmonkeypatch.setattr(kraft, "look", f)', ["kit.kraft.look"]),
+        ('import kit.history.hours\npatch.setattr(kit.history.hours, "f", f)', ["kit.history.hours.f"]),
+        ('monkeypatch.setattr("kit.cluster.connect", f)', ["kit.cluster.connect"]),
+        ("monkeypatch.setattr(name, f)", ["name"]),
+        ("monkeypatch.setattr(module, name, f)", ["module.name"]),
+        ('from kit.logs import scan\nmonkeypatch.setattr(scan, "BLOCK", 5)', []),
+        ('from kit.history.store import Reading\nmonkeypatch.setattr(Reading, "looks", f)', []),
+        ('from kit.migrate.engine import files\nmonkeypatch.setattr(files.os, "fsync", f)', []),
+        ('import sys\nmonkeypatch.setattr(sys, "argv", [])', []),
+    ],
+)
+def test_a_patch_of_a_function_is_seen(source: str, found: list[str]):
+    assert list(patches_in(ast.parse(source))) == found

@@ -5,16 +5,17 @@ Neither writes to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kit.cluster import Cluster
 from kit.errors import RunError
 from kit.metadata_file import load_metadata
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.kraft.leftovers import leftovers
-from kit.migrate.kraft.orders import NodeActor, checked, first_problem
+from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem
 from kit.migrate.kraft.rehearsals import sha256_of
 from kit.migrate.kraft.standing import Standing, zookeeper_of
 from kit.migrate.kraft.steps import KraftParameters
@@ -41,6 +42,12 @@ class _ReadingActor(NodeActor):
 
 
 class ArchiveActor(_ReadingActor):
+    """``save`` writes what ZooKeeper holds to a file."""
+
+    def __init__(self, hands: Hands, save: Callable[[Cluster, Path], object] = save_metadata) -> None:
+        super().__init__(hands)
+        self._save = save
+
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
@@ -54,7 +61,7 @@ class ArchiveActor(_ReadingActor):
             ConnectError: ZooKeeper stopped answering.
         """
         if not self._file.exists():
-            save_metadata(self.cluster, self._file)
+            self._save(self.cluster, self._file)
         return []
 
     def verify(self, step: Step) -> Verified:

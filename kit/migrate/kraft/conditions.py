@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -18,12 +17,15 @@ from kit.analyze.metadata.preflight_checks import ROLLBACK
 from kit.analyze.metadata.soak import soak_problem
 from kit.cluster import Cluster
 from kit.kraft_watch import KraftHistory
+from kit.migrate.engine.clock import Clock
 from kit.migrate.kraft.nodes import BROKER
 from kit.migrate.kraft.orders import settings_file
 from kit.migrate.kraft.rehearsals import REHEARSALS, set_aside
 from kit.migrate.kraft.rehearsals import newest as newest_rehearsal
 from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.kraft.standing import (
+    READS,
+    MoveReads,
     Standing,
     behind_problem,
     broker_problem,
@@ -57,6 +59,8 @@ class Look:
     now: Standing
     runs: Path
     gone: int | None = None
+    reads: MoveReads = READS
+    clock: Clock = Clock()  # noqa: RUF009 - it holds functions, no state
 
     @cached_property
     def old_members(self) -> Mapping[str, Sequence[str]]:
@@ -144,7 +148,7 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
 
 
 def sync(look: Look) -> str | None:
-    problem = sync_problem(look.cluster, look.now.brokers)
+    problem = sync_problem(look.cluster, look.now.brokers, reads=look.reads)
     if problem is None:
         return None
     servers = argument(look.cluster.profile.bootstrap_servers)
@@ -211,7 +215,7 @@ def dual_write(look: Look) -> str | None:
 
 
 def same(look: Look) -> str | None:
-    return dual_write_problem(look.now, look.controllers) or diff_problem(look.cluster)
+    return dual_write_problem(look.now, look.controllers) or diff_problem(look.cluster, look.reads)
 
 
 def old_members(look: Look, without: Collection[str] = ()) -> str | None:
@@ -307,7 +311,7 @@ def is_gone(look: Look) -> str | None:
 
 
 def no_replicas(look: Look) -> str | None:
-    return None if look.gone is None else replicas_problem(look.cluster, look.now.phase, look.gone)
+    return None if look.gone is None else replicas_problem(look.cluster, look.now.phase, look.gone, look.reads)
 
 
 def three_controllers(look: Look) -> str | None:
@@ -316,7 +320,7 @@ def three_controllers(look: Look) -> str | None:
 
 
 def caught_up(look: Look) -> str | None:
-    return behind_problem(look.cluster, look.now)
+    return behind_problem(look.cluster, look.now, look.reads)
 
 
 def v0(look: Look) -> str | None:
@@ -349,7 +353,7 @@ def settings(role: str, mode: str) -> Problem:
 
 
 def rehearsed(look: Look) -> str | None:
-    result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), datetime.now(UTC)
+    result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), look.clock.now()
     if result is not None:
         if result.is_ahead(now):
             set_aside(look.runs, look.cluster.cluster_id)
@@ -372,7 +376,7 @@ def soaked(look: Look) -> str | None:
             f" [clusters.{toml_key(profile.name)}.kraft] history_dir"
         )
     states = KraftHistory(profile.kraft.history_dir).states_of(look.cluster.cluster_id)
-    return soak_problem(states, datetime.now(UTC), profile.kraft.soak_hours)
+    return soak_problem(states, look.clock.now(), profile.kraft.soak_hours)
 
 
 def writes(look: Look) -> str | None:

@@ -275,7 +275,9 @@ class StopActor(ControllerActor):
         if not words.has_claim:
             return "something is copied already" if standing.control.checkpoint is not None else None
         problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
-        return problem or sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
+        reads = self.hands.reads
+        problem = problem or sync_problem(self.cluster, words.broker_addresses, reads=reads)
+        return problem or diff_problem(self.cluster, reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return self._by_running(KraftParameters.of(step), 0)

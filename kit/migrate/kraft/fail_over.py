@@ -21,7 +21,7 @@ class FailOverActor(NodeActor):
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
                 lambda: self._unsound(words, self.hands.look(words)),
-                lambda: diff_problem(self.cluster),
+                lambda: diff_problem(self.cluster, self.hands.reads),
             ),
             "every controller has caught up, and both stores hold the same",
         )
@@ -29,8 +29,8 @@ class FailOverActor(NodeActor):
     def _unsound(self, words: KraftParameters, standing: Standing) -> str | None:
         return (
             dual_write_problem(standing, words.controller_addresses)
-            or behind_problem(self.cluster, standing)
-            or sync_problem(self.cluster, words.broker_addresses)
+            or behind_problem(self.cluster, standing, self.hands.reads)
+            or sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:

@@ -46,7 +46,7 @@ class FinaliseActor(ControllerActor):
             return f"the cluster is in phase {standing.phase!r}, state {standing.facts.zk_state}"
         if not any(each.has_flag is False for each in standing.answering_controllers):
             problem = dual_write_problem(standing, words.controller_addresses)
-        return problem or diff_problem(self.cluster)
+        return problem or diff_problem(self.cluster, self.hands.reads)
 
     def _brokers_problem(self, words: KraftParameters, standing: Standing) -> str | None:
         if (problem := registered_problem(standing)) is not None:
@@ -54,7 +54,7 @@ class FinaliseActor(ControllerActor):
         wrong_mode = next(
             filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
         )
-        return wrong_mode or sync_problem(self.cluster, words.broker_addresses)
+        return wrong_mode or sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)

@@ -173,7 +173,9 @@ def handed_back_problem(actor: NodeActor, words: KraftParameters, standing: Stan
     if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
         return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
     serving = {number: at for number, at in standing.brokers.items() if standing.modes.get(number) is not None}
-    answers = (names_controller(actor.cluster, serving, control.controller_id) for _ in range(ANSWERS))
+    answers = (
+        names_controller(actor.cluster, serving, control.controller_id, actor.hands.reads) for _ in range(ANSWERS)
+    )
     return next((problem for problem in answers if problem is not None), None)
 
 

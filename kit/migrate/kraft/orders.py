@@ -9,14 +9,14 @@ from pathlib import Path
 
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
-from kit.kraft import MetadataDiff, kraft_diff
+from kit.kraft import MetadataDiff
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft.nodes import BROKER, NodeDeployer, NodeOrder
-from kit.migrate.kraft.standing import Standing, look, told_diff
+from kit.migrate.kraft.standing import READS, MoveReads, Standing, look, told_diff
 from kit.migrate.kraft.steps import KraftParameters
 from kit.preflight import read_settings_folder
 from kit.tables.kraft import NodeFact
@@ -35,8 +35,9 @@ class Hands:
         clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
         poll_s: float = 1.0,
         folder: Path | None = None,
+        reads: MoveReads = READS,
     ) -> None:
-        self.cluster, self.say, self.clock, self.folder = cluster, say, clock, folder
+        self.cluster, self.say, self.clock, self.folder, self.reads = cluster, say, clock, folder, reads
         self._deployer, self._poll_s = deployer, poll_s
         self._values: dict[str, tuple[object, float]] = {}
         self._said: dict[str, str] = {}
@@ -44,7 +45,7 @@ class Hands:
 
     def look(self, words: KraftParameters) -> Standing:
         """Raises ConnectError: ZooKeeper does not answer."""
-        return look(self.cluster, words.broker_addresses)
+        return look(self.cluster, words.broker_addresses, self.reads)
 
     def still_for(self, key: str, value: object) -> float:
         """Seconds since which this process has seen the same value under a key, at each of its looks."""
@@ -227,7 +228,7 @@ class NodeActor:
             EvidenceError: the file can't be written.
         """
         try:
-            diff = kraft_diff(self.cluster)
+            diff = self.hands.reads.diff(self.cluster)
         except AuthenticationFailed:
             raise
         except OfframpError as error:

@@ -10,9 +10,8 @@ controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,7 +19,7 @@ from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT
 from kit.cluster import Cluster
 from kit.errors import NothingToDo, PlanError, RunError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
-from kit.migrate.engine.checks import raise_if_unsafe, unmet, warnings
+from kit.migrate.engine.checks import Finding, raise_if_unsafe, unmet, warnings
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Plan
@@ -51,7 +50,7 @@ from kit.migrate.kraft.repair import (
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import Standing, look, told_modes, without_flag, zookeeper_of
+from kit.migrate.kraft.standing import READS, MoveReads, Standing, look, told_modes, without_flag, zookeeper_of
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     KIND,
@@ -95,6 +94,8 @@ def plan_kraft(
     made_by: str,
     runs: Path,
     overrides: Iterable[str] = (),
+    reads: MoveReads = READS,
+    clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
 ) -> Plan:
     """Look at the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
 
@@ -105,9 +106,9 @@ def plan_kraft(
         UnsafePlan: a gate is not met; all that are not are named.
     """
     to_phase, risks = request.to_phase, RISKS.get(request.to_phase, ())
-    now = look(cluster, known_brokers(cluster) if to_phase == REPAIR else None)
+    now = look(cluster, known_brokers(cluster, reads) if to_phase == REPAIR else None, reads)
     if to_phase == REPAIR:
-        now = for_repair(now, cluster)
+        now = for_repair(now, cluster, reads, clock.sleep)
         damage, others = first_damage(cluster, now)
         to_phase, risks = (
             damage.plan,
@@ -119,9 +120,24 @@ def plan_kraft(
         _refuse_detours(cluster, now, to_phase)
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
-    seen, names = Look(cluster, now, runs, unregistered(to_phase)), tuple(overrides)
-    gate_findings = findings(to_phase, seen, names)
-    overridden = raise_if_unsafe(gate_findings, names)
+    seen, names = Look(cluster, now, runs, unregistered(to_phase), reads, clock), tuple(overrides)
+    found = findings(to_phase, seen, names)
+    return _plan(seen, deployer, to_phase, request, made_by, risks, found, names)
+
+
+def _plan(
+    seen: Look,
+    deployer: NodeDeployer,
+    to_phase: str,
+    request: KraftPlanRequest,
+    made_by: str,
+    risks: Sequence[str] = (),
+    found: Sequence[Finding] = (),
+    overrides: Sequence[str] = (),
+) -> Plan:
+    """The plan, if what the gates found allows it. Raises UnsafePlan."""
+    overridden = raise_if_unsafe(found, overrides)
+    cluster, now = seen.cluster, seen.now
     words = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
@@ -139,12 +155,12 @@ def plan_kraft(
         cluster_id=cluster.cluster_id,
         targets=(words.target,),
         made_by=made_by,
-        made_at=datetime.now(UTC),
+        made_at=seen.clock.now(),
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
         risks=(
-            *warnings(gate_findings),
+            *warnings(found),
             *_told_mixed(now),
             *risks,
             *(_told_leftovers(cluster) if to_phase == FINALISED else ()),
@@ -175,9 +191,10 @@ def performer(
     clock: Clock,
     runs: Path,
     folder: Path | None = None,
+    reads: MoveReads = READS,
 ) -> ClusterPerformer:
     """Carries out this module's plans. ``folder``: of the run, where one goes on; ``runs``: as of ``plan_kraft``."""
-    hands = Hands(cluster, deployer, say, clock, folder=folder)
+    hands = Hands(cluster, deployer, say, clock, folder=folder, reads=reads)
     actors: dict[str, Actor] = {
         steps.ROLL: RollActor(hands),
         steps.START: StartActor(hands),
@@ -207,7 +224,10 @@ def performer(
                 " written. Make a new plan"
             )
 
-    return ClusterPerformer(cluster, actors, RECIPES, observe, lambda plan: gates_refusal(cluster, plan, runs), settle)
+    def refusal(plan: Plan) -> str | None:
+        return gates_refusal(cluster, plan, runs, reads, clock)
+
+    return ClusterPerformer(cluster, actors, RECIPES, observe, refusal, settle)
 
 
 def _came_late(plan: Plan, now: Standing) -> str | None:
@@ -225,7 +245,7 @@ def _came_late(plan: Plan, now: Standing) -> str | None:
     return told_modes(late) if late else None
 
 
-def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
+def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, clock: Clock) -> str | None:
     """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
 
     Raises:
@@ -233,10 +253,12 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
     """
     words = KraftParameters.of(plan.steps[0])
     is_repair = words.to_phase in steps.REPAIRS
-    now = look(cluster, known_brokers(cluster) if is_repair else None)
+    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads)
     if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
         return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
-    seen = Look(cluster, for_repair(now, cluster) if is_repair else now, runs, unregistered(words.to_phase))
+    if is_repair:
+        now = for_repair(now, cluster, reads, clock.sleep)
+    seen = Look(cluster, now, runs, unregistered(words.to_phase), reads, clock)
     problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
     return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
 

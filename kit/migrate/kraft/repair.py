@@ -14,7 +14,6 @@ knows a controller that may elect leaders.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,13 +22,13 @@ from kafka.errors import KafkaError
 
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import POST_MIGRATION
-from kit.cluster import Cluster, kafka_settings
+from kit.cluster import Cluster
 from kit.errors import NothingToDo, OfframpError, PlanError
 from kit.migrate.engine.performer import Checked, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.migrate.kraft.orders import checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, contradictions, names_controller, zookeeper_of
+from kit.migrate.kraft.standing import MoveReads, Standing, contradictions, names_controller, zookeeper_of
 from kit.migrate.kraft.steps import (
     HANDED_BACK_S,
     MIGRATION_ZNODE,
@@ -42,7 +41,7 @@ from kit.migrate.kraft.steps import (
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import CONTROLLER, EPOCH
 from kit.read.metadata_znodes import with_max_state_epoch
-from kit.read.nodes import MIGRATION_MODE, fetch_node_metadata
+from kit.read.nodes import MIGRATION_MODE
 from kit.text.naming import named
 
 LOOKS = 3
@@ -65,7 +64,7 @@ def damages(now: Standing) -> list[Damage]:
     return [each for find in (_claim, _left_migration, _low_epoch, _left_brokers) for each in find(now)]
 
 
-def known_brokers(cluster: Cluster) -> dict[int, str]:
+def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
     """Id → ``host:port``, as all bootstrap servers know them: one that began while nobody leads the cluster knows none.
 
     Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
@@ -73,14 +72,14 @@ def known_brokers(cluster: Cluster) -> dict[int, str]:
     addresses: dict[int, str] = {}
     for address in cluster.profile.bootstrap_servers.split(","):
         with suppress(OfframpError, KafkaError, OSError, ValueError):
-            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address.strip())
+            metadata = reads.metadata(cluster, address.strip())
             addresses |= {
                 each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None
             }
     return addresses
 
 
-def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] = time.sleep) -> Standing:
+def for_repair(now: Standing, cluster: Cluster, reads: MoveReads, sleep: Callable[[float], None]) -> Standing:
     """The same look, with the highest epoch of any partition, and whether every broker follows ZooKeeper's controller.
 
     Raises:
@@ -91,7 +90,7 @@ def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] =
     if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
         return standing
     for _ in range(LOOKS):
-        problem = names_controller(cluster, now.brokers, holder)
+        problem = names_controller(cluster, now.brokers, holder, reads)
         if problem is None:
             return standing
         sleep(HANDED_BACK_S)
@@ -232,7 +231,7 @@ class MendActor(HandBackActor):
         return None
 
     def _look(self, words: KraftParameters) -> Standing:
-        return for_repair(self.hands.look(words), self.cluster, self.hands.clock.sleep)
+        return for_repair(self.hands.look(words), self.cluster, self.hands.reads, self.hands.clock.sleep)
 
     def _next_epoch(self, before: Mapping[str, Saved]) -> int:
         """What brokers remember can't be read: far above what can be."""
@@ -262,7 +261,9 @@ class MendActor(HandBackActor):
         """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
         if words.to_phase == REPAIR_MIGRATION:
             return None
-        return handed_back_problem(self, words, standing) or led_problem(self.cluster, words.broker_addresses)
+        return handed_back_problem(self, words, standing) or led_problem(
+            self.cluster, words.broker_addresses, self.hands.reads
+        )
 
     def _closed(self, words: KraftParameters) -> str | None:
         standing = self.hands.look(words)
@@ -287,11 +288,11 @@ class MendActor(HandBackActor):
         return [path for path in wanted[words.to_phase] if path in before]
 
 
-def led_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
+def led_problem(cluster: Cluster, brokers: Mapping[int, str], reads: MoveReads) -> str | None:
     """By each broker's metadata every partition has a leader, where a broker of its ISR is there."""
     for number, address in brokers.items():
         try:
-            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = reads.metadata(cluster, address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not tell its metadata: {error}"
         live = {each.broker_id for each in metadata.brokers if each.host is not None}

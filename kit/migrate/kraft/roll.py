@@ -80,7 +80,7 @@ class RollActor(NodeActor):
         problem = first_problem(
             *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
             lambda: _strange(words, standing, words.to_mode, words.nodes),
-            lambda: sync_problem(self.cluster, words.broker_addresses),
+            lambda: sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads),
             lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
         )
         return verified(
@@ -161,19 +161,19 @@ class RollActor(NodeActor):
         problem = broker_problem(now, number, way[1])
         if problem is not None:
             return f"{problem}{_told_restarted(number, way, before, now)}"
-        return sync_problem(self.cluster, words.broker_addresses)
+        return sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
 
     def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: Standing) -> None:
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
         is_down = standing.modes.get(number) is None  # Ordered before, or crashed: to start it is what heals.
-        down = number if is_down else None
+        down, reads = number if is_down else None, self.hands.reads
         problem = first_problem(
             lambda: self.hands.edited_problem(words, BROKER, [number], way[1]),
             lambda: self._way_problem(words, standing, way),
-            lambda: sync_problem(self.cluster, words.broker_addresses, down),
-            lambda: diff_problem(self.cluster) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
+            lambda: sync_problem(self.cluster, words.broker_addresses, down, reads),
+            lambda: diff_problem(self.cluster, reads) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
         _refuse(number, problem)
 

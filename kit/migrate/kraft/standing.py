@@ -5,7 +5,7 @@ Every ``…_problem`` is a sentence, or None when all is as it should be. What c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
@@ -17,7 +17,8 @@ from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import PRE_MIGRATION, Facts, phase
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, OfframpError, ReadError
-from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts, watched
+from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, metadata_controllers, read_facts, watched
+from kit.metadata_log import MetadataLog, read_log
 from kit.read.brokers import ClusterMetadata
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
@@ -75,25 +76,58 @@ class Standing:
         return next((each for each in self.facts.registered_brokers if each.node_id == broker_id), None)
 
 
-def look(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Standing:
+def _node_metadata(cluster: Cluster, address: str) -> ClusterMetadata:
+    return fetch_node_metadata(kafka_settings(cluster.profile), address)
+
+
+def _voter_ends(cluster: Cluster, address: str) -> dict[int, int]:
+    return fetch_voter_ends(kafka_settings(cluster.profile), address)
+
+
+def _log(cluster: Cluster) -> MetadataLog:
+    return read_log(metadata_controllers(cluster.profile, cluster.cluster_id))
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReads:
+    """How a move reads the nodes, the metadata log, and both stores at once: one function each.
+
+    A function of one node takes its ``host:port``. What ZooKeeper alone holds is read by the cluster's own connection.
+    """
+
+    facts: Callable[[Cluster, Mapping[int, str]], Facts] = read_facts
+    metadata: Callable[[Cluster, str], ClusterMetadata] = _node_metadata
+    voter_ends: Callable[[Cluster, str], Mapping[int, int]] = _voter_ends
+    log: Callable[[Cluster], MetadataLog] = _log
+    diff: Callable[[Cluster], MetadataDiff] = kraft_diff
+
+
+READS = MoveReads()
+
+
+def look(cluster: Cluster, brokers: Mapping[int, str] | None, reads: MoveReads) -> Standing:
     """``brokers``: whom to ask; None: all that the cluster's metadata names.
 
     Raises:
         ConnectError: ZooKeeper, or without ``brokers`` every broker, does not answer.
     """
     asked = broker_addresses(cluster) if brokers is None else dict(brokers)
-    standing = Standing(read_facts(cluster, asked), asked)
+    standing = Standing(reads.facts(cluster, asked), asked)
     _ = standing.control
     return standing
 
 
-def contradictions(cluster: Cluster, standing: Standing) -> list[KraftFinding]:
+def contradictions(
+    cluster: Cluster,
+    standing: Standing,
+    watch: Callable[[KazooClient | None, Facts], Facts] = watched,
+) -> list[KraftFinding]:
     """What no plan goes on with; in dual write ``/migration`` is watched for it.
 
     Raises:
         ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.
     """
-    seen = replace(standing, facts=watched(cluster.zookeeper, standing.facts))
+    seen = replace(standing, facts=watch(cluster.zookeeper, standing.facts))
     facts = replace(seen.facts, control=seen.control)
     return [each for each in findings(facts) if each.severity in (ALARM, BLOCK)]
 
@@ -156,7 +190,9 @@ def joined_problem(standing: Standing) -> str | None:
     )
 
 
-def sync_problem(cluster: Cluster, brokers: Mapping[int, str], down: int | None = None) -> str | None:
+def sync_problem(
+    cluster: Cluster, brokers: Mapping[int, str], down: int | None = None, reads: MoveReads = READS
+) -> str | None:
     """By the metadata of each of these brokers: all are at their places, every partition has a leader and a full ISR.
 
     ``down``: a broker that does not run, and is to be started: it is not asked, and nothing but it may be missing.
@@ -165,7 +201,7 @@ def sync_problem(cluster: Cluster, brokers: Mapping[int, str], down: int | None 
         if number == down:
             continue
         try:
-            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = reads.metadata(cluster, address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not tell its metadata: {error}"
         if (problem := _metadata_problem(metadata, brokers, down)) is not None:
@@ -286,13 +322,13 @@ def dual_write_problem(standing: Standing, controllers: Mapping[int, str]) -> st
     return None
 
 
-def behind_problem(cluster: Cluster, standing: Standing) -> str | None:
+def behind_problem(cluster: Cluster, standing: Standing, reads: MoveReads) -> str | None:
     """Whether every voter of the quorum has fetched nearly all of the active controller's log."""
     leader = standing.facts.leader
     if leader is None:
         return "no controller leads the quorum"
     try:
-        ends = fetch_voter_ends(kafka_settings(cluster.profile), leader.address)
+        ends = reads.voter_ends(cluster, leader.address)
     except (OfframpError, KafkaError, OSError, ValueError) as error:
         return f"controller {leader.node_id} does not tell how far the others are: {error}"
     late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
@@ -300,9 +336,9 @@ def behind_problem(cluster: Cluster, standing: Standing) -> str | None:
     return f"behind the active controller: {listed(behind)}" if late else None
 
 
-def diff_problem(cluster: Cluster) -> str | None:
+def diff_problem(cluster: Cluster, reads: MoveReads) -> str | None:
     """Both stores hold the same now. Raises ConnectError, ReadError."""
-    diff = kraft_diff(cluster)
+    diff = reads.diff(cluster)
     return None if diff.is_clean else told_diff(diff)
 
 
@@ -330,11 +366,11 @@ def live_old_members(client: KazooClient) -> dict[str, list[str]]:
     return by_group
 
 
-def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int) -> str | None:
+def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, reads: MoveReads = READS) -> str | None:
     """Whether each broker names that controller: the first that doesn't. Raises nothing."""
     for number, address in brokers.items():
         try:
-            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = reads.metadata(cluster, address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not answer: {error}"
         answer = [each.broker_id for each in metadata.brokers if each.is_controller]

@@ -7,7 +7,7 @@ fence nobody. A broker that is started again registers again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,12 +16,11 @@ from kafka.protocol.api_message import ApiMessage
 from kit.analyze.metadata.phase import CONTROLLERS
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, ReadError, RunError
-from kit.kraft import metadata_controllers
-from kit.metadata_log import read_log
+from kit.metadata_log import MetadataLog
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
-from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, dual_write_problem, waiting_problem, zookeeper_of
+from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import MoveReads, Standing, dual_write_problem, waiting_problem, zookeeper_of
 from kit.migrate.kraft.steps import KraftParameters, broker_item
 from kit.read.broker_client import Deadline, describe_code
 from kit.read.metadata_partitions import fetch_topics
@@ -56,11 +55,11 @@ def gone_problem(standing: Standing, broker_id: int) -> str | None:
     return None
 
 
-def replicas_problem(cluster: Cluster, phase: str, broker_id: int) -> str | None:
+def replicas_problem(cluster: Cluster, phase: str, broker_id: int, reads: MoveReads) -> str | None:
     """Whether a partition has a replica on it, by the controllers' log or, before they have copied anything, by
     ZooKeeper. Raises ReadError, ConnectError.
     """
-    rows = _by_zookeeper(cluster) if phase == CONTROLLERS else _by_log(cluster)
+    rows = _by_zookeeper(cluster) if phase == CONTROLLERS else _by_log(reads.log(cluster))
     on_it = [f"{topic}-{number}" for topic, number, replicas in rows if broker_id in (replicas or ())]
     if not on_it:
         return None
@@ -71,9 +70,8 @@ def replicas_problem(cluster: Cluster, phase: str, broker_id: int) -> str | None
     )
 
 
-def _by_log(cluster: Cluster) -> list[Placed]:
-    partitions = read_log(metadata_controllers(cluster.profile, cluster.cluster_id)).partitions
-    return partitions.select("topic", "partition", "replicas").rows()
+def _by_log(log: MetadataLog) -> list[Placed]:
+    return log.partitions.select("topic", "partition", "replicas").rows()
 
 
 def _by_zookeeper(cluster: Cluster) -> list[Placed]:
@@ -90,6 +88,12 @@ def goes_on_problem(standing: Standing, controllers: Mapping[int, str]) -> str |
 
 
 class UnregisterActor(NodeActor):
+    """``ask`` sends one request to the active controller."""
+
+    def __init__(self, hands: Hands, ask: Callable[[dict[str, Any], str, Any], Any] = ask_node) -> None:
+        super().__init__(hands)
+        self._ask = ask
+
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         problem = first_problem(lambda: self._problem(words, self.hands.look(words)))
@@ -100,7 +104,7 @@ class UnregisterActor(NodeActor):
         return (
             goes_on_problem(standing, words.controller_addresses)
             or gone_problem(standing, number)
-            or replicas_problem(self.cluster, standing.phase, number)
+            or replicas_problem(self.cluster, standing.phase, number, self.hands.reads)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -127,10 +131,21 @@ class UnregisterActor(NodeActor):
         if problem is not None or leader is None:
             raise RunError(f"{item} stays registered: {problem or 'no controller leads the quorum'}")
         report.attempt([item])
-        outcome = ItemOutcome(item, *_asked(self.cluster, leader.address, number))
+        outcome = ItemOutcome(item, *self._asked(leader.address, number))
         if outcome.outcome == Outcome.CONFIRMED:
             self.hands.await_so(words, lambda now: self._left(words, now), report)
         return [outcome]
+
+    def _asked(self, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:
+        """What became of it, before, after, and the error."""
+        try:
+            answer = self._ask(kafka_settings(self.cluster.profile), address, partial(_unregister, number=number))
+        except (ConnectError, ReadError) as error:
+            return Outcome.UNKNOWN, REGISTERED, None, f"the controller at {address} did not answer: {error}"
+        if answer.error_code in (0, _NOT_THERE):
+            return Outcome.CONFIRMED, REGISTERED, NOT_REGISTERED, None
+        why = f"the controller at {address} refused: {describe_code(answer.error_code)} {answer.error_message or ''}"
+        return Outcome.REFUSED, REGISTERED, None, why.strip()
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
@@ -139,18 +154,6 @@ class UnregisterActor(NodeActor):
             lambda: self._left(words, standing), lambda: goes_on_problem(standing, words.controller_addresses)
         )
         return verified(problem, f"{broker_item(words.nodes[0])} is registered no more, and the move stands as it did")
-
-
-def _asked(cluster: Cluster, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:
-    """What became of it, before, after, and the error."""
-    try:
-        answer = ask_node(kafka_settings(cluster.profile), address, partial(_unregister, number=number))
-    except (ConnectError, ReadError) as error:
-        return Outcome.UNKNOWN, REGISTERED, None, f"the controller at {address} did not answer: {error}"
-    if answer.error_code in (0, _NOT_THERE):
-        return Outcome.CONFIRMED, REGISTERED, NOT_REGISTERED, None
-    why = f"the controller at {address} refused: {describe_code(answer.error_code)} {answer.error_message or ''}"
-    return Outcome.REFUSED, REGISTERED, None, why.strip()
 
 
 async def _unregister(client: NodeClient, deadline: Deadline, number: int) -> Any:

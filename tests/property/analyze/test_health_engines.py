@@ -18,6 +18,7 @@ from kit.analyze.health.outlook import TRENDS
 from kit.tables import schema as tables
 from kit.tables.groups import LogRetention
 from kit.tables.spark import in_spark
+from tests.limits import lower
 from tests.soak import soak_only
 
 Frames = dict[str, Any]
@@ -226,7 +227,7 @@ def test_each_partition_is_judged_by_its_window_and_ring(
     seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both as SQL's windows give them, the rules as one would write them down; so many lists are measured at once."""
-    monkeypatch.setattr(lists, "AT_ONCE", at_once)
+    lower(monkeypatch, lists, AT_ONCE=at_once)
     frames = history(seed)
     key = [*KEY, "at_ms"]
     windows = analyze.commit_windows(frames["commits"], frames["ends"], frames["times"], 4).sort("order")
@@ -287,7 +288,7 @@ def test_each_partition_waits_since_what_happened_to_it(
     seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By one event after the other, up to each look; so many lists are measured at once."""
-    monkeypatch.setattr(lists, "AT_ONCE", at_once)
+    lower(monkeypatch, lists, AT_ONCE=at_once)
     frames = history(seed)
     found = _sorted(analyze.waiting_since(frames["commits"], frames["ends"], frames["times"]))
     ends = frames["ends"].drop_nulls("log_end_offset").sort("sampled_ms")

@@ -10,20 +10,22 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.walk import wander
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, Record, report
 
 BATCH = 100
 N_BATCHES = 60 if IS_SOAK else 6
 
 
 @pytest.mark.parametrize("batch", range(N_BATCHES))
-def test_walks_by_the_operators_rules(batch: int) -> None:
+def test_walks_by_the_operators_rules(batch: int, record_property: Record) -> None:
+    report(record_property, f"{N_BATCHES * BATCH:,} walks in {N_BATCHES} batches")
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         wander(seed)
 
 
 @pytest.mark.parametrize("batch", range(N_BATCHES // 3))
-def test_walks_of_operators_who_break_the_rules(batch: int) -> None:
+def test_walks_of_operators_who_break_the_rules(batch: int, record_property: Record) -> None:
+    report(record_property, f"{N_BATCHES // 3 * BATCH:,} walks in {N_BATCHES // 3} batches")
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         wander(100_000 + seed, by_the_rules=False)
 

@@ -21,15 +21,15 @@ from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Create
 from tests.simulation.settling import settle
-from tests.simulation.world import World
+from tests.simulation.world import SimulatedGroup
 
 Class = type[PythonMember]
 T0, T1, T2, T3 = (("t", number) for number in range(4))
 
 
-def group(member_class: Class, *kinds: str, toggle: str | None = None) -> World:
+def group(member_class: Class, *kinds: str, toggle: str | None = None) -> SimulatedGroup:
     """Members a, b, c … of these kinds, settled; a Kafka consumer comes when the toggle has been followed."""
-    world = World(member_class=member_class)
+    world = SimulatedGroup(member_class=member_class)
     for name, kind in zip("abcdef", kinds):
         if kind != "kc":
             world.join(kind, name)
@@ -45,9 +45,9 @@ def group(member_class: Class, *kinds: str, toggle: str | None = None) -> World:
     return world
 
 
-def uneven(member_class: Class) -> World:
+def uneven(member_class: Class) -> SimulatedGroup:
     """ZooKeeper's assignment is a: 0, b: 1 2 3, by streams; Kafka's a: 0 1, b: 2 3 (R21)."""
-    world = World(member_class=member_class)
+    world = SimulatedGroup(member_class=member_class)
     world.join("mezkcc", "a", n_streams=1)
     world.join("mezkcc", "b", n_streams=3)
     settle(world)
@@ -55,19 +55,19 @@ def uneven(member_class: Class) -> World:
     return world
 
 
-def python(world: World, name: str) -> PythonMember:
+def python(world: SimulatedGroup, name: str) -> PythonMember:
     member = world.members[name]
     assert isinstance(member, PythonMember)
     return member
 
 
-def old(world: World, name: str) -> OldConsumer:
+def old(world: SimulatedGroup, name: str) -> OldConsumer:
     member = world.members[name]
     assert isinstance(member, OldConsumer)
     return member
 
 
-def plain(world: World, name: str) -> PlainConsumer:
+def plain(world: SimulatedGroup, name: str) -> PlainConsumer:
     member = world.members[name]
     assert isinstance(member, PlainConsumer)
     return member
@@ -464,7 +464,7 @@ def test_r15_a_theft_while_the_watch_was_lost_is_seen(member_class: Class = Pyth
 
 def test_r15_a_theft_between_claim_and_watch_is_seen(member_class: Class = PythonMember) -> None:
     for n_steps in range(1, 8):
-        world = World(member_class=member_class)
+        world = SimulatedGroup(member_class=member_class)
         world.join("zk", "a")
         world.run_up_to("a", effects.ClaimAll)
         world.run("a", "rounds", n_steps=n_steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,23 @@ from kit.history import Upkeep
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import KEPT, TODAY
 from tests.property.history import scenes
+from tests.property.history.faults import spark_of_verbs
 from tests.property.history.writer import Writer, compiled
+
+__all__ = ["spark_of_verbs"]
+
+
+@contextmanager
+def only_few_tables() -> Iterator[None]:
+    """Snapshots of a few tables: what is held here is held for each table alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ALL", KEPT)
+        yield
 
 
 @pytest.fixture(scope="module")
 def few_tables() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "ALL", KEPT)
+    with only_few_tables():
         yield
 
 
@@ -33,8 +44,7 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     """A history as it was appended, and one that was compacted; its tests need ``few_tables``, too."""
     appended = tmp_path_factory.mktemp("begun") / "appended"
     compacted = appended.with_name("compacted")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "ALL", KEPT)
+    with only_few_tables():
         scenes.begin(spark, appended)
         shutil.copytree(appended, compacted)
         list(Upkeep(spark, str(compacted), lambda: TODAY).compact())
@@ -42,6 +52,23 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 @pytest.fixture(scope="session")
-def writer(jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
-    with Writer(tmp_path_factory.mktemp("writer") / "standing", jar) as started:
-        yield started
+def started() -> Iterator[list[Writer]]:
+    """Every writer that was started; the last of them may be alive."""
+    writers = list[Writer]()
+    yield writers
+    for writer in writers:
+        writer.kill()
+
+
+@pytest.fixture
+def writer(started: list[Writer], jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Writer:
+    """The writer of the test before, unless that test killed it: a Spark takes long to start."""
+    if not started or not started[-1].is_alive:
+        started.append(Writer(tmp_path_factory.mktemp("writer") / "standing", jar))
+    return started[-1]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that kill their writer come last."""
+    items.sort(key=lambda item: item.name.startswith("test_killed["))

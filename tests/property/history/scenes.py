@@ -23,7 +23,7 @@ LONG_AFTER = timedelta(days=3)
 
 
 @dataclass(frozen=True)
-class Scene:
+class InterruptedWrite:
     """What a writer is told to do, and what may and must be there when it was ended: snapshots by their ids.
 
     ``moment`` begins the change at which most is at stake.
@@ -48,13 +48,13 @@ class Scene:
 
 
 SCENES = [
-    Scene("first append", "append", "rename offramp_history/", is_empty=True),
-    Scene("append", "append", "rename snapshots/date"),
-    Scene("compact", "compact", "rename days/snapshots/date"),
-    Scene("sweep", "compact", "delete snapshots/date", is_compacted=True, later=timedelta(hours=2)),
-    Scene("hours", "hours", "rename hours/date"),
-    Scene("expire", "expire", "delete snapshots/date"),
-    Scene("expire of a compacted day", "expire", "delete days/snapshots/date", is_compacted=True),
+    InterruptedWrite("first append", "append", "rename offramp_history/", is_empty=True),
+    InterruptedWrite("append", "append", "rename snapshots/date"),
+    InterruptedWrite("compact", "compact", "rename days/snapshots/date"),
+    InterruptedWrite("sweep", "compact", "delete snapshots/date", is_compacted=True, later=timedelta(hours=2)),
+    InterruptedWrite("hours", "hours", "rename hours/date"),
+    InterruptedWrite("expire", "expire", "delete snapshots/date"),
+    InterruptedWrite("expire of a compacted day", "expire", "delete days/snapshots/date", is_compacted=True),
 ]
 
 
@@ -92,7 +92,7 @@ def hours(spark: SparkSession, folder: Path) -> list[Any]:
     return [row.asDict() for row in rows]
 
 
-def check(spark: SparkSession, folder: Path, scene: Scene) -> None:
+def check(spark: SparkSession, folder: Path, scene: InterruptedWrite) -> None:
     """Readable; none lost that was confirmed; the next run of the same ends clean, and leaves no rubbish."""
     there = found(spark, folder)
     assert scene.held <= there <= scene.allowed
@@ -109,7 +109,7 @@ def check(spark: SparkSession, folder: Path, scene: Scene) -> None:
     assert rubbish(folder) == []
 
 
-def again(spark: SparkSession, folder: Path, scene: Scene) -> None:
+def again(spark: SparkSession, folder: Path, scene: InterruptedWrite) -> None:
     if scene.verb == "append":
         History(spark, str(folder)).append(small_snapshot(spark, SECOND, ADDED))
     elif scene.verb == "compact":

@@ -5,24 +5,24 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.property.history.scenes import ADDED, Scene
+from tests.property.history.scenes import ADDED, InterruptedWrite
 from tests.property.history.writer import Writer
 from tests.soak import IS_SOAK
 
 
-def fresh(folder: Path, begun: dict[bool, Path], scene: Scene) -> str:
+def fresh(folder: Path, begun: dict[bool, Path], scene: InterruptedWrite) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     if not scene.is_empty:
         shutil.copytree(begun[scene.is_compacted], folder)
     return str(folder)
 
 
-def told(writer: Writer, folder: str, scene: Scene, what: str, at: int) -> str:
+def told(writer: Writer, folder: str, scene: InterruptedWrite, what: str, at: int) -> str:
     writer.order(scene.verb, folder, what, at, scene.later.total_seconds(), ADDED)
     return writer.told()
 
 
-def moments(writer: Writer, folder: str, scene: Scene) -> list[tuple[str, int]]:
+def moments(writer: Writer, folder: str, scene: InterruptedWrite) -> list[tuple[str, int]]:
     """The scene's own, and in the long form all changes: each by its begin and which of those."""
     own = [(scene.moment, 1)]
     if not IS_SOAK:

@@ -17,18 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import kit
 from kit import analyze, health
 from kit.errors import HistoryError, InputError
 from kit.history import History, Upkeep, in_order, snapshots
-from kit.history.files import Files, cause
+from kit.history.files import cause
 from kit.history.in_order import Copies
 from kit.history.store import Reading
 from kit.tables import schema as tables
 from tests.generators import health_history
 from tests.generators.health_history import START
+from tests.limits import lower
+from tests.property.history.faults import elsewhere
 from tests.soak import soak_only
 
 GROUPS = {
@@ -84,6 +86,24 @@ def loaded(spark: SparkSession, folder: str) -> Callable[..., pl.DataFrame]:
     return load
 
 
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set how many offsets a range has, and how many files are opened before looks are copied."""
+
+    def set_limits(n_offsets: int = 10**9, n_opened: int = 0) -> None:
+        lower(monkeypatch, snapshots, _OFFSETS=n_offsets)
+        lower(monkeypatch, in_order, _OPENED=n_opened)
+
+    return set_limits
+
+
+@pytest.fixture
+def register(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Copies], None]:
+    """Give a history its copies, before anybody reads it."""
+    application = str(spark.sparkContext.applicationId)
+    return lambda folder, copies: monkeypatch.setitem(in_order._COPIES, (application, str(folder)), copies)
+
+
 def ordered(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(rows.rows(), key=lambda row: tuple((value is None, str(value)) for value in row))
 
@@ -99,12 +119,11 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
         *(pytest.param(name, SOME, marks=[] if name == "alarms" else soak_only) for name in NAMES),
     ],
 )
-def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, monkeypatch):
+def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, limits):
     """A range of about one group, the looks of the second day as they were appended, and in copies; a range of all."""
     expected = ordered(works[name](partial(loaded, some)))
     for n_rows, n_opened in ((1, 10**9), (1, 0), (10**9, 10**9)):
-        monkeypatch.setattr(snapshots, "_OFFSETS", n_rows)
-        monkeypatch.setattr(in_order, "_OPENED", n_opened)
+        limits(n_rows, n_opened)
         assert found(spark, folder, works[name], group_ids=some) == expected
     quiet = {"steady", "", "late"} if name == "alarms" else set()
     assert {row[0] for row in expected} == {group for group, _ in GROUPS if some is None or group in some} - quiet
@@ -117,10 +136,10 @@ def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, nam
         *(pytest.param(name, None, marks=soak_only) for name in NAMES),
     ],
 )
-def test_spark_says_the_same(spark, folder, works, loaded, name, some, monkeypatch):
+def test_spark_says_the_same(spark, folder, works, loaded, name, some):
+    kept = elsewhere(History(spark, folder))
     expected = ordered(works[name](partial(loaded, some)))
-    monkeypatch.setattr(Files, "local", lambda self, folder: None)
-    assert found(spark, folder, works[name], group_ids=some) == expected
+    assert ordered(kit.collect(kept.by_groups(works[name], SINCE, group_ids=some))) == expected
 
 
 def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
@@ -136,18 +155,20 @@ def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, monkeypatch, tmp_path):
+def copied(copies: Copies) -> list[int]:
+    """How many looks each copy holds, the first copy first."""
+    looks = {(folder, Path(file).parent) for (file, *_), folder in copies._copied.items() if "log_offsets" in file}
+    return [sum(of == folder for of, _ in looks) for folder in copies._n_rows]
+
+
+def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, limits, tmp_path):
     """A history that goes on while it is read; the copies outlive what is deleted meanwhile."""
     copy, later = shutil.copytree(folder, tmp_path / "history"), tmp_path / "later"
     health_history.write(later, 148, GROUPS, frozenset(range(148)) - {144})
-    n_copied = []
-    copy_looks = Copies._copy
-    monkeypatch.setattr(Copies, "_copy", lambda self, *what: n_copied.append(len(what[2])) or copy_looks(self, *what))
-    monkeypatch.setattr(snapshots, "_OFFSETS", 1)
-    monkeypatch.setattr(in_order, "_OPENED", 20)
-    kept = History(spark, str(copy))
+    limits(1, 20)
+    kept, copies = History(spark, str(copy)), in_order.copies_of(spark, str(copy))
     frames = [kept.by_groups(works["lags"], SINCE), kept.by_groups(works["lags"], SINCE)]
-    assert n_copied == [6]
+    assert copied(copies) == [6]
     shutil.rmtree(copy / "committed_offsets")
     for frame in frames:
         assert ordered(kit.collect(frame)) == found(spark, folder, works["lags"])
@@ -156,19 +177,17 @@ def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, wo
         shutil.copytree(later / table, copy / table, dirs_exist_ok=True)
     expected = found(spark, str(copy), works["lags"])
     assert len(expected) > len(found(spark, folder, works["lags"]))
-    del n_copied[:]
     assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
-    assert n_copied == []  # Two looks are few.
-    monkeypatch.setattr(in_order, "_OPENED", 0)
+    assert copied(copies) == [6]  # Two looks are few.
+    limits(1, 0)
     assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
-    assert n_copied == [2]
+    assert copied(copies) == [6, 2]
 
 
-def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, monkeypatch, tmp_path):
+def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, limits, tmp_path):
     """Of several threads, too; what was deleted of them is copied again, and a look that is another one now."""
     copy = shutil.copytree(folder, tmp_path / "history")
-    monkeypatch.setattr(snapshots, "_OFFSETS", 1)
-    monkeypatch.setattr(in_order, "_OPENED", 0)
+    limits(1, 0)
     expected = found(spark, folder, works["lags"])
     copies = in_order.copies_of(spark, str(copy))
     with ThreadPoolExecutor(3) as pool:
@@ -185,18 +204,18 @@ def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, m
     assert len(copies._n_rows) == 2
 
 
-def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, monkeypatch, tmp_path):
-    copy = shutil.copytree(folder, tmp_path / "history")
-    monkeypatch.setattr(in_order, "_OPENED", 0)
-    monkeypatch.setattr(in_order, "_temporary", lambda spark: str(tmp_path / "gone"))
+def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, limits, register, tmp_path):
+    copy, gone = shutil.copytree(folder, tmp_path / "history"), tmp_path / "gone"
+    limits()
+    register(copy, Copies(str(gone)))
     why = r"^6 looks can't be copied to .*/gone \(spark.local.dir\): "
     with pytest.raises(HistoryError, match=rf"{why}No such file"):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
-    (tmp_path / "gone").mkdir()
-    monkeypatch.setattr(in_order, "save_in_order", lambda rows, table, target, n: in_order.save(rows, "file:///proc/0"))
+    gone.mkdir()
+    register(copy, Copies(str(gone), lambda rows, table, target, n_files: in_order.save(rows, "file:///proc/0")))
     with pytest.raises(HistoryError, match=rf"{why}.*/proc/0"):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
-    assert list((tmp_path / "gone").iterdir()) == []
+    assert list(gone.iterdir()) == []
 
 
 def test_snapshots_that_expire_while_files_are_listed_are_missed(spark, folder, works, monkeypatch, tmp_path):
@@ -216,21 +235,23 @@ def test_snapshots_that_expire_while_files_are_listed_are_missed(spark, folder, 
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
-def test_an_empty_file_is_an_error_in_copies_too(spark, folder, works, monkeypatch, tmp_path):
+def test_an_empty_file_is_an_error_in_copies_too(spark, folder, works, limits, tmp_path):
     """Spark passes over it."""
     copy = shutil.copytree(folder, tmp_path / "history")
     file = sorted(Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"))[0]
     file.write_bytes(b"")
-    monkeypatch.setattr(in_order, "_OPENED", 0)
+    limits()
     with pytest.raises(HistoryError, match=f"^{re.escape(str(file))} can't be read: "):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
-def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, monkeypatch, tmp_path):
+def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, limits, register, tmp_path):
+    def save(rows: DataFrame, table: tables.Table, target: str, n_files: int) -> None:
+        in_order.save_in_order(rows.limit(5), table, target, n_files)
+
     copy = shutil.copytree(folder, tmp_path / "history")
-    monkeypatch.setattr(in_order, "_OPENED", 0)
-    save = in_order.save
-    monkeypatch.setattr(in_order, "save", lambda rows, target: save(rows.limit(5), target))
+    limits()
+    register(copy, Copies(str(tmp_path), save))
     came = r"^6 looks can't be copied to .*: of committed_offsets 5 of 42 rows came$"
     with pytest.raises(HistoryError, match=came):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
@@ -283,10 +304,10 @@ def test_a_file_of_many_snapshots_has_to_name_them(spark, folder, works, tmp_pat
 
 
 @pytest.mark.parametrize("n_offsets", [1, 10**9])
-def test_a_row_without_a_group_is_refused(spark, folder, works, tmp_path, n_offsets, monkeypatch):
+def test_a_row_without_a_group_is_refused(spark, folder, works, tmp_path, n_offsets, limits):
     """Of no range it would be lost; a range without a name would have all groups once more."""
     copy = shutil.copytree(folder, tmp_path / "history")
-    monkeypatch.setattr(snapshots, "_OFFSETS", n_offsets)
+    limits(n_offsets, 10**9)
     for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):
         rows = pq.ParquetFile(file).read()
         nobody = pa.array([None, *rows["group_id"].to_pylist()[1:]], pa.string())
@@ -358,12 +379,11 @@ def test_a_column_that_a_table_does_not_have_is_refused(spark, folder):
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local, monkeypatch):
+def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local):
     """No rows would look like no members."""
-    if not is_local:
-        monkeypatch.setattr(Files, "local", lambda self, folder: None)
+    kept = History(spark, folder) if is_local else elsewhere(History(spark, folder))
     with pytest.raises(InputError, match="no rows of members to be had here, only of committed_offsets, log_offsets"):
-        History(spark, folder).by_groups(lambda load: load(tables.MEMBERS, "group_id"))
+        kept.by_groups(lambda load: load(tables.MEMBERS, "group_id"))
 
 
 def test_what_work_raises_is_told(spark, folder):

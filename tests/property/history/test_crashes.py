@@ -15,8 +15,7 @@ import pytest
 from tests.property.history import scenes
 from tests.property.history.scenes import SCENES
 from tests.property.history.standing import fresh, moments, told
-from tests.property.history.writer import Writer
-from tests.soak import IS_SOAK, first, soak_only
+from tests.soak import IS_SOAK, first, report, soak_only
 
 pytestmark = [
     pytest.mark.usefixtures("few_tables"),
@@ -28,9 +27,11 @@ pytestmark = [
 @soak_only
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_ended_before_any_change_of_a_file(spark, writer, begun, tmp_path, scene):
+def test_ended_before_any_change_of_a_file(spark, writer, begun, tmp_path, scene, record_property):
     folder, image = tmp_path / "history", tmp_path / "image"
-    for moment in moments(writer, fresh(folder, begun, scene), scene):
+    tried = moments(writer, fresh(folder, begun, scene), scene)
+    report(record_property, f"{scene.name}: {len(tried)} moments")
+    for moment in tried:
         what = told(writer, fresh(folder, begun, scene), scene, *moment)
         assert what.startswith("stopped") or not moment[0], what  # Threads take turns: a count may be one less.
         shutil.rmtree(image, ignore_errors=True)
@@ -47,11 +48,10 @@ def test_ended_before_any_change_of_a_file(spark, writer, begun, tmp_path, scene
 
 @pytest.mark.parametrize("at", range(5, 56, 5) if IS_SOAK else [40])
 @pytest.mark.parametrize("name", first(["compact", "append"]))
-def test_killed(spark, jar, begun, tmp_path, name, at):
+def test_killed(spark, writer, begun, tmp_path, name, at):
     """By SIGKILL in the midst of what it does; the handles and threads of the process are gone, its files stay."""
     (scene,) = (scene for scene in SCENES if scene.name == name)
     folder = fresh(tmp_path / "history", begun, scene)
-    with Writer(tmp_path / "writer", jar) as writer:
-        assert told(writer, folder, scene, "", at).startswith("stopped")
-        writer.kill()
+    assert told(writer, folder, scene, "", at).startswith("stopped")
+    writer.kill()
     scenes.check(spark, Path(folder), scene)

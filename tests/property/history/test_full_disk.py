@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from kit.errors import HistoryError
 from tests.property.history import scenes
-from tests.property.history.scenes import NEW, SCENES, Scene
+from tests.property.history.scenes import NEW, SCENES, InterruptedWrite
 from tests.property.history.standing import fresh
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
 
@@ -50,7 +50,7 @@ def fill(disk: Path, n_pages_left: int) -> Path:
     return ballast
 
 
-def refusal(spark: SparkSession, folder: Path, scene: Scene) -> str | None:
+def refusal(spark: SparkSession, folder: Path, scene: InterruptedWrite) -> str | None:
     """None: there was room for all."""
     try:
         scenes.again(spark, folder, scene)
@@ -61,7 +61,7 @@ def refusal(spark: SparkSession, folder: Path, scene: Scene) -> str | None:
 
 @pytest.mark.timeout(3600 if IS_SOAK else 900)
 @pytest.mark.parametrize(("name", "pages"), ROOM.items())
-def test_a_full_disk(spark, disk, begun, name, pages):
+def test_a_full_disk(spark, disk, begun, name, pages, record_property):
     """It is found full at each page of what is written, up to where all has room."""
     scene, folder = SCENE[name], disk / "history"
     refusals = list[str | None]()
@@ -76,6 +76,7 @@ def test_a_full_disk(spark, disk, begun, name, pages):
         ballast.unlink()
         scenes.check(spark, folder, scene)
     told = [each for each in refusals if each is not None]
+    report(record_property, f"{name}: {len(told)} of {len(refusals)} full disks were refused")
     assert told == refusals[: len(told)], "a fuller disk had room"
     assert all(each.endswith("No space left on device") and "\n" not in each for each in told), told
     assert told

@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import kit.history.hours
 from kit.cli.main import app
 from kit.errors import HistoryError
 from kit.history import History, Hours, Upkeep
-from kit.history.files import Files
 from tests.generators import health_history
 from tests.generators.health_history import START
+from tests.limits import lower
+from tests.property.history.faults import elsewhere, full, writing
 from tests.soak import soak_only
 
 HOUR = timedelta(hours=1)
@@ -63,9 +63,7 @@ def expected(spark: SparkSession, written: Path, tmp_path_factory: pytest.TempPa
     """By Spark's own joins and sums, as of files that are elsewhere."""
     copy = tmp_path_factory.mktemp("expected") / "history"
     shutil.copytree(written, copy)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Files, "local", lambda self, folder: None)
-        assert sum(n_hours for _, n_hours in hours(spark, str(copy)).make()) == 2  # the third is not over
+    assert sum(n_hours for _, n_hours in elsewhere(hours(spark, str(copy))).make()) == 2  # the third is not over
     found = rows(spark, str(copy))
     assert found.keys() == {(group, hour) for group, _ in GROUPS for hour in (0, 1)}
     return found
@@ -87,7 +85,7 @@ def test_what_an_hour_says(expected):
 @pytest.mark.parametrize("n_rows", [1, 60, 10**9])
 def test_they_are_the_same_of_ranges_of_groups(spark, folder, expected, n_rows, monkeypatch):
     """About so many offsets each: one group, two, all."""
-    monkeypatch.setattr(kit.history.hours, "_OFFSETS", n_rows)
+    lower(monkeypatch, kit.history.hours, _OFFSETS=n_rows)
     list(hours(spark, folder).make())
     assert rows(spark, folder) == expected
 
@@ -190,22 +188,19 @@ def test_hours_in_which_no_group_was_seen_are_made_once(spark, tmp_path):
     assert hours(spark, str(folder)).load().count() == 0
 
 
-def test_a_full_disk_and_hours_that_are_not_there_are_one_sentence(spark, folder, monkeypatch):
+def test_a_full_disk_and_hours_that_are_not_there_are_one_sentence(spark, folder):
     with pytest.raises(HistoryError, match=r"no hours were made in .*: `offramp history hours` makes them$"):
         hours(spark, folder).load()
 
-    def full(self, path, *arguments, **named):
-        raise PySparkException("Caused by: java.io.IOException: No space left on device")
-
-    monkeypatch.setattr(DataFrameWriter, "parquet", full)
-    with pytest.raises(HistoryError, match=r"the hours of 2026-11-22 can't be made: No space left on device$"):
+    why = r"the hours of 2026-11-22 can't be made: No space left on device$"
+    with writing(full), pytest.raises(HistoryError, match=why):
         list(hours(spark, folder).make())
 
 
 @soak_only
-def test_the_verb(spark, folder, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("spark_of_verbs")
+def test_the_verb(folder, tmp_path, monkeypatch):
     (tmp_path / "offramp.toml").write_text('[clusters.demo]\nbootstrap_servers = "127.0.0.1:1"\n')
-    monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: spark)
     monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
 
     def told() -> list[str]:

@@ -18,6 +18,7 @@ from kit.tables import schema as tables
 from kit.tables.groups import CommittedOffset
 from tests.generators import health_history
 from tests.generators.health_history import START
+from tests.limits import lower
 
 TABLE = tables.COMMITTED_OFFSETS
 
@@ -97,7 +98,7 @@ def test_a_large_file_is_checked_a_part_at_a_time_and_small_ones_together(tmp_pa
         in_calls.append(sum(each["_rows"][0] for each in found if "_rows" in each.columns))
         return found
 
-    monkeypatch.setattr(parquet, "_ROWS", 10)
+    lower(monkeypatch, parquet, _ROWS=10)
     monkeypatch.setattr(pl, "collect_all", collect_all)
     rows = TABLE.stamp(TABLE.from_rows([CommittedOffset("g", "kafka", "t", 0, 7, *[None] * 5)] * 35), "s", START)
     files = [str(tmp_path / f"{n_rows}.parquet") for n_rows in (4, 4, 35)]

@@ -14,9 +14,9 @@ from kit.errors import HistoryError
 from kit.history import History
 from tests.generators.small_snapshots import SECOND, small_snapshot, snapshot_id
 from tests.property.history import scenes
-from tests.property.history.scenes import BEGUN, NEW, SCENES, Scene
+from tests.property.history.scenes import BEGUN, NEW, SCENES, InterruptedWrite
 from tests.property.history.standing import fresh, moments, told
-from tests.soak import IS_SOAK
+from tests.soak import IS_SOAK, report
 
 pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
 
@@ -34,23 +34,25 @@ if IS_SOAK:
     PAIRS += [("sweep", "compact"), ("hours", "hours"), ("hours", "expire")]
 
 
-def other(spark: SparkSession, folder: Path, verb: str, scene: Scene) -> None:
+def other(spark: SparkSession, folder: Path, verb: str, scene: InterruptedWrite) -> None:
     if verb == "append":
         History(spark, str(folder)).append(small_snapshot(spark, SECOND, OTHERS))
     elif verb != "compact" or scenes.found(spark, folder):
-        scenes.again(spark, folder, Scene(verb, verb, "", later=scene.later))
+        scenes.again(spark, folder, InterruptedWrite(verb, verb, "", later=scene.later))
 
 
 @pytest.mark.timeout(3600 if IS_SOAK else 900)
 @pytest.mark.parametrize(("name", "verb"), PAIRS, ids=lambda each: each)
-def test_two_at_once(spark, writer, begun, tmp_path, name, verb):
+def test_two_at_once(spark, writer, begun, tmp_path, name, verb, record_property):
     scene, folder = SCENE[name], tmp_path / "history"
     expected = set() if scene.is_empty else set(BEGUN)
     expected |= {NEW} if scene.verb == "append" else set()
     expected |= {snapshot_id(SECOND, OTHERS)} if verb == "append" else set()
     if verb == "expire":
         expected = {each for each in expected if each.startswith(f"{SECOND:%Y%m%d}")}
-    for moment in moments(writer, fresh(folder, begun, scene), scene):
+    tried = moments(writer, fresh(folder, begun, scene), scene)
+    report(record_property, f"{verb} during {name}: {len(tried)} moments")
+    for moment in tried:
         what = told(writer, fresh(folder, begun, scene), scene, *moment)
         assert what.startswith("stopped") or not moment[0], what
         other(spark, folder, verb, scene)

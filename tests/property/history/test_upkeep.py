@@ -6,23 +6,23 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
 from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.errors import HistoryError, InputError
-from kit.history import History, Upkeep, upkeep
+from kit.history import History, Upkeep
 from kit.history.store import Reading
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import FIRST, KEPT, N_ROWS, SECOND, TODAY, small_snapshot
+from tests.property.history.faults import full, writing
 from tests.soak import soak_only
 
 pytestmark = pytest.mark.usefixtures("few_tables")
@@ -52,8 +52,8 @@ def folder(appended: Path, tmp_path: Path) -> str:
     return str(copy)
 
 
-def _upkeep(spark: SparkSession, folder: str, later: timedelta = timedelta()) -> Upkeep:
-    return Upkeep(spark, folder, lambda: TODAY + later)
+def _upkeep(spark: SparkSession, folder: str, later: timedelta = timedelta(), kind: type[Upkeep] = Upkeep) -> Upkeep:
+    return kind(spark, folder, lambda: TODAY + later)
 
 
 def _found(spark: SparkSession, folder: str) -> dict[str, Counter[Any]]:
@@ -122,9 +122,9 @@ def test_days_say_what_lies_there(spark, folder):
     assert days["n_bytes"].sum() == on_disk
 
 
+@pytest.mark.usefixtures("spark_of_verbs")
 def test_the_verbs(spark, folder, tmp_path, monkeypatch):
     (tmp_path / "offramp.toml").write_text('[clusters.demo]\nbootstrap_servers = "127.0.0.1:1"\n')
-    monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: spark)
     monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
     Path(folder, "groups", "date=backup").mkdir()  # somebody's own
 
@@ -145,8 +145,8 @@ def test_the_verbs(spark, folder, tmp_path, monkeypatch):
     assert "Nothing is older" in told("expire", folder, "--days", "1")
 
 
-def _ends(monkeypatch: pytest.MonkeyPatch, at: int, *, is_done: bool) -> None:
-    """Each call of a method is counted; the process ends at call ``at``, before or after it was done."""
+def _ending(at: int, *, is_done: bool) -> Callable[..., Any]:
+    """How Spark writes while the process ends at write ``at``, before or after it was done."""
     write, numbers = DataFrameWriter.parquet, count(1)
 
     def counted(*arguments: Any, **named: Any) -> Any:
@@ -158,16 +158,14 @@ def _ends(monkeypatch: pytest.MonkeyPatch, at: int, *, is_done: bool) -> None:
             raise KilledError
         return result
 
-    monkeypatch.setattr(DataFrameWriter, "parquet", counted)
+    return counted
 
 
 @soak_only
 @pytest.mark.parametrize(("at", "is_done"), [(1, True), (3, False)])  # of three: read_errors has no rows
 def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, folder, expected, at, is_done):
-    with pytest.MonkeyPatch.context() as patch:
-        _ends(patch, at, is_done=is_done)
-        with pytest.raises(KilledError):
-            list(_upkeep(spark, folder).compact())
+    with writing(_ending(at, is_done=is_done)), pytest.raises(KilledError):
+        list(_upkeep(spark, folder).compact())
     assert _found(spark, folder) == expected
     days_later = timedelta(days=2)
     list(_upkeep(spark, folder, days_later).compact())
@@ -184,26 +182,21 @@ def test_who_listed_the_files_before_reads_them_after(spark, folder):
     assert reading.load(tables.COMMITTED_OFFSETS).count() == 6 * N_ROWS  # that of the unfinished snapshot, too
 
 
-def test_rows_that_were_not_written_are_noticed(spark, folder, expected, monkeypatch):
-    write = Upkeep._write
+class Forgetful(Upkeep):
+    def _write(self, table, day, part, wanted):
+        return super()._write(table, day, part, wanted.limit(1) if table is tables.GROUPS else wanted)
 
-    def forgetful(self, table, day, part, wanted):
-        return write(self, table, day, part, wanted.limit(1) if table is tables.GROUPS else wanted)
 
-    monkeypatch.setattr(Upkeep, "_write", forgetful)
+def test_rows_that_were_not_written_are_noticed(spark, folder, expected):
     with pytest.raises(HistoryError, match=r"2026-11-20 stays as it was: groups has 9 rows, and 3 were written"):
-        list(_upkeep(spark, folder).compact())
+        list(_upkeep(spark, folder, kind=Forgetful).compact())
     assert _found(spark, folder) == expected
 
 
-def test_a_full_disk_is_one_sentence(spark, folder, expected, monkeypatch):
-    def full(self, path, *arguments, **named):
-        raise PySparkException("Caused by: java.io.IOException: No space left on device")
-
-    monkeypatch.setattr(DataFrameWriter, "parquet", full)
-    with pytest.raises(HistoryError, match=r"2026-11-20 could not be compacted, .*: No space left on device$"):
+def test_a_full_disk_is_one_sentence(spark, folder, expected):
+    why = r"2026-11-20 could not be compacted, .*: No space left on device$"
+    with writing(full), pytest.raises(HistoryError, match=why):
         list(_upkeep(spark, folder).compact())
-    monkeypatch.undo()
     assert _found(spark, folder) == expected
 
 
@@ -225,30 +218,28 @@ def test_a_compaction_that_was_cut_off_as_it_became_whole_leaves_nothing(spark, 
         assert len(list(Path(folder, "days", table).glob("date=2026-11-20/part=*"))) == 1
 
 
-def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, folder, monkeypatch):
-    """The expiry ends before the compaction reads what makes its part count, or just before that is written."""
-    check, save = Upkeep._check, upkeep.save
+class ExpiredBefore(Upkeep):
+    """Another process expires the day before this one reads what makes its part count."""
 
-    def expire() -> None:
-        _upkeep(spark, folder).expire(TODAY.date())
+    def _check(self, *arguments):
+        super()._check(*arguments)
+        _upkeep(self._store.spark, self._store.folder).expire(TODAY.date())
 
-    def expired_before(self, *arguments):
-        check(self, *arguments)
-        expire()
 
-    def expired_meanwhile(rows, target):
-        is_last = "/days/snapshots/" in target
-        rows = spark.createDataFrame(rows.collect(), rows.schema) if is_last else rows
-        if is_last:
-            expire()
-        save(rows, target)
+class ExpiredMeanwhile(Upkeep):
+    """Another process expires the day just before this one writes what makes its part count."""
 
-    for owner, name, meanwhile in ((Upkeep, "_check", expired_before), (upkeep, "save", expired_meanwhile)):
+    def _finish(self, day, part, begun_at, snapshots):
+        read = self._store.spark.createDataFrame(snapshots.collect(), snapshots.schema)
+        _upkeep(self._store.spark, self._store.folder).expire(TODAY.date())
+        super()._finish(day, part, begun_at, read)
+
+
+def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, folder):
+    for kind in (ExpiredBefore, ExpiredMeanwhile):
         History(spark, folder).append(small_snapshot(spark, FIRST, 1))
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, meanwhile)
-            with pytest.raises(HistoryError, match="2026-11-20 was deleted while it was compacted"):
-                list(_upkeep(spark, folder).compact())
+        with pytest.raises(HistoryError, match="2026-11-20 was deleted while it was compacted"):
+            list(_upkeep(spark, folder, kind=kind).compact())
         assert _found(spark, folder)["snapshots"].total() == 1  # today's
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 import pyspark
 
@@ -82,18 +81,14 @@ class Writer:
         self._orders.write_bytes(b"!")
         return self.told()
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     def kill(self) -> None:
-        """Python and Java at once, by SIGKILL."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Python and Java at once, by SIGKILL; one that was killed before stays so."""
+        if self.is_alive:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         self._events.close()
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process.poll() is None:
-            self.kill()

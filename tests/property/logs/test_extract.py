@@ -18,6 +18,7 @@ from kit.errors import InputError
 from kit.logs import batching, extract, layouts, scan, texts
 from kit.tables import schema as tables
 from tests.generators import log_texts
+from tests.limits import lower
 
 _LINES = pa.schema([("file", pa.string()), ("block", pa.int64()), ("number", pa.int64()), ("value", pa.string())])
 
@@ -36,7 +37,7 @@ def told(lines: pl.DataFrame, before: pl.DataFrame, portion: int) -> pl.DataFram
             yield from each.to_arrow().cast(_LINES).to_batches()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batching, "_ROWS", portion - 1)
+        lower(patch, batching, _ROWS=portion - 1)
         rows = pa.Table.from_batches(list(extract.ExtractEvents(before, None, None)(batches())))
     return pl.DataFrame(rows).with_columns(pl.col("layouts").list.sort())
 

@@ -10,10 +10,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from kit.errors import InputError, NotFound
-from kit.logs import read_client_logs
+from kit.logs import read_client_logs, scan
 from kit.logs.local import SMALL, files_here, read_logs_here
 from kit.rebalances import read_rebalances, reads_here
 from tests.generators import log_texts
+from tests.limits import lower
 
 ORDER = ("file", "line")
 
@@ -50,7 +51,7 @@ def test_zone_layout_patterns_and_relative_names_are_read_alike(spark, tmp_path,
 
 
 def test_several_blocks_of_a_file_are_read_alike(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("kit.logs.scan.BLOCK", 5_000)
+    lower(monkeypatch, scan, BLOCK=5_000)
     (tmp_path / "long.log").write_text(log_texts.JAVA_0_11 * 100)
     here = assert_same(spark, [str(tmp_path / "long.log")], zone="UTC")
     assert len(here.events) == 600

@@ -16,6 +16,7 @@ from kit.logs import events as reading
 from kit.tables import schema as tables
 from tests.generators import log_texts
 from tests.generators.log_texts import A, B
+from tests.limits import lower
 
 
 @pytest.fixture(scope="module")
@@ -245,8 +246,8 @@ def test_a_block_belongs_to_its_own_client_where_two_write_into_one_file(of):
 @pytest.mark.slow
 @pytest.mark.parametrize("for_one", [20, 1_000_000], ids=["several tasks", "one task"])
 def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_one):
-    monkeypatch.setattr(lines, "_HELD_HERE", 0)
-    monkeypatch.setattr(reading, "_FOR_ONE_TASK", for_one)
+    lower(monkeypatch, lines, _HELD_HERE=0)
+    lower(monkeypatch, reading, _FOR_ONE_TASK=for_one)
     spread = pl.DataFrame(read_client_logs(spark, str(log_texts.write(tmp_path))).events.toArrow())
     in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
     spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))

@@ -14,7 +14,7 @@ from kit.analyze.rebalances.findings import log_findings
 from kit.analyze.rebalances.story import story
 from kit.errors import InputError, ReadError
 from kit.logs import read_client_logs
-from kit.rebalances import read_rebalances
+from kit.rebalances import _events_of, read_rebalances
 from tests.generators import log_texts
 from tests.generators.log_texts import A, B
 
@@ -119,15 +119,14 @@ def test_times_of_an_unknown_zone_choose_nothing(spark, tmp_path, times):
     assert not any("as printed" in each for each in told)
 
 
-def test_no_story_without_all_that_the_account_has(spark, tmp_path, monkeypatch):
+def test_no_story_without_all_that_the_account_has(spark, tmp_path):
     log = tmp_path / "java011.log"
     log.write_text(log_texts.TEXTS[log.name])
     whole = read_client_logs(spark, str(log))
     lacking = replace(whole, events=whole.events.limit(2))
-    monkeypatch.setattr("kit.rebalances.read_client_logs", lambda *_: lacking)
     n_events = whole.files["n_events"].sum()
     with pytest.raises(ReadError, match=f"the logs hold {n_events} events, but Spark returned 2"):
-        read_rebalances(spark, str(log))
+        _events_of(lacking)
 
 
 def test_no_lines_no_story(events):

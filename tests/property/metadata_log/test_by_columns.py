@@ -24,7 +24,7 @@ NO_OP = written.value("NoOp")
 BEGIN, END, ABORT = (written.value(f"{each}Transaction") for each in ("Begin", "End", "Abort"))
 
 
-class World:
+class RandomRecords:
     """Records that fit what is before them; with ``chaos`` some that don't."""
 
     def __init__(self, seed: int, chaos: float) -> None:
@@ -159,7 +159,7 @@ def test_any_log(seed, chaos, few, part_bytes):
         patch.object(bulk, "_FEW", few),
         patch.object(bulk, "_PART_BYTES", part_bytes),
     ):
-        World(seed, chaos).log(Path(name))
+        RandomRecords(seed, chaos).log(Path(name))
         log = read_log(name)
         assert chaos or log.image.folded is not None
         assert_same(log, plainly(Path(name)))

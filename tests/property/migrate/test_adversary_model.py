@@ -12,14 +12,16 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.plans import fleet_rows, snapshot_of
 from tests.adversary.process import Sight
 from tests.adversary.walk import BEGINNINGS
-from tests.adversary.world import World
+from tests.adversary.world import ContestedCluster
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_look_at_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed):
     rng = random.Random(seed)
     flavours = tuple(rng.choice(FLAVOURS) for _ in range(rng.randint(1, 5)))
-    world = World(tmp_path, [("a", flavours, rng.choice((None, KAFKA, ZOOKEEPER))), ("b", ("OZKCC",), None)], seed)
+    world = ContestedCluster(
+        tmp_path, [("a", flavours, rng.choice((None, KAFKA, ZOOKEEPER))), ("b", ("OZKCC",), None)], seed
+    )
     if seed % 3:
         world.settle()
     told = world.look("a")
@@ -41,7 +43,7 @@ def test_a_look_at_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed):
 def test_a_fleet_of_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed, to):
     rng = random.Random(seed)
     beginnings = [rng.choice(BEGINNINGS) for _ in range(3)]
-    world = World(tmp_path, [(name, *each) for name, each in zip("abc", beginnings)], seed)
+    world = ContestedCluster(tmp_path, [(name, *each) for name, each in zip("abc", beginnings)], seed)
     world.settle()
     told = fleet_rows(Sight({name: world.look(name) for name in "abc"}), to, 0)
     found = fleet(snapshot_of(list(world.groups.values()), world.now()), to, 0).select(told.columns)

@@ -21,13 +21,13 @@ from tests.adversary import moves
 from tests.adversary.deployers import Manner, instruction
 from tests.adversary.plans import forged, of_group
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
-from tests.adversary.world import World
+from tests.adversary.world import ContestedCluster
 
 OLD, ENABLED = (OZKCC,) * 3, (MEZKCC,) * 3
 DAYS_90 = timedelta(days=90).total_seconds()
 
 
-def all_to_kc(world: World, name: str) -> None:
+def all_to_kc(world: ContestedCluster, name: str) -> None:
     """Other hands went on with the group, soundly, to the end of the path."""
     for one in list(world.groups[name].members):
         world.replace_member(name, one.member_id, KC)
@@ -184,7 +184,7 @@ def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
 def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
     """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
 
-    def adds(world: World, process, rng) -> None:
+    def adds(world: ContestedCluster, process, rng) -> None:
         world.replace_member("orders", None, KC)
 
     with scene(("orders", ENABLED, None)) as world:
@@ -196,7 +196,7 @@ def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
 def test_the_way_back_replaces_whom_the_run_had_started_and_nobody_else() -> None:
     """Also of an order that was carried out and told as failed: who was there before the run stays."""
 
-    def fails(world: World, process, rng) -> None:
+    def fails(world: ContestedCluster, process, rng) -> None:
         world.manners = (Manner.FAILS_DONE,)
 
     with scene(("orders", (MEZKCC, MEZKCC, KC), KAFKA)) as world:
@@ -226,7 +226,7 @@ def test_nothing_is_written_after_the_approval_ran_out(nth: int) -> None:
 def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
     """C11: somebody set it to the same, at any point of the run; it is theirs."""
 
-    def toggles(world: World, process, rng) -> None:
+    def toggles(world: ContestedCluster, process, rng) -> None:
         world.set_toggle("orders", KAFKA)
 
     with scene(("orders", ENABLED, None)) as world:
@@ -246,7 +246,7 @@ def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None
     with scene(("orders", ENABLED, mode)) as world:
         process = begin(world, move_plan(world, "orders", "Kafka coordination"))
 
-        def ends(world: World, process, rng) -> None:
+        def ends(world: ContestedCluster, process, rng) -> None:
             world.strike = after_write
 
         def after_write(process, what: str) -> None:
@@ -267,7 +267,7 @@ def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None
 def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
     """C11: of two groups another hand had toggled one meanwhile; the way back leaves that and is over."""
 
-    def toggles(world: World, process, rng) -> None:
+    def toggles(world: ContestedCluster, process, rng) -> None:
         world.set_toggle("other", ZOOKEEPER)
 
     with scene(("orders", ENABLED, KAFKA), ("other", ENABLED, KAFKA)) as world:

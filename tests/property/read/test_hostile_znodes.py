@@ -100,17 +100,13 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.columns({}) for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
-    monkeypatch.setattr(snapshots, "fetch_metadata", lambda client: ClusterMetadata("id", brokers, partitions, {}))
-    monkeypatch.setattr(
-        snapshots,
-        "fetch_groups",
-        lambda client, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
-    )
-    monkeypatch.setattr(
-        snapshots,
-        "fetch_log_offsets",
-        lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
-    )
+    answers = {
+        "fetch_metadata": lambda client: ClusterMetadata("id", brokers, partitions, {}),
+        "fetch_groups": lambda client, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
+        "fetch_log_offsets": lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(snapshots, name, answer)
 
 
 def cluster_of(root: Node) -> Any:

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,9 @@ from kit.migrate.engine.plan import save_plan
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.runs_folder import PLANS, PREFIX, list_plans
 from tests.generators import hostile
-from tests.models.engine import Killed, World, make_plan
+from tests.models.engine import Killed, ModelRun, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations
+from tests.unit.cli.opened import find_open
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +117,7 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
     operations = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
     plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    monkeypatch.setattr(operate, "open_operations", lambda *_: nullcontext(operations))
+    find_open(monkeypatch, operate, operations)
     monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
     with Path(os.devnull).open(encoding="utf-8") as nobody:
         monkeypatch.setattr(sys, "stdin", nobody)
@@ -155,7 +155,7 @@ def with_plan(home: Path, **changed) -> Path:
 
 
 def test_plans_are_listed_with_what_became_of_them(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.run.act()
     plan = world.run.record.plan
     root = world.folder.parent
@@ -175,7 +175,7 @@ def test_plans_are_listed_with_what_became_of_them(tmp_path):
 
 @pytest.mark.parametrize("verb", ["runs", "verify"])
 def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     with_plan(world.folder.parent)
     controls = "".join(hostile.CONTROLS)
     for name in (
@@ -200,7 +200,7 @@ def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
 
 
 def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.hazard.arm(20, world.kill)
     with pytest.raises(Killed):
         world.run.act()

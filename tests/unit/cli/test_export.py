@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,22 +31,18 @@ class ToyReadings:
         return replace(reading([row()]), n_requests=look)
 
 
-@pytest.fixture
-def sleeps(monkeypatch) -> list[float]:
-    slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
-    return slept
-
-
-def pages_of(looks: _Looks) -> list[dict[str, dict[tuple[str, ...], float]]]:
+def pages_of(readings: ToyReadings) -> tuple[list[dict[str, dict[tuple[str, ...], float]]], list[float]]:
+    """The pages, and how long was slept after each."""
     pages: list[Page] = []
+    slept: list[float] = []
+    looks = _Looks(readings, _Pace(60, 600), LABELS["kminion"], slept.append)
     with pytest.raises(KeyboardInterrupt):
         looks.go_on(looks.first(), pages.append)
-    return [samples(page.text.decode(), parse_text) for page in pages]
+    return [samples(page.text.decode(), parse_text) for page in pages], slept
 
 
-def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(sleeps, capsys):
-    first, failed, last = pages_of(_Looks(ToyReadings(10, "no broker answers", 20), _Pace(60, 600), LABELS["kminion"]))
+def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
+    (first, failed, last), _ = pages_of(ToyReadings(10, "no broker answers", 20))
     assert [page["offramp_failed_looks_total"][()] for page in (first, failed, last)] == [0, 1, 1]
     assert [page["offramp_looks_total"][()] for page in (first, failed, last)] == [1, 1, 2]
     assert [page["offramp_requests_total"][()] for page in (first, failed, last)] == [10, 10, 30]
@@ -56,10 +51,10 @@ def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(sleeps, caps
     assert capsys.readouterr().err == told
 
 
-def test_looks_are_rarer_where_they_cost_more_than_the_budget(sleeps):
-    pages = pages_of(_Looks(ToyReadings(10, 1200, 10), _Pace(60, 600), LABELS["kminion"]))
+def test_looks_are_rarer_where_they_cost_more_than_the_budget():
+    pages, slept = pages_of(ToyReadings(10, 1200, 10))
     assert [page["offramp_look_interval_seconds"][()] for page in pages] == [60, 120, 60]
-    assert [round(each) for each in sleeps] == [60, 120, 60]
+    assert [round(each) for each in slept] == [60, 120, 60]
 
 
 @pytest.mark.parametrize(

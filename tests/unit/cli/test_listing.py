@@ -90,7 +90,7 @@ def told(*words: str, width: int = 200) -> str:
 )
 def test_no_digit_and_no_name_is_cut_at_any_width(words):
     rows = json.loads(told(*words, "--json"))
-    for width in WIDTHS:
+    for width in WIDTHS[::2]:  # Each width: ``test_never_cut``.
         assert_whole(rows, told(*words, width=width), width)
 
 

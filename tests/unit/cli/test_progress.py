@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import re
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext, redirect_stderr
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,8 +19,8 @@ from kit.cli.main import app
 from kit.errors import LabError
 from kit.lab.process import wait_until
 from kit.migrate.execution.run import Run
-from kit.migrate.operations import Operations
 from kit.report import run_report
+from tests.limits import lower
 
 
 class Screen(io.StringIO):
@@ -28,7 +30,16 @@ class Screen(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0.01)
+    lower(monkeypatch, progress, _PATIENCE_S=0.01)
+
+
+def replaced(monkeypatch, stand_ins: dict[str, Callable[..., Any]]) -> None:
+    """Let functions of the product, by their full names, do something else.
+
+    A verb takes words alone: no argument of it reaches what it calls.
+    """
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(name, stand_in)
 
 
 def test_a_long_wait_is_told_and_its_line_goes():
@@ -52,17 +63,16 @@ def test_nobody_looks_nothing_is_told():
     assert told.getvalue() == ""
 
 
-def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path):
+def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path, profile):
     screen = Screen()
 
     def made(*_):
-        wait_until(lambda: "the report of production is being made" in screen.getvalue(), "its line", 10)
+        wait_until(lambda: "the report of fake is being made" in screen.getvalue(), "its line", 10)
         return SimpleNamespace(notebook="n", html="h", latest="l", outcome={"read_errors": 0})
 
-    monkeypatch.setattr(report, "load_profile", lambda *_: SimpleNamespace(name="production"))
-    monkeypatch.setattr("kit.report.run_report", made)
+    replaced(monkeypatch, {"kit.report.run_report": made})
     with redirect_stderr(screen):
-        report.report(output=tmp_path, profile=None, profile_file=None, pattern=".*", history="", keep=None)
+        report.report(output=tmp_path, profile=profile, profile_file=None, pattern=".*", history="", keep=None)
 
 
 OPERATIONS, OFFSETS = "kit.migrate.operations:Operations", "kit.migrate.offsets.plan:"
@@ -142,43 +152,42 @@ def _slowed(screen: Screen):
 
 
 @pytest.fixture
-def stand_in(monkeypatch):
+def stand_in(monkeypatch, profile):
     """What the verbs do before the slow part, at once."""
-    profile = SimpleNamespace(name="production", runs="runs")
     cluster = SimpleNamespace(name="production", zookeeper=object(), cluster_id="id", broker_client=None)
     taken = SimpleNamespace(groups=None, members=None, migration_states=None)
     run = SimpleNamespace(
         state=None, has_written=True, is_at_work=False, is_badly_signed=False, run_id="run", notes=(), events=()
     )
-    monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
-    for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch", "runs", "history", "report",
-                   "rebalances"):  # fmt: skip
-        monkeypatch.setattr(f"kit.cli.{module}.load_profile", lambda name, file: profile)
-    monkeypatch.setattr("kit.profile.load_profile", lambda name, file: profile)
-    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: taken)
-    monkeypatch.setattr("kit.views.lag", lambda taken: pl.DataFrame({"is_stale": [False]}))
-    monkeypatch.setattr("kit.health.seen_at_ms", lambda taken: 0)
-    monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: None)
-    monkeypatch.setattr("kit.rebalances.reads_here", lambda paths, profile: False)
-    monkeypatch.setattr("kit.metadata_file.load_metadata", lambda file: SimpleNamespace(counts={}))
-    monkeypatch.setattr("kit.migrate.kraft.rehearsals.sha256_of", lambda file: "0" * 64)
-    monkeypatch.setattr("kit.cli.kraft._about", lambda saved: "")
-    monkeypatch.setattr("kit.cli.operate.show_plan", lambda plan, as_json: None)
-    monkeypatch.setattr(Operations, "__init__", lambda self, *_, **named: setattr(self, "cluster", cluster))
-    for name in ("kit.history.Upkeep", "kit.history.Hours", "kit.history.History"):
-        monkeypatch.setattr(f"{name}.__init__", lambda *_: None)
     chosen = SimpleNamespace(record=run, run_id="run", request_stop=lambda who: None)
-    for name, value in {"plan": None, "begin": chosen, "run": chosen, "newer_approval": None}.items():
-        monkeypatch.setattr(f"kit.migrate.operations.Operations.{name}", lambda *_, value=value: value)
     for verb in ("act", "resume", "undo"):
-        monkeypatch.setattr(chosen, verb, lambda *_, verb=verb: getattr(Run, verb)(chosen), raising=False)
+        vars(chosen)[verb] = lambda *_, verb=verb: getattr(Run, verb)(chosen)
+    operations = "kit.migrate.operations.Operations"
+    answers = {
+        "kit.cluster.connect": nullcontext(cluster),
+        "kit.snapshot.observe": taken,
+        "kit.views.lag": pl.DataFrame({"is_stale": [False]}),
+        "kit.health.seen_at_ms": 0,
+        "kit.spark.session.spark_session": None,
+        "kit.rebalances.reads_here": False,
+        "kit.metadata_file.load_metadata": SimpleNamespace(counts={}),
+        "kit.migrate.kraft.rehearsals.sha256_of": "0" * 64,
+        "kit.cli.kraft._about": "",
+        "kit.cli.operate.show_plan": None,
+        **dict.fromkeys(f"kit.history.{name}.__init__" for name in ("Upkeep", "Hours", "History")),
+        **dict.fromkeys(f"{operations}.{name}" for name in ("plan", "newer_approval")),
+        **dict.fromkeys((f"{operations}.{name}" for name in ("begin", "run")), chosen),
+    }
+    stand_ins = {name: lambda *_, answer=answer: answer for name, answer in answers.items()}
+    made = {f"{operations}.__init__": lambda self, *_, **named: vars(self).update(cluster=cluster)}
+    replaced(monkeypatch, stand_ins | made)
 
 
 @pytest.mark.parametrize("words", SLOW)
 def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
     screen = Screen()
     module, _, name = SLOW[words].partition(":")
-    monkeypatch.setattr(f"{module}.{name}", _slowed(screen))
+    replaced(monkeypatch, {f"{module}.{name}": _slowed(screen)})
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)
     assert screen.getvalue().endswith("\r\x1b[K")
@@ -187,7 +196,7 @@ def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
 @pytest.mark.parametrize("words", CONNECTING)
 def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, monkeypatch):
     screen = Screen()
-    monkeypatch.setattr("kit.cluster.connect", _slowed(screen))
+    replaced(monkeypatch, {"kit.cluster.connect": _slowed(screen)})
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -257,6 +257,7 @@ names = st.sampled_from(["kafka", "zookeeper"])
 partitions = st.tuples(names, names, names, st.integers(0, 1))
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(partitions, moments, min_size=1))
 def test_the_quick_rates_are_those_of_the_analysis(histories):
     """Rewinds, topics made anew, and what was unknown in one of the looks, or not in it at all."""

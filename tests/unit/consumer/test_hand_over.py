@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from kit.consumer import hand_over
 from kit.consumer.hand_over import Events, HandOver, as_text
 from kit.errors import HandOverError, InputError, OutputClosed
+from tests.limits import lower
 
 
 def record(offset: int, value: bytes = b"value") -> Message:
@@ -88,7 +89,7 @@ def test_a_record_larger_than_any_pipe(pipe: tuple[IO[bytes], IO[bytes]]) -> Non
 def test_the_end_gives_a_reader_a_moment_and_no_more(
     pipe: tuple[IO[bytes], IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hand_over, "GRACE_SECONDS", 0.05)
+    lower(monkeypatch, hand_over, GRACE_SECONDS=0.05)
     records = HandOver(pipe[1], as_text, None)
     answers: list[bool] = []
     taking = in_background(lambda: answers.append(records.take(record(0), "c")))

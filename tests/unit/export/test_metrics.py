@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 
 from kit.errors import InputError
 from kit.export.metrics import LABELS, Count, metrics_of
@@ -62,6 +62,7 @@ def test_what_is_unknown_has_no_sample():
     assert found["offramp_consumer_group_unknown_partitions"] == {("g", "kafka"): 1}
 
 
+@settings(max_examples=50)
 @given(group=hostile.texts(), topic=hostile.topics())
 def test_hostile_names_survive_both_formats(group, topic):
     found = page(reading([row(group_id=group.encode("utf-8", "backslashreplace").decode(), topic=topic)]))

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kit.logs import scan, wordings
+from tests.limits import lower
 
 MARKED, OTHER = "generation %d of a group", "nothing %d"
 TEXTS = st.lists(
@@ -24,9 +25,7 @@ TEXTS = st.lists(
 def sift(path: Path, block: int, chunk: int) -> pl.DataFrame:
     """All rows, in the file's order, read with blocks and chunks of so many bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "BLOCK", block)
-        patch.setattr(scan, "_CHUNK", chunk)
-        patch.setattr(scan, "LONGEST", chunk)
+        lower(patch, scan, BLOCK=block, _CHUNK=chunk, LONGEST=chunk)
         blocks = scan.blocks_of(str(path), path.stat().st_size)
         return pl.concat([pl.DataFrame(rows) for each in blocks for rows in scan._scanned(each, few=0)]).sort(
             "block", "number"
@@ -107,8 +106,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path, suffix):
 def test_all_candidates_of_a_block_are_few_or_none(tmp_path, monkeypatch, few, held, are_few):
     path = tmp_path / "a.log"
     path.write_bytes(b"generation 1\nno\n" * 3)
-    monkeypatch.setattr(scan, "_CHUNK", 16)
-    monkeypatch.setattr(scan, "_HELD", held)
+    lower(monkeypatch, scan, _CHUNK=16, _HELD=held)
     rows = pl.concat([pl.DataFrame(rows) for rows in scan._scanned(scan.Block(str(path), 0, path.stat().st_size), few)])
     assert rows.select("value", "is_few", "n_candidates").rows() == [("generation 1", are_few, None)] * 3 + [
         (None, None, 3)

@@ -344,7 +344,7 @@ WHOLE = written.group_value(3, 17, MEMBERS, leader="m-2")
 
 
 @given(st.lists(st.tuples(keys_like, values_like), max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_bytes_fail_and_every_record_is_counted(pairs):
     batch = records(*pairs)
     row = counted(batch)

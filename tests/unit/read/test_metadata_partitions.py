@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
-from kazoo.exceptions import NoAuthError
 
-from kit.read import metadata_partitions, metadata_reader, metadata_values
+from kit.read import metadata_partitions, metadata_values, multiread
 from kit.read.metadata_reader import Reader
-from kit.read.multiread import STAT, STAT_FIELDS, Znodes
+from tests.limits import lower
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 STATE = {"controller_epoch": 3, "leader": 2, "version": 1, "leader_epoch": 7, "isr": [2, 1]}
 ID = "AAAAAAAAAAAAAAAAAAAACg"
@@ -25,40 +24,19 @@ def state(**fields: object) -> bytes:
 
 
 @pytest.fixture
-def answers(monkeypatch) -> dict[str, tuple[object, int]]:
-    """What stands at a path (or its refusal), and its mzxid; two znodes with each request."""
-    held = dict[str, tuple[object, int]]()
-
-    def znodes(paths: Sequence[str]) -> Znodes:
-        some = [held.get(path, (None, 0)) for path in paths]
-        data = [each if isinstance(each, bytes) else None for each, _ in some]
-        stats = [
-            None if each is None else STAT.pack(*(mzxid if name == "mzxid" else 0 for name in STAT_FIELDS))
-            for each, (_, mzxid) in zip(data, some)
-        ]
-        return Znodes(data, stats, {at: each for at, (each, _) in enumerate(some) if isinstance(each, Exception)})
-
-    def names(paths: Sequence[str]) -> list[list[str]]:
-        (path,) = paths
-        return [[each.removeprefix(f"{path}/") for each in held if each.count("/") == 3]]
-
-    monkeypatch.setattr(metadata_reader, "fetch_children", lambda client, paths: names(paths))
-    monkeypatch.setattr(metadata_reader, "fetch_data", lambda client, paths: znodes(paths))
-    monkeypatch.setattr(
-        metadata_partitions,
-        "fetch_batches",
-        lambda client, paths: (znodes(paths[at : at + 2]) for at in range(0, len(paths), 2)),
-    )
-    return held
+def zookeeper(monkeypatch) -> ZookeeperInMemory:
+    """It answers for two znodes with each request."""
+    lower(monkeypatch, multiread, ITEMS_PER_REQUEST=2)
+    return ZookeeperInMemory()
 
 
-def test_rows_that_share_and_rows_that_do_not(answers):
-    answers["/brokers/topics/b"] = topic(adding_replicas={"10": [2]}, topic_id=ID), 5
-    answers["/brokers/topics/a"] = topic(), 50
+def test_rows_that_share_and_rows_that_do_not(zookeeper):
+    zookeeper.put("/brokers/topics/b", topic(adding_replicas={"10": [2]}, topic_id=ID), mzxid=5)
+    zookeeper.put("/brokers/topics/a", topic(), mzxid=50)
     for path, mzxid in (("a/partitions/0", 60), ("a/partitions/10", 40), ("b/partitions/2", 9)):
-        answers[f"/brokers/topics/{path}/state"] = state(), mzxid
-    answers["/brokers/topics/b/partitions/0/state"] = state(leader=-1, controller_epoch=9, isr=[]), 8
-    reader = Reader(None)
+        zookeeper.put(f"/brokers/topics/{path}/state", state(), mzxid=mzxid)
+    zookeeper.put("/brokers/topics/b/partitions/0/state", state(leader=-1, controller_epoch=9, isr=[]), mzxid=8)
+    reader = Reader(zookeeper)
     partitions, items, highest = metadata_partitions.fetch_topics(reader)
     columns = ["topic", "partition", "replicas", "assignment_key", "isr", "isr_key", "leader", "leader_epoch", "mzxid"]
     assert list(zip(*(partitions[name].to_pylist() for name in columns))) == [
@@ -76,12 +54,12 @@ def test_rows_that_share_and_rows_that_do_not(answers):
     assert (highest, reader.errors) == (9, [])
 
 
-def test_what_cannot_be_read_is_an_error_of_its_own_row_and_changes_nothing_else(answers):
-    answers["/brokers/topics/a"] = topic(), 50
-    answers["/brokers/topics/a/partitions/0/state"] = b"[]", 70
-    answers["/brokers/topics/a/partitions/2/state"] = NoAuthError(), 0
-    answers["/brokers/topics/a/partitions/10/state"] = b"[]", 80
-    partitions, _, highest = metadata_partitions.fetch_topics(Reader(None))
+def test_what_cannot_be_read_is_an_error_of_its_own_row_and_changes_nothing_else(zookeeper):
+    zookeeper.put("/brokers/topics/a", topic(), mzxid=50)
+    zookeeper.put("/brokers/topics/a/partitions/0/state", b"[]", mzxid=70)
+    zookeeper.put("/brokers/topics/a/partitions/2/state").is_hidden = True
+    zookeeper.put("/brokers/topics/a/partitions/10/state", b"[]", mzxid=80)
+    partitions, _, highest = metadata_partitions.fetch_topics(Reader(zookeeper))
     path = "/brokers/topics/a/partitions"
     assert partitions["error"].to_pylist() == [
         f"{path}/0/state: b'[]' is no JSON object",
@@ -93,8 +71,8 @@ def test_what_cannot_be_read_is_an_error_of_its_own_row_and_changes_nothing_else
     assert highest is None
 
 
-def test_no_topic_at_all(answers):
-    partitions, items, highest = metadata_partitions.fetch_topics(Reader(None))
+def test_no_topic_at_all(zookeeper):
+    partitions, items, highest = metadata_partitions.fetch_topics(Reader(zookeeper))
     assert (len(partitions), items, highest) == (0, [], None)
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from kazoo.exceptions import NoAuthError
 
 from kit.read import multiread
+from tests.limits import lower
 
 
 def header(kind: int, done: bool = False, error: int = 0) -> bytes:
@@ -92,7 +93,7 @@ def test_requests_are_bounded_and_in_order():
 
 
 def test_a_request_has_neither_too_many_nor_too_long_paths(monkeypatch):
-    monkeypatch.setattr(multiread, "OCTETS_PER_REQUEST", 10)
+    lower(monkeypatch, multiread, OCTETS_PER_REQUEST=10)
     paths = ["/a", "/b", "/c", "/" + "ä" * 20, "/dddd", "/ee", "/f", "/g\ud800"]
     portions = list(multiread.portions(paths, 3))
     assert portions == [["/a", "/b", "/c"], ["/" + "ä" * 20], ["/dddd", "/ee", "/f"], ["/g\ud800"]]

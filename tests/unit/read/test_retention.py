@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.metadata import MetadataRequest
 
-from kit.read import retention
 from kit.read.retention import fetch_retention
 
 SETTINGS = {
@@ -42,12 +42,22 @@ class FakeClient:
             raise kafka_errors.KafkaConnectionError("gone")
         if isinstance(request, DescribeLogDirsRequest):
             return self._logs()
+        if isinstance(request, MetadataRequest):
+            return self._leaders()
         (resource,) = request.resources
         known = CHECK if broker_id is not None else SETTINGS
         code = FORBIDDEN if self.failing == "topic" and broker_id is None else 0
         configs = [SimpleNamespace(name=name, value=value) for name, value in known.items()] if not code else []
         found = SimpleNamespace(error_code=code, resource_name=resource.resource_name, configs=configs)
         return SimpleNamespace(results=[found])
+
+    async def refresh_metadata(self) -> None:
+        pass
+
+    def _leaders(self) -> Any:
+        leads = {"leader_id": -1 if self.failing == "leader" else 1, "leader_epoch": 1}
+        partition = SimpleNamespace(partition_index=0, replica_nodes=[1], isr_nodes=[1], **leads)
+        return SimpleNamespace(topics=[SimpleNamespace(name="t", is_internal=False, partitions=[partition])])
 
     def _logs(self) -> Any:
         if self.failing == "sizes":
@@ -58,12 +68,7 @@ class FakeClient:
 
 
 @pytest.fixture
-def row(monkeypatch):
-    async def leaders(client, keys, deadline):
-        return dict.fromkeys(keys, None if client.failing == "leader" else 1)
-
-    monkeypatch.setattr(retention, "fetch_leaders", leaders)
-
+def row():
     def fetched(failing: str = "") -> Any:
         (found,) = fetch_retention(FakeClient(failing), [("t", 0)])  # type: ignore[arg-type]
         return found

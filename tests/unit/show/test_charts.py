@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -77,9 +78,15 @@ def rows_of(chart: Any) -> list[dict[str, Any]]:
     return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
 
 
+@cache
+def picture(draw: Callable[..., Any], frame: Callable[[], pl.DataFrame]) -> str:
+    """Drawn once: several tests read it."""
+    return charts.svg(draw(frame(), title="What is shown"))
+
+
 @each_chart
 def test_draws_a_self_contained_svg_with_titles(draw: Any, frame: Any, axis: str) -> None:
-    drawn = charts.svg(draw(frame(), title="What is shown"))
+    drawn = picture(draw, frame)
     assert drawn.startswith("<svg")
     assert {"What is shown", axis} <= set(drawn_texts(drawn))
     assert "<script" not in drawn
@@ -93,16 +100,15 @@ def test_an_empty_frame_says_so(draw: Any, frame: Any, axis: str) -> None:
 
 @each_chart
 def test_polars_pandas_and_arrow_draw_the_same(draw: Any, frame: Any, axis: str) -> None:
-    polars = charts.svg(draw(frame()))
-    assert charts.svg(draw(frame().to_arrow())) == polars
-    assert charts.svg(draw(frame().drop("rack", strict=False).with_columns(rack=None).to_pandas())).count("<path") == (
-        polars.count("<path")
-    )
+    polars, title = picture(draw, frame), "What is shown"
+    assert charts.svg(draw(frame().to_arrow(), title=title)) == polars
+    pandas = frame().drop("rack", strict=False).with_columns(rack=None).to_pandas()
+    assert charts.svg(draw(pandas, title=title)).count("<path") == polars.count("<path")
 
 
 @each_chart
 def test_is_drawn_on_white_in_the_common_look(draw: Any, frame: Any, axis: str) -> None:
-    assert 'fill="white"' in charts.svg(draw(frame()))
+    assert 'fill="white"' in picture(draw, frame)
 
 
 def test_the_look_is_not_forced_on_other_charts() -> None:

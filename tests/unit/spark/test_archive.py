@@ -13,16 +13,15 @@ from kit.spark import make_archive
 
 
 @pytest.fixture
-def place(monkeypatch, tmp_path):
-    monkeypatch.setattr(spark_archive, "archive", lambda: tmp_path / "share" / "spark.jsa")
+def place(tmp_path):
     return tmp_path / "share" / "spark.jsa"
 
 
 def test_java_is_told_of_an_archive_that_is_there(place):
-    assert spark_archive.java_options() == ()
+    assert spark_archive.java_options(place) == ()
     place.parent.mkdir()
     place.touch()
-    assert spark_archive.java_options()[0] == f"-XX:SharedArchiveFile={place}"
+    assert spark_archive.java_options(place)[0] == f"-XX:SharedArchiveFile={place}"
 
 
 def hang(*_, **__):
@@ -35,7 +34,7 @@ def hang(*_, **__):
 )
 def test_an_archive_that_java_does_not_make_is_no_error(place, monkeypatch, capsys, run, told):
     monkeypatch.setattr(subprocess, "run", run)
-    make_archive.main()
+    make_archive.main(place)
     said = capsys.readouterr().out
     assert "so Spark starts slowly: " in said
     assert told in said

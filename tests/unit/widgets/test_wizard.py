@@ -120,10 +120,9 @@ def test_an_unknown_lag_is_no_zero(model):
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 
-def test_a_toggle_without_a_znode_and_an_unknown_assignment_are_said_in_words(model, toy, monkeypatch):
+def test_a_toggle_without_a_znode_and_an_unknown_assignment_are_said_in_words(model, toy):
     """A group without members follows nobody's assignment."""
-    monkeypatch.setattr(toy, "look", lambda group_id, look=toy.look: replace(look(group_id), effective_mode=None))
-    model._look = toy.look
+    model._look = lambda group_id: replace(toy.look(group_id), effective_mode=None)
     model.refresh()
     assert model.watch_error == ""
     for view in (wizard(model), toggle_wizard(model)):

@@ -16,7 +16,7 @@ import pytest
 from kit.errors import EvidenceError
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
-from tests.models.engine import World
+from tests.models.engine import ModelRun
 from tests.soak import IS_SOAK
 
 PAGE, PAGES = 4096, 1024
@@ -55,7 +55,7 @@ def refusal(run: Run, verb: str) -> str | None:
 @pytest.mark.parametrize("n_pages", ROOM)
 def test_a_run_whose_disk_is_full_says_so_in_one_line_and_goes_on_once_there_is_room(disk, n_pages, verb):
     """The disk is full in the midst of the first step, but for so many pages."""
-    world = World(disk / "runs", (40, 40))
+    world = ModelRun(disk / "runs", (40, 40))
     if verb == "undo":
         world.run.act().raise_unless()
     world.hazard.arm(30, lambda name: fill(disk, n_pages))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import HealthCheck, given, settings
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from kit.errors import ConnectError, NotFound
 from kit.migrate.group.group_state import GroupState, group_states, readable_group_states
 from kit.snapshot import Snapshot, of_group
-from tests.generators.random_snapshots import Names, Rows, snapshots
+from tests.generators.random_snapshots import Names, Rows, nothing, snapshots
 from tests.generators.snapshots import snapshot_of
+from tests.soak import IS_SOAK
 
 
 def alone(snapshot: Snapshot[pl.DataFrame], group: str) -> GroupState | str:
@@ -19,10 +21,26 @@ def alone(snapshot: Snapshot[pl.DataFrame], group: str) -> GroupState | str:
         return str(error)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(snapshots())
-def test_among_others_a_group_stands_where_it_stands_alone(rows: Rows) -> None:
-    snapshot, groups = snapshot_of(rows), Names.of(0).groups
+def several(n_snapshots: int) -> tuple[Rows, list[str]]:
+    """Random snapshots put together, and their groups: each group has more of the others beside it."""
+    together, groups = nothing(), list[str]()
+
+    @settings(max_examples=n_snapshots, derandomize=True, database=None, phases=[Phase.generate])
+    @given(st.data())
+    def collect(data: st.DataObject) -> None:
+        number = len(groups) // 2
+        for name, rows in data.draw(snapshots(number)).items():
+            together[name] += rows
+        groups.extend(Names.of(number).groups)
+
+    collect()
+    assert len(groups) >= 2 * n_snapshots
+    return together, groups
+
+
+def test_among_others_a_group_stands_where_it_stands_alone() -> None:
+    rows, groups = several(40 if IS_SOAK else 8)
+    snapshot = snapshot_of(rows)
     states, unread = readable_group_states(snapshot, groups)
     found: dict[str, GroupState | str] = {**{state.group_id: state for state in states}, **unread}
     assert found == {group: alone(snapshot, group) for group in groups}

@@ -245,7 +245,7 @@ def test_where_only_markers_wait_retention_begins_with_what_comes_next():
 
 
 @dataclass
-class Broker:
+class LogBroker:
     """One log of records that come evenly; it deletes as Kafka does, ``check_ms`` apart."""
 
     gap_ms: float
@@ -279,11 +279,11 @@ class Broker:
 
 
 @dataclass
-class Scene:
+class LogReader:
     """A reader of one log at ``now``, in ms."""
 
     number: int
-    broker: Broker
+    broker: LogBroker
     now: int
     check_ms: int
     behind: float
@@ -324,15 +324,15 @@ class Scene:
 BACK_MS, HORIZON_MS = 10_000, 400_000
 
 
-def scenes(count: int, chance: Random) -> list[Scene]:
+def scenes(count: int, chance: Random) -> list[LogReader]:
     made = []
     for number in range(count):
         gap, check = chance.choice([50, 100, 400]), chance.choice([500, 5000])
         kept_ms, kept_records = chance.choice([-1000, 20_000, 60_000, 200_000]), chance.choice([-1, 100, 500, 2000])
         segment_bytes, segment_ms = 100 * chance.randint(2, 60), 1000 * chance.randint(2, 60)
-        broker = Broker(gap, 100, segment_bytes, segment_ms, kept_ms, 100 * kept_records)
+        broker = LogBroker(gap, 100, segment_bytes, segment_ms, kept_ms, 100 * kept_records)
         pace = chance.choice([0, 0.3, 0.8, 0.95, 1, 1.5])
-        made.append(Scene(number, broker, 1000 * chance.randint(30, 300), check, chance.random(), pace))
+        made.append(LogReader(number, broker, 1000 * chance.randint(30, 300), check, chance.random(), pace))
     return made
 
 

@@ -18,12 +18,12 @@ from kit.migrate.engine.plan import OLDER_FORMATS
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.engine.states import MOVES, RunState, moved
 from kit.migrate.execution.run import Run, start_run
-from tests.models.engine import Killed, Time, World, approve_plan, make_plan
+from tests.models.engine import Killed, ModelRun, Time, approve_plan, make_plan
 
 
 @pytest.fixture
 def done(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.run.act()
     return world
 
@@ -143,7 +143,7 @@ def test_an_edited_file_is_detected(done, name, old, new, said):
 
 
 def test_files_of_another_run_are_detected(tmp_path, done):
-    other = World(tmp_path / "other", (1,))
+    other = ModelRun(tmp_path / "other", (1,))
     other.run.act()
     for name, said in (("plan.json", "not the plan that"), ("approval.json", "approvals are not")):
         folder = shutil.copytree(done.folder, tmp_path / name / done.folder.name)
@@ -156,7 +156,7 @@ def test_files_of_another_run_are_detected(tmp_path, done):
 
 
 def test_a_torn_last_line_is_tolerated_said_and_replaced(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.hazard.arm(30, world.kill)
     with pytest.raises(Killed):
         world.run.act()
@@ -173,7 +173,7 @@ def test_a_torn_last_line_is_tolerated_said_and_replaced(tmp_path):
 
 
 def test_a_missing_verdict_and_one_of_before_are_said(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.run.request_stop("Cid")
     world.run.act()
     world.hazard.arm(6, world.kill)
@@ -210,7 +210,7 @@ def test_a_root_that_is_no_folder(tmp_path):
 
 
 def test_one_writer_at_a_time(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     with (
         Journal(world.folder, world.time.clock),
         pytest.raises(EvidenceError, match="another process is writing"),
@@ -221,7 +221,7 @@ def test_one_writer_at_a_time(tmp_path):
 
 
 def test_a_secret_in_an_error_is_withheld_and_that_is_said(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     with Journal(world.folder, world.time.clock) as journal:
         journal.append(Entry("acted", "s0", "password=x", "REFUSED", error="password=x: ran x --password=hunter2 -v"))
         journal.append(Entry("verified", "s0", sentence="password=x", details='{"reset-password":"kafka"}'))
@@ -232,14 +232,14 @@ def test_a_secret_in_an_error_is_withheld_and_that_is_said(tmp_path):
 
 
 def test_text_that_is_no_unicode_is_kept_readable(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     with Journal(world.folder, world.time.clock) as journal:
         journal.append(Entry("failed", error="\udcff\u2028\nnext"))
     assert load_run(world.folder).events[-1].error == "\\udcff\u2028\nnext"
 
 
 def test_a_line_is_durable_before_anybody_hears_of_it(tmp_path, monkeypatch):
-    world, heard = World(tmp_path), []
+    world, heard = ModelRun(tmp_path), []
     synced = []
     monkeypatch.setattr(journals.os, "fsync", lambda file: synced.append(len(heard)))
     with Journal(world.folder, world.time.clock, heard.append) as journal:
@@ -249,7 +249,7 @@ def test_a_line_is_durable_before_anybody_hears_of_it(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_ends_it_and_the_next_writer_goes_on_after_the_last_whole_line(tmp_path, monkeypatch):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     write = journals.os.write
     with Journal(world.folder, world.time.clock) as journal:
 
@@ -301,14 +301,14 @@ def test_a_plan_of_an_older_format_is_read_and_never_acted_on(tmp_path, older, v
     plan = make_plan(format=older)
     folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)
     assert load_run(folder).plan == plan
-    world = World(tmp_path / "today")
+    world = ModelRun(tmp_path / "today")
     with pytest.raises(PlanError, match="this version shows it, but neither carries it out nor takes it back"):
         getattr(Run(folder, world.performer, world.lock, clock=world.time.clock), verb)()
     assert world.cluster.writes == []
 
 
 def test_a_journal_that_calls_a_stale_run_void_is_read(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.cluster.members += 1
     with pytest.raises(StalePlan):
         world.run.act()

@@ -35,17 +35,16 @@ from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepStat
 from kit.migrate.engine.plan import save_plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution import run as running
 from kit.migrate.execution.dry_run import dry_run
 from kit.migrate.execution.run import Run, RunResult, start_run
 from kit.profile import ApprovalSettings
 from tests.generators.names import SECRET_LIKE
-from tests.models.engine import START, Killed, World, approve_plan, make_plan
+from tests.models.engine import START, Killed, ModelRun, approve_plan, make_plan
 
 
 @pytest.fixture
 def world(tmp_path):
-    return World(tmp_path)
+    return ModelRun(tmp_path)
 
 
 SECOND = ApprovalSettings(require_second_person=True)
@@ -59,7 +58,7 @@ def answering(world, name, answer):
 
 def test_without_an_approval_that_holds_there_is_not_even_a_folder(tmp_path):
     plan, root = make_plan(), tmp_path / "runs"
-    clock = World(tmp_path / "clock").time.clock
+    clock = ModelRun(tmp_path / "clock").time.clock
     for approval in (
         None,
         approve_plan(make_plan((1,))),
@@ -230,12 +229,12 @@ def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
 
 
 def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
-    world = World(tmp_path, on_failure="undo")
+    world = ModelRun(tmp_path, on_failure="undo")
     world.hazard.arm(30, world.refuse)
     result = world.run.act()
     assert (result.state, world.is_all_back) == (RunState.UNDONE, True)
     assert [e.state for e in world.run.record.events if e.event == "ended"] == ["FAILED", "UNDONE"]
-    stopped = World(tmp_path / "stopped", on_failure="undo")
+    stopped = ModelRun(tmp_path / "stopped", on_failure="undo")
     stopped.hazard.arm(30, stopped.press_stop)
     assert stopped.run.act().state == RunState.STOPPED
     assert not stopped.is_all_back
@@ -389,7 +388,7 @@ def test_a_lock_lost_before_the_first_write_means_no_write(world):
 
 def point(folder, name, **world):
     """Where in a run that nothing hits the point of that name is."""
-    other = World(folder, **world)
+    other = ModelRun(folder, **world)
     other.run.act()
     return other.hazard.points.index(name)
 
@@ -397,7 +396,7 @@ def point(folder, name, **world):
 def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_path):
     steps = make_plan().steps
     final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
-    world = World(tmp_path, steps=final)
+    world = ModelRun(tmp_path, steps=final)
     result = world.run.act()
     assert result.to_undo == ()
     with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
@@ -409,7 +408,7 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
 @pytest.mark.parametrize("ends", ["VERIFIED", "FAILED"])
 def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
     """However the run ended; the approval itself has long run out by then."""
-    world = World(tmp_path, way_back_s=3 * 3600.0)
+    world = ModelRun(tmp_path, way_back_s=3 * 3600.0)
     if ends == "FAILED":
         answering(world, "verify", lambda step: Verified(False, "no"))
     assert world.run.act().state == ends
@@ -433,7 +432,7 @@ def test_a_way_back_that_is_over_takes_a_new_approval(world):
 
 
 def test_the_way_back_ends_between_two_items(tmp_path):
-    world = World(tmp_path, way_back_s=3600.0)
+    world = ModelRun(tmp_path, way_back_s=3600.0)
     world.run.act()
     world.time.ahead = timedelta(minutes=50)
     at = point_back(tmp_path / "other", "s1/i11.written")
@@ -446,7 +445,7 @@ def test_the_way_back_ends_between_two_items(tmp_path):
 
 def point_back(folder, name):
     """Where in an undo the point of that name is."""
-    other = World(folder)
+    other = ModelRun(folder)
     other.run.act()
     other.process()
     other.hazard.points.clear()
@@ -486,7 +485,7 @@ def test_a_run_that_another_one_followed_touches_nothing_any_more(world, verb):
 @pytest.mark.parametrize("verb", ["resume", "undo"])
 def test_a_run_before_it_is_none_that_followed(tmp_path, verb):
     """It was cut off in a first step that writes nothing: the mark is still that of the run before."""
-    world = World(tmp_path, shape=(0, 2))
+    world = ModelRun(tmp_path, shape=(0, 2))
     world.lock.last = "20000101T000000Z-earlier"
     world.hazard.arm(point(tmp_path / "other", "s0.verify", shape=(0, 2)), world.kill)
     with pytest.raises(Killed):
@@ -558,7 +557,7 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
 
 @pytest.mark.parametrize("name", SECRET_LIKE)
 def test_a_group_named_like_a_secret_runs_and_is_taken_back(tmp_path, name):
-    world = World(tmp_path, targets=(name,))
+    world = ModelRun(tmp_path, targets=(name,))
     verified = Verified(True, f"{name} follows", {"groups": {name: "kafka"}, name: name})
     assert answering(world, "verify", lambda step: verified).act().state == RunState.VERIFIED
     assert world.run.undo(approve_plan(world.plan)).state == RunState.UNDONE
@@ -569,7 +568,7 @@ def test_a_group_named_like_a_secret_runs_and_is_taken_back(tmp_path, name):
 
 @pytest.mark.parametrize("name", SECRET_LIKE)
 def test_a_failure_about_such_a_group_names_it(tmp_path, name):
-    world = World(tmp_path, targets=(name,))
+    world = ModelRun(tmp_path, targets=(name,))
 
     def broken(*_):
         raise ReadError(f"{name}: it can't be read: ran x --password=hunter2")
@@ -643,7 +642,7 @@ def test_a_stop_between_two_steps_begins_nothing(world):
 
 
 def test_a_stop_that_came_too_late_does_not_stop_the_way_back(tmp_path):
-    world = World(tmp_path, (1,))
+    world = ModelRun(tmp_path, (1,))
     verify = world.performer.verify
     assert (
         answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act().state == RunState.VERIFIED
@@ -665,8 +664,8 @@ def test_evidence_that_cannot_be_written_ends_the_run_at_once(world, monkeypatch
     assert len(world.cluster.writes) == 4
 
 
-@pytest.mark.parametrize("lost", ["report.html", "verdict.json"])
-def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_reached(world, monkeypatch, lost):
+def exceed_quota(monkeypatch, lost: str) -> None:
+    """No file of this name is written."""
     replace_file = files.os.replace
 
     def full(scratch, path):
@@ -675,6 +674,11 @@ def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_
         replace_file(scratch, path)
 
     monkeypatch.setattr(files.os, "replace", full)
+
+
+@pytest.mark.parametrize("lost", ["report.html", "verdict.json"])
+def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_reached(world, monkeypatch, lost):
+    exceed_quota(monkeypatch, lost)
     told = rf"is VERIFIED: Every step was carried out and verified. But .*{lost} was not written: Disk quota exceeded"
     with pytest.raises(EvidenceError, match=told):
         world.run.act()
@@ -868,14 +872,14 @@ def test_a_run_that_found_the_lock_taken_is_begun_by_resume(world):
     assert world.is_all_done
 
 
-def after(tmp_path, other: World) -> World:
+def after(tmp_path, other: ModelRun) -> ModelRun:
     """Another run on the same target; its plan observes what is there now."""
-    world = World(tmp_path / "next")
+    world = ModelRun(tmp_path / "next")
     world.lock.last, world.lock.is_at_rest = other.lock.last, other.lock.is_at_rest
     return world
 
 
-def killed_at(world: World, point: str, verb: Callable[[Run], RunResult] = Run.act) -> None:
+def killed_at(world: ModelRun, point: str, verb: Callable[[Run], RunResult] = Run.act) -> None:
     def strike(name: str) -> None:
         if name != point:
             world.hazard.arm(0, strike)
@@ -888,7 +892,7 @@ def killed_at(world: World, point: str, verb: Callable[[Run], RunResult] = Run.a
 
 
 def test_what_a_run_that_was_killed_left_behind_is_waited_for_once_before_the_next_one_writes(tmp_path):
-    first = World(tmp_path / "first")
+    first = ModelRun(tmp_path / "first")
     killed_at(first, f"{first.plan.steps[0].step_id}/i00.attempted")
     following = after(tmp_path, first)
     following.run.act().raise_unless()
@@ -903,7 +907,7 @@ def test_what_a_run_that_was_killed_left_behind_is_waited_for_once_before_the_ne
 
 @pytest.mark.parametrize("ends", ["act", "undo", "stop", "refused"])
 def test_a_run_that_came_to_rest_is_not_waited_for(tmp_path, ends):
-    first = World(tmp_path / "first")
+    first = ModelRun(tmp_path / "first")
     if ends == "stop":
         first.hazard.arm(12, first.press_stop)
     first.cluster.refuses = ends == "refused"
@@ -927,17 +931,14 @@ def test_what_an_undo_took_back_when_it_was_killed_is_no_other_hands_work(world)
     assert all(other in result.sentence for other in others)
 
 
-def no_room(path, content) -> None:
-    raise EvidenceError(f"{path} was not written: no room")
-
-
 @pytest.mark.parametrize("verb", [Run.act, Run.undo])
 def test_a_verdict_that_found_no_room_is_written_by_resume(world, monkeypatch, verb):
     if verb is Run.undo:
         world.run.act().raise_unless()
     with monkeypatch.context() as full:
-        full.setattr(running, "keep_whole", no_room)
-        with pytest.raises(EvidenceError, match=f"no room. Make room; then: offramp resume {world.folder.name}"):
+        exceed_quota(full, "report.html")
+        told = f"Disk quota exceeded. Make room; then: offramp resume {world.folder.name}"
+        with pytest.raises(EvidenceError, match=told):
             verb(world.process())
     state = world.run.record.state
     assert world.run.record.notes

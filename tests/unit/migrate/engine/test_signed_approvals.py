@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,18 +10,19 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli import operate
-from kit.cli import operations as cli_operations
 from kit.cli.main import app
 from kit.errors import ApprovalError, EvidenceError, ProfileError
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval, told_signature
 from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.journal import create_run
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.profile import ApprovalSettings, load_profile
-from tests.models.engine import START, World, approve_plan, make_plan
+from tests.models.engine import START, ModelRun, approve_plan, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations
+from tests.unit.cli.opened import find_open
 from tests.unit.identity.ssh_keys import key_in
 
 PLAN = make_plan()
@@ -244,12 +244,7 @@ def test_plans_and_runs_are_nobody_elses_to_read(operations):
 
 @pytest.fixture
 def terminal(operations, monkeypatch, tmp_path):
-    @contextmanager
-    def opened(*_):
-        with cli_operations.refusals():
-            yield operations
-
-    monkeypatch.setattr(operate, "open_operations", opened)
+    find_open(monkeypatch, operate, operations)
     text = '[clusters.p]\nbootstrap_servers = "b:1"\n'
     (tmp_path / "offramp.toml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
@@ -295,23 +290,21 @@ def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
     assert (named.exit_code, "signed by Bob with the key SHA256:" in named.output) == (0, True)
 
 
-def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operations, terminal, keys, monkeypatch):
+def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operations, terminal, keys):
     """Who can write the folder can make a new chain, but not Bob's signature."""
     plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
     approval = operations.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
     forged = replace(approval, approved_by="Ann")
-    monkeypatch.setattr("kit.migrate.execution.run.refuse_unless_valid", lambda *_, **__: None)
-    monkeypatch.setattr(operations, "approval", lambda plan: forged)
-    run = operations.begin(plan)
-    result = terminal.invoke(app, ["verify", run.run_id, "--runs", str(operations.runs)])
-    assert load_run(run.folder).approvals == (forged,)
+    folder = create_run(plan, forged, operations.runs, Clock())
+    result = terminal.invoke(app, ["verify", folder.name, "--runs", str(operations.runs)])
+    assert load_run(folder).approvals == (forged,)
     assert (result.exit_code, "BAD SIGNATURE" in result.output) == (EvidenceError.exit_code, True)
 
 
 def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
     """Who can write the folder can make a chain of events, but no signature."""
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.run.act()
     run = Run(world.folder, world.performer, world.lock, clock=world.time.clock, rules=rules)
     with pytest.raises(ApprovalError, match="the profile wants approvals signed"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,11 +15,13 @@ from kit.migrate.engine.performer import ActedRecord, ItemOutcome, WriteAttempt
 from kit.migrate.engine.plan import Plan
 from kit.migrate.kraft import gates, hand_back, steps
 from kit.migrate.kraft.plan import _Maker
-from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.standing import MoveReads, Standing
 from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of
-from kit.profile import KraftSettings
-from tests.kraft_records import SOUND, broker, control, node, plain
+from kit.profile import KraftSettings, Profile
+from kit.read.brokers import ClusterMetadata, fetch_metadata
+from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
 from tests.models.engine import START
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 
 def stand(facts=SOUND, brokers=(1,)) -> Standing:
@@ -54,24 +56,70 @@ WORDS = KraftParameters(
     controllers={"3000": "host:9093"},
 )
 DEPLOYER = SimpleNamespace(needs_person=False, instruction=lambda action, role, mode: f"{action} {role} {mode}".strip())
-CLUSTER = SimpleNamespace(
+PROFILE = Profile(
     name="production",
-    profile=SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093")),
-    zookeeper=None,
+    file=Path("offramp.toml"),
+    bootstrap_servers="host:9092,b:9092",
+    kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093"),
 )
-NOTHING_OPEN = {"settle_open": lambda *words: None, "edited_problem": lambda *words: None}
-"""Of hands: no order of which nobody knows what came, no file that was edited."""
+CLUSTER = SimpleNamespace(name="production", cluster_id="abc", profile=PROFILE, zookeeper=None)
 
 
-def look_at(now: Standing, **profile):
-    given = {
-        "kraft": KraftSettings(controllers="3000@host:9093"),
-        "name": "production",
-        "bootstrap_servers": "host:9092,b:9092",
-        **profile,
-    }
-    cluster = SimpleNamespace(profile=SimpleNamespace(**given), name="production", cluster_id="abc", zookeeper=object())
-    return gates.Look(cluster, now, Path("runs"))
+def cluster_with(**changed: Any) -> Any:
+    """``CLUSTER`` with changes."""
+    return SimpleNamespace(**{**vars(CLUSTER), **changed})
+
+
+def partition(
+    isr: Sequence[int] = (1,), leader: int | None = 1, replicas: Sequence[int] | None = None, number: int = 0
+) -> SimpleNamespace:
+    """One partition of ``orders`` in an answer to Metadata; by default every replica is in the ISR."""
+    leader_id = -1 if leader is None else leader
+    given = {"partition_index": number, "leader_id": leader_id, "leader_epoch": 1, "isr_nodes": isr}
+    return SimpleNamespace(**given, replica_nodes=isr if replicas is None else replicas)
+
+
+def broker_client(
+    brokers: Mapping[int, str], *partitions: SimpleNamespace, controller: int | None = None
+) -> SimpleNamespace:
+    """A connection to a broker that names these brokers (id → ``host:port``) and these partitions of ``orders``."""
+    orders = SimpleNamespace(name="orders", is_internal=False, topic_id=None, partitions=partitions)
+    rows = [
+        SimpleNamespace(node_id=number, host=at.partition(":")[0], port=at.partition(":")[2], rack=None)
+        for number, at in brokers.items()
+    ]
+    answer = SimpleNamespace(cluster_id="abc", controller_id=controller, topics=[orders], brokers=rows)
+    return SimpleNamespace(ask=None, run=lambda *question: answer)
+
+
+def metadata(
+    brokers: Mapping[int, str], *partitions: SimpleNamespace, controller: int | None = None
+) -> ClusterMetadata:
+    """What one broker answers: see ``broker_client``."""
+    return fetch_metadata(broker_client(brokers, *partitions, controller=controller))
+
+
+SAME = diff(difference("topic", "equal"))
+WELL = MoveReads(
+    metadata=lambda cluster, address: metadata({1: "host:9092"}, partition(), controller=1),
+    voter_ends=lambda cluster, address: {3000: 100},
+    diff=lambda cluster: SAME,
+)
+"""Every ISR is full, every controller has caught up, both stores hold the same."""
+NOTHING_OPEN = {"settle_open": lambda *words: None, "edited_problem": lambda *words: None, "reads": WELL}
+"""Of hands: no order of which nobody knows what came, no file that was edited; all that is read is well."""
+
+
+def look_at(now: Standing, *, zookeeper: ZookeeperInMemory | None = None, reads: MoveReads = WELL, **profile: Any):
+    """What gates look at; ``profile``: what differs from the profile of a cluster with one controller."""
+    given = replace(PROFILE, **{"kraft": KraftSettings(controllers="3000@host:9093"), **profile})
+    cluster = cluster_with(profile=given, zookeeper=zookeeper or ZookeeperInMemory())
+    return gates.Look(cluster, now, Path("runs"), reads=reads)
+
+
+def members(**groups: Sequence[str]) -> ZookeeperInMemory:
+    """A ZooKeeper with these members of old groups."""
+    return ZookeeperInMemory({f"/consumers/{group}/ids/{it}": b"" for group, ids in groups.items() for it in ids})
 
 
 def plan_to(to_phase: str, **changed) -> Plan:

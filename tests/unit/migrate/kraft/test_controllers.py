@@ -12,7 +12,7 @@ import pytest
 from kit.errors import RunError
 from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
+from kit.migrate.engine.performer import ActedRecord, Outcome, WriteAttempt
 from kit.migrate.kraft import controllers as acting
 from kit.migrate.kraft.controllers import StartActor, StopActor, WipeActor
 from kit.migrate.kraft.hand_back import HandBackActor
@@ -21,8 +21,9 @@ from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.standing import Standing, controllers_problem
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
-from tests.kraft_records import SOUND, broker, node, plain
-from tests.unit.migrate.kraft.move_plans import Report
+from tests.kraft_records import SOUND, broker, diff, difference, node, plain
+from tests.unit.migrate.kraft.move_plans import PROFILE, SAME, WELL, Report, cluster_with
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 IDS = (3000, 3001, 3002)
 ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
@@ -35,6 +36,9 @@ WORDS = KraftParameters(
     controllers=ADDRESSES,
     nodes=(3000, 3001, 3002),
 )
+
+
+DIVERGED = diff(difference("topic", "diverged"))
 
 
 @dataclass
@@ -55,8 +59,8 @@ class Nodes:
 
 
 def hands_of(nodes: Nodes, is_running: bool) -> Hands:
-    profile = SimpleNamespace(kraft=KraftSettings(controllers=VOTERS), name="production")
-    hands = Hands(SimpleNamespace(profile=profile), nodes)
+    profile = replace(PROFILE, kraft=KraftSettings(controllers=VOTERS))
+    hands = Hands(cluster_with(profile=profile, zookeeper=ZookeeperInMemory()), nodes, reads=WELL)
     controllers = tuple(
         node("controller", node_id=int(number), address=at, error=None if is_running else "silent")
         for number, at in ADDRESSES.items()
@@ -187,29 +191,28 @@ def standing_of(*running: int, leader: int | None = 3000, **changed) -> Standing
 
 
 @pytest.mark.parametrize(
-    ("running", "leader", "diverged", "is_ordered"),
+    ("running", "leader", "found", "is_ordered"),
     [
-        ((3000, 3001, 3002), 3000, None, True),
-        ((3000, 3001, 3002), 3000, "they do not hold the same", False),
-        ((3000, 3001), 3000, None, True),
-        ((3000, 3001), 3000, "they do not hold the same", False),
-        ((3000,), None, "nobody tells", True),
+        ((3000, 3001, 3002), 3000, SAME, True),
+        ((3000, 3001, 3002), 3000, DIVERGED, False),
+        ((3000, 3001), 3000, SAME, True),
+        ((3000, 3001), 3000, DIVERGED, False),
+        ((3000,), None, DIVERGED, True),
     ],
 )
 def test_a_stop_that_did_not_come_is_ordered_again_only_while_both_stores_hold_the_same(
-    monkeypatch, running, leader, diverged, is_ordered
+    running, leader, found, is_ordered
 ):
     """Controllers that were ordered to stop, and run on for hours, write on; then the way back would lose it."""
-    monkeypatch.setattr(acting, "sync_problem", lambda cluster, brokers: None)
-    monkeypatch.setattr(acting, "diff_problem", lambda cluster: diverged)
     nodes, report = Nodes(), Report(WriteAttempt("controller 3000", False, None, Outcome.UNKNOWN))
     hands = hands_of(nodes, is_running=True)
+    hands.reads = replace(WELL, diff=lambda cluster: found)
     hands.look = lambda words: standing_of(*running, leader=leader)
     step = stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper"))
     if is_ordered:
         StopActor(hands).act(step, report)
     else:
-        with pytest.raises(RunError, match="they do not hold the same; no controller was stopped now"):
+        with pytest.raises(RunError, match=r"do not hold the same: diverged topic .*; no controller was stopped now"):
             StopActor(hands).act(step, report)
     assert len(nodes.ordered) == (3 if is_ordered else 0)
 
@@ -266,17 +269,11 @@ class Late:
         assert problem(self.hands().look(WORDS)) is None
 
 
-@pytest.fixture
-def forgotten(monkeypatch):
-    monkeypatch.setattr(acting, "zookeeper_of", lambda cluster: None)
-    monkeypatch.setattr(acting, "forget_migration", lambda client: ItemOutcome("/migration", Outcome.CONFIRMED))
-
-
 def started(number: int) -> WriteAttempt:
     return WriteAttempt(f"controller {number}", False, {"action": "start"}, Outcome.UNKNOWN)
 
 
-def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_again(forgotten):
+def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_again():
     """Its command hung; the run failed and is undone; then the controller starts after all."""
     world = Late({3000, 3001}, late={20.0: 3002})
     StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(started(3002)))
@@ -285,7 +282,7 @@ def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_
     assert (world.running, world.ordered[-3:]) == (set(), [("wipe", 3000), ("wipe", 3001), ("wipe", 3002)])
 
 
-def test_what_was_seen_to_come_is_not_waited_for(forgotten):
+def test_what_was_seen_to_come_is_not_waited_for():
     world = Late({3000, 3001, 3002})
     attempts = (*map(started, IDS), WriteAttempt("/migration", False, None, None))
     StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(*attempts))
@@ -293,7 +290,7 @@ def test_what_was_seen_to_come_is_not_waited_for(forgotten):
 
 
 @pytest.mark.parametrize(("after", "wiped"), [("stop", 0), ("wipe", 3)])
-def test_a_controller_that_starts_after_all_were_stopped_is_named_and_not_called_undone(forgotten, after, wiped):
+def test_a_controller_that_starts_after_all_were_stopped_is_named_and_not_called_undone(after, wiped):
     world = Late({3000, 3001, 3002}, after={after: 3001})
     hands = world.hands()
     hands.await_so = lambda words, problem, report: None
@@ -331,7 +328,9 @@ def test_controllers_are_not_started_with_a_file_that_was_edited(tmp_path):
     file.write_text("node.id=3001\nprocess.roles=controller\n")
     nodes, report = Nodes(), Report()
     hands = hands_of(nodes, is_running=False)
-    hands.cluster.profile.kraft = KraftSettings(controllers=VOTERS, settings_dir=tmp_path)
+    hands.cluster = cluster_with(
+        profile=replace(PROFILE, kraft=KraftSettings(controllers=VOTERS, settings_dir=tmp_path))
+    )
     words = replace(WORDS, settings=settings_digests(hands.cluster))
     file.write_text(file.read_text() + "num.io.threads=1\n")
     with pytest.raises(RunError, match="with which controller 3001 would be started, was edited after the plan"):

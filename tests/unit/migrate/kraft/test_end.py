@@ -11,7 +11,6 @@ import pytest
 
 from kit.errors import InputError, NothingToDo, RunError
 from kit.migrate.engine.performer import Outcome, StepState, WriteAttempt
-from kit.migrate.kraft import archive, finalise, orders
 from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
 from kit.migrate.kraft.compare import CompareActor
 from kit.migrate.kraft.end_steps import archive_step, finalise_step, list_step, return_flag_step
@@ -23,8 +22,19 @@ from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.standing import flag_problem, without_flag
 from kit.migrate.kraft.steps import KraftParameters, compare_step
 from tests.kraft_records import diff, difference, node
-from tests.unit.migrate.kraft.move_plans import CLUSTER, DEPLOYER, NOTHING_OPEN, WORDS, Report, in_phase, stand
+from tests.unit.migrate.kraft.move_plans import (
+    CLUSTER,
+    DEPLOYER,
+    NOTHING_OPEN,
+    WELL,
+    WORDS,
+    Report,
+    cluster_with,
+    in_phase,
+    stand,
+)
 from tests.unit.saved_cluster import saved_cluster
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 AT = {3000: "host:9093", 3001: "b:9093", 3002: "c:9093"}
 THREE = replace(WORDS, controllers={str(number): address for number, address in AT.items()})
@@ -40,9 +50,9 @@ def hands(tmp_path):
     return made
 
 
-def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: saved_cluster().write(path))
-    actor, step = ArchiveActor(hands), archive_step("01-archive", WORDS)
+def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path):
+    actor = ArchiveActor(hands, save=lambda cluster, path: saved_cluster().write(path))
+    step = archive_step("01-archive", WORDS)
     assert actor.check(step).ok
     assert actor.act(step, None) == []
     found, data = actor.verify(step), (tmp_path / ARCHIVE).read_bytes()
@@ -56,13 +66,13 @@ def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(
         actor.verify(step)
 
 
-def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands, monkeypatch):
+def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands):
     hidden = saved_cluster()
     errors = ["NoAuthError"] + [None] * (hidden.znodes.num_rows - 1)
     at = hidden.znodes.schema.get_field_index("error")
     hidden = replace(hidden, znodes=hidden.znodes.set_column(at, hidden.znodes.schema.field(at), [errors]))
-    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: hidden.write(path))
-    actor, step = ArchiveActor(hands), archive_step("01-archive", WORDS)
+    actor = ArchiveActor(hands, save=lambda cluster, path: hidden.write(path))
+    step = archive_step("01-archive", WORDS)
     actor.act(step, None)
     assert actor.verify(step).sentence == "ZooKeeper did not show all: NoAuthError (1 in all)"
 
@@ -76,11 +86,11 @@ def test_nothing_is_archived_without_a_run(hands):
 # What differs, and what stays
 
 
-def test_values_that_differ_are_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path, monkeypatch):
+def test_values_that_differ_are_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path):
     found = diff(
         difference("topic", "equal"), difference("config", "diverged", item="b"), difference("quota", "expected")
     )
-    monkeypatch.setattr(orders, "kraft_diff", lambda cluster: found)
+    hands.reads = replace(WELL, diff=lambda cluster: found)
     verified = CompareActor(hands).compared(compare_step("02-compare", WORDS), "the same")
     assert not verified.ok
     kept, data = verified.evidence["differences"], (tmp_path / "differences-02-compare.parquet").read_bytes()
@@ -91,35 +101,24 @@ def test_values_that_differ_are_a_file_of_the_run_with_its_sum_in_the_evidence(h
     }
     assert dict(verified.evidence["counts"]) == {"equal": 1, "diverged": 1, "expected": 1}
     assert pl.read_parquet(data)["verdict"].to_list() == ["diverged", "expected"]
-    monkeypatch.setattr(orders, "kraft_diff", lambda cluster: diff(difference("topic", "equal")))
+    hands.reads = WELL
     assert CompareActor(hands).compared(compare_step("02-compare", WORDS), "the same").ok
 
 
-ZNODES = {
-    "/": ["brokers", "config", "consumers", "controller", "migration", "offramp", "kafka-acl", "hbase", "zookeeper"],
-    "/brokers/topics": ["orders", "shop"],
-    "/config/topics": ["orders"],
-    "/config/users": ["ann", "bob"],
-    "/consumers": ["old"],
-    "/controller": [],
-    "/migration": [],
-    "/offramp": ["locks"],
-    "/kafka-acl/Topic": None,
-}
+ZNODES = (
+    "/brokers/topics/orders", "/brokers/topics/shop", "/config/topics/orders", "/config/users/ann",
+    "/config/users/bob", "/consumers/old", "/controller", "/hbase", "/kafka-acl", "/migration", "/offramp/locks",
+    "/zookeeper",
+)  # fmt: skip
 
 
 @pytest.fixture
-def znodes(monkeypatch):
-    held = dict(ZNODES)
-    monkeypatch.setattr("kit.migrate.kraft.leftovers.catch_up", lambda client: None)
-    monkeypatch.setattr(
-        "kit.migrate.kraft.leftovers.fetch_children", lambda client, paths: [held.get(path) for path in paths]
-    )
-    return held
+def zookeeper():
+    return ZookeeperInMemory(dict.fromkeys(ZNODES, b""))
 
 
-def test_what_stays_is_told_by_kind_with_who_may_delete_it(znodes):
-    assert {each.kind: each.count for each in leftovers(None)} == {
+def test_what_stays_is_told_by_kind_with_who_may_delete_it(zookeeper):
+    assert {each.kind: each.count for each in leftovers(zookeeper)} == {
         "topics": 2,
         "entities with settings, quotas or SCRAM credentials": 3,
         "znodes of Kafka's control": 2,
@@ -127,24 +126,22 @@ def test_what_stays_is_told_by_kind_with_who_may_delete_it(znodes):
         "znodes of offramp": 1,
         "znodes that are not Kafka's": 1,
     }
-    told = {each.kind: each.sentence for each in leftovers(None)}
+    told = {each.kind: each.sentence for each in leftovers(zookeeper)}
     assert told["topics"].startswith("2 topics. ")
     assert told["znodes that are not Kafka's"].startswith("1 znode that is not Kafka's. ")
     assert told["topics"].endswith("May be deleted by who runs ZooKeeper, together with all of Kafka's")
     assert "who owns the group" in told["groups of old consumers"]
 
 
-def test_what_cannot_be_counted_is_unknown_and_not_nothing(znodes):
-    from kazoo.exceptions import NoAuthError
-
-    znodes["/brokers/topics"] = NoAuthError()
-    first = leftovers(None)[0]
+def test_what_cannot_be_counted_is_unknown_and_not_nothing(zookeeper):
+    zookeeper.root.at("/brokers/topics").is_closed = True
+    first = leftovers(zookeeper)[0]
     assert (first.kind, first.count) == ("topics", None)
     assert first.sentence.startswith("an unknown number of topics.")
 
 
-def test_the_list_is_in_the_evidence(hands, znodes, monkeypatch):
-    monkeypatch.setattr(archive, "zookeeper_of", lambda cluster: None)
+def test_the_list_is_in_the_evidence(hands, zookeeper):
+    hands.cluster = cluster_with(zookeeper=zookeeper)
     found = ListActor(hands).verify(list_step("04-list", WORDS))
     assert found.ok
     assert [row["count"] for row in found.evidence["stays"]] == [2, 3, 2, 1, 1, 1]
@@ -269,10 +266,9 @@ def test_once_it_is_finalised_no_flag_is_given_back():
     assert world["orders"] == []
 
 
-def finalising(monkeypatch, *lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseActor, list[int]]:
+def finalising(*lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseActor, list[int]]:
     """Controllers that lose the flag by an order, and answer then; who was ordered."""
     without, down, ordered = set(lacking), set(silent), list[int]()
-    monkeypatch.setattr(finalise, "sync_problem", lambda cluster, brokers: None)
 
     def look(words):
         return half_done(*without, leader=3002, silent=tuple(down))
@@ -300,23 +296,23 @@ FINALISE = finalise_step("03-finalise", replace(THREE, to_phase="finalised", nod
         ((3000,), (3001, 3002), [3001, 3002]),
     ],
 )
-def test_a_controller_that_is_down_is_ordered_before_one_that_is_up(monkeypatch, lacking, silent, expected):
-    actor, ordered = finalising(monkeypatch, *lacking, silent=silent)
+def test_a_controller_that_is_down_is_ordered_before_one_that_is_up(lacking, silent, expected):
+    actor, ordered = finalising(*lacking, silent=silent)
     actor.act(FINALISE, Report())
     assert ordered == expected
 
 
-def test_no_controller_is_taken_down_while_another_one_does_not_answer(monkeypatch):
+def test_no_controller_is_taken_down_while_another_one_does_not_answer():
     """It had lost its flag, and died since: nobody orders it any more, and the quorum would have no majority."""
-    actor, ordered = finalising(monkeypatch, 3000, silent=(3000,))
+    actor, ordered = finalising(3000, silent=(3000,))
     with pytest.raises(RunError, match="controller 3001 is not restarted: controller 3000 does not answer"):
         actor.act(replace(FINALISE, parameters={**FINALISE.parameters, "nodes": (3001, 3002)}), Report())
     assert ordered == []
 
 
 @pytest.mark.parametrize(("lacking", "has_come"), [((3000, 3001), True), ((3000,), False)])
-def test_an_order_that_was_not_seen_is_settled_before_the_next_controller_is_restarted(monkeypatch, lacking, has_come):
-    actor, _ = finalising(monkeypatch, *lacking)
+def test_an_order_that_was_not_seen_is_settled_before_the_next_controller_is_restarted(lacking, has_come):
+    actor, _ = finalising(*lacking)
     asked = list[bool]()
     attempt = WriteAttempt("controller 3001", False, None, Outcome.UNKNOWN)
     actor.hands.settle_open = lambda words, report, is_so: asked.append(is_so(attempt))
@@ -324,9 +320,9 @@ def test_an_order_that_was_not_seen_is_settled_before_the_next_controller_is_res
     assert asked == [has_come]
 
 
-def test_finalising_ends_when_another_controller_lost_its_flag(monkeypatch):
+def test_finalising_ends_when_another_controller_lost_its_flag():
     """The deployer takes the active one for the first."""
-    actor, ordered = finalising(monkeypatch)
+    actor, ordered = finalising()
     order = actor.hands.order
     actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
     actor.hands.await_so = lambda words, problem, report: problem(actor.hands.look(words))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,18 +16,32 @@ from kit.errors import ApprovalError, EvidenceError, InputError, PlanError, Unsa
 from kit.kraft import KraftStatus
 from kit.kraft_watch import KraftHistory, KraftLook
 from kit.migrate.engine.checks import NEVER, OPERATOR, SECOND_PERSON, Rule, raise_if_unsafe, unmet
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.plan import Plan
 from kit.migrate.kraft import conditions, gates
-from kit.migrate.kraft import plan as planning
 from kit.migrate.kraft.gates import Gate, GroupsGate
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, REHEARSED, SOAK
+from kit.migrate.kraft.plan import gates_refusal, plan_kraft
 from kit.migrate.kraft.rehearsals import OLDEST, RehearsalResult, keep, newest, sha256_of
 from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.standing import MoveReads
 from kit.migrate.kraft.steps import KraftParameters
 from kit.migrate.recipes import refuse_altered
 from kit.profile import KraftSettings
 from kit.tables.preflight import RehearsalFinding
 from tests.kraft_records import diff, difference
-from tests.unit.migrate.kraft.move_plans import DEPLOYER, approved, in_phase, look_at, plan_to
+from tests.unit.migrate.kraft.move_plans import (
+    DEPLOYER,
+    PROFILE,
+    WELL,
+    approved,
+    broker_client,
+    cluster_with,
+    in_phase,
+    look_at,
+    members,
+    plan_to,
+)
 from tests.unit.saved_cluster import saved_cluster
 
 NOW = datetime(2026, 11, 25, 9, tzinfo=UTC)
@@ -37,18 +51,30 @@ RESULT = RehearsalResult("abc", "production", "5a" * 32, NOW - timedelta(days=1)
 @pytest.fixture
 def site(monkeypatch, tmp_path):
     """A cluster in dual write, of which the tables of gates say nothing but what a test lets them ask."""
-    profile = SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093"), name="production")
-    cluster = SimpleNamespace(profile=profile, name="production", cluster_id="abc", zookeeper=object())
-    seen = SimpleNamespace(cluster=cluster, now=in_phase("dual write"), live={}, runs=tmp_path)
-    monkeypatch.setattr(planning, "look", lambda *given: seen.now)
-    monkeypatch.setattr(planning, "leftovers", lambda client: [])
-    monkeypatch.setattr(conditions, "live_old_members", lambda client: seen.live)
     monkeypatch.setattr(gates, "GATES", {"kraft": (GroupsGate(OLD_CONSUMERS, conditions.old_members),)})
-    return seen
+    return Site(tmp_path)
 
 
-def make(site, to_phase: str, *overrides: str):
-    return planning.plan_kraft(site.cluster, DEPLOYER, KraftPlanRequest(to_phase), "Ann", site.runs, overrides)
+class Site:
+    def __init__(self, runs: Path) -> None:
+        self.runs, self.kraft = runs, KraftSettings(controllers="3000@host:9093")
+        self.now, self.live = in_phase("dual write"), dict[str, list[str]]()
+
+    @property
+    def reads(self) -> MoveReads:
+        return replace(WELL, facts=lambda cluster, brokers: self.now.facts)
+
+    @property
+    def cluster(self):
+        connections = {"broker_client": broker_client(self.now.brokers), "zookeeper": members(**self.live)}
+        return cluster_with(profile=replace(PROFILE, kraft=self.kraft), **connections)
+
+    def plan(self, to_phase: str, *overrides: str) -> Plan:
+        request = KraftPlanRequest(to_phase)
+        return plan_kraft(self.cluster, DEPLOYER, request, "Ann", self.runs, overrides, self.reads)
+
+    def refusal(self, plan: Plan) -> str | None:
+        return gates_refusal(self.cluster, plan, self.runs, self.reads, Clock())
 
 
 def test_a_rule_says_who_overrides_it():
@@ -66,12 +92,12 @@ def test_a_rule_says_who_overrides_it():
 def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answers_for_them(site):
     site.live = {"orders": ["a"], "shop": ["b", "c"]}
     with pytest.raises(UnsafePlan, match=r"2 groups have live members .*--override old_consumers:GROUP"):
-        make(site, "kraft")
+        site.plan("kraft")
     with pytest.raises(UnsafePlan, match=r"the rule 'old_consumers' can't be overridden.*orders \(1\), shop \(2\)"):
-        make(site, "kraft", "old_consumers")
+        site.plan("kraft", "old_consumers")
     with pytest.raises(UnsafePlan, match=r"old_consumers: 1 group has live members under /consumers: orders \(1\)"):
-        make(site, "kraft", "old_consumers:shop")
-    plan = make(site, "kraft", "old_consumers:shop", "old_consumers:orders")
+        site.plan("kraft", "old_consumers:shop")
+    plan = site.plan("kraft", "old_consumers:shop", "old_consumers:orders")
     assert plan.overridden["old_consumers:shop"] == (
         "group shop is left behind with 2 live members, who will own nothing"
     )
@@ -84,7 +110,7 @@ def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answer
 
 
 def test_without_such_an_override_the_profile_decides_who_approves(site):
-    consent = make(site, "kraft").consent
+    consent = site.plan("kraft").consent
     assert consent is not None
     assert not consent.second_person
 
@@ -106,10 +132,10 @@ def test_a_plan_that_hides_what_its_overrides_ask_of_the_approval_is_forged(name
 
 def test_a_group_that_came_alive_after_the_plan_is_refused_before_the_first_order(site):
     site.live = {"shop": ["b"]}
-    plan = make(site, "kraft", "old_consumers:shop")
-    assert planning.gates_refusal(site.cluster, plan, site.runs) is None
+    plan = site.plan("kraft", "old_consumers:shop")
+    assert site.refusal(plan) is None
     site.live = {"orders": ["a"], "shop": ["b"]}
-    refusal = planning.gates_refusal(site.cluster, plan, site.runs)
+    refusal = site.refusal(plan)
     assert refusal.startswith("what allowed the plan does not hold any more: old_consumers: 1 group has live members")
     assert "orders (1)" in refusal
 
@@ -118,15 +144,14 @@ def test_a_soak_that_broke_after_the_plan_is_refused_before_the_first_order(site
     """Nobody but this gate asks the history; the steps look at the cluster."""
     site.now = in_phase("kraft")
     monkeypatch.setattr(gates, "GATES", {"finalised": (Gate(SOAK, conditions.soaked),)})
-    monkeypatch.setattr(planning, "zookeeper_of", lambda cluster: None)
-    site.cluster.profile.kraft = replace(site.cluster.profile.kraft, history_dir=site.runs, soak_hours=0.01)
+    site.kraft = replace(site.kraft, history_dir=site.runs, soak_hours=0.01)
     watch(site, (120, 8, "equal"), (60, 9, "equal"), (1, 9, "equal"))
-    plan = make(site, "finalised")
-    assert planning.gates_refusal(site.cluster, plan, site.runs) is None
+    plan = site.plan("finalised")
+    assert site.refusal(plan) is None
     watch(site, (0, 9, "diverged"))
-    assert "soak: KRaft mode was not watched: values diverged" in planning.gates_refusal(site.cluster, plan, site.runs)
-    overridden = make(site, "finalised", "soak")
-    assert planning.gates_refusal(site.cluster, overridden, site.runs) is None
+    assert "soak: KRaft mode was not watched: values diverged" in site.refusal(plan)
+    overridden = site.plan("finalised", "soak")
+    assert site.refusal(overridden) is None
 
 
 def watch(site, *looks: tuple[int, int, str]) -> None:
@@ -138,9 +163,9 @@ def watch(site, *looks: tuple[int, int, str]) -> None:
 
 
 def test_a_broker_that_joined_after_the_plan_is_refused_before_the_first_order(site):
-    plan = make(site, "kraft")
+    plan = site.plan("kraft")
     site.now = replace(site.now, brokers={**site.now.brokers, 7: "new:9092"})
-    assert "broker 7 has joined since" in planning.gates_refusal(site.cluster, plan, site.runs)
+    assert "broker 7 has joined since" in site.refusal(plan)
 
 
 # Rehearsals
@@ -168,18 +193,14 @@ def test_a_move_begins_only_after_a_rehearsal_of_this_cluster_that_went_well(tmp
 
 
 @pytest.mark.parametrize("ahead", [("saved_at",), ("rehearsed_at",), ("saved_at", "rehearsed_at")])
-def test_a_rehearsal_by_a_clock_that_was_ahead_never_vouches_not_even_when_its_time_has_come(
-    tmp_path, monkeypatch, ahead
-):
+def test_a_rehearsal_by_a_clock_that_was_ahead_never_vouches_not_even_when_its_time_has_come(tmp_path, ahead):
     now = datetime.now(UTC)
     look = replace(look_at(in_phase("zookeeper")), runs=tmp_path)
     sound = replace(RESULT, saved_at=now, rehearsed_at=now)
     keep(tmp_path, replace(sound, **dict.fromkeys(ahead, now + timedelta(days=2))))
     assert "clock trouble: the save of 20" in conditions.rehearsed(look)
-    later = SimpleNamespace(now=lambda zone: now + timedelta(days=2, hours=1))
-    with monkeypatch.context() as patched:
-        patched.setattr(conditions, "datetime", later)
-        assert "no rehearsal of this cluster is kept in" in conditions.rehearsed(look)
+    later = replace(look, clock=Clock(now=lambda: now + timedelta(days=2, hours=1)))
+    assert "no rehearsal of this cluster is kept in" in conditions.rehearsed(later)
     keep(tmp_path, replace(sound, save_sha256="66" * 32, saved_at=now - timedelta(hours=1)))
     assert conditions.rehearsed(look) is None
 

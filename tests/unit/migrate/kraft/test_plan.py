@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 from kit.analyze.metadata.phase import state
 from kit.cli import kraft_plan
 from kit.cli.main import app
-from kit.cli.terminal import refusals
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, RunError, UnsafePlan
 from kit.kraft import KraftStatus
 from kit.kraft_watch import KraftHistory, KraftLook
@@ -25,7 +23,7 @@ from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, parse_plan
 from kit.migrate.engine.values import parse_json, readable
-from kit.migrate.kraft import conditions, end_steps, gates, hand_back, standing, steps
+from kit.migrate.kraft import end_steps, gates, hand_back, standing, steps
 from kit.migrate.kraft import plan as planning
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_person
 from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mixed
@@ -35,16 +33,22 @@ from kit.migrate.kraft.steps import KraftParameters, consent_of, roll_step
 from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
-from kit.profile import ApprovalSettings, KraftSettings, Profile
+from kit.profile import ApprovalSettings, KraftSettings
 from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
 from tests.models.engine import make_plan
+from tests.unit.cli.opened import find_open
 from tests.unit.migrate.kraft.move_plans import (
     CLUSTER,
     DEPLOYER,
+    WELL,
     WORDS,
     approved,
+    cluster_with,
     in_phase,
     look_at,
+    members,
+    metadata,
+    partition,
     plan_to,
     saved_znode,
     stand,
@@ -171,9 +175,9 @@ def gate(to_phase: str, name: str, look) -> object:
     return found
 
 
-def test_no_plan_to_kraft_mode_while_old_members_live(monkeypatch):
-    monkeypatch.setattr(conditions, "live_old_members", lambda client: {"orders": ["orders_a", "orders_b"]})
-    found = gate("kraft", "old_consumers", look_at(in_phase("dual write")))
+def test_no_plan_to_kraft_mode_while_old_members_live():
+    zookeeper = members(orders=["orders_a", "orders_b"])
+    found = gate("kraft", "old_consumers", look_at(in_phase("dual write"), zookeeper=zookeeper))
     assert found.is_blocking
     assert not found.rule.can_be_overridden
     assert "orders (2)" in found.sentence
@@ -188,9 +192,9 @@ def test_no_plan_to_kraft_mode_while_old_members_live(monkeypatch):
         ("--help", "offramp plan group --to 'all KC' -- --help"),
     ],
 )
-def test_a_command_to_copy_takes_a_group_as_one_argument_whatever_its_name(monkeypatch, group, told):
-    monkeypatch.setattr(conditions, "live_old_members", lambda client: {group: ["a"]})
-    assert told in gate("kraft", "old_consumers", look_at(in_phase("dual write"))).sentence
+def test_a_command_to_copy_takes_a_group_as_one_argument_whatever_its_name(group, told):
+    look = look_at(in_phase("dual write"), zookeeper=members(**{group: ["a"]}))
+    assert told in gate("kraft", "old_consumers", look).sentence
 
 
 def test_a_broker_that_is_registered_and_was_not_asked_is_named():
@@ -200,10 +204,11 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     assert "Of one that is gone for good, end it: offramp plan kraft --unregister 7" in found.sentence
 
 
-def test_what_is_not_in_sync_is_told_with_the_commands_that_help(monkeypatch):
-    monkeypatch.setattr(conditions, "sync_problem", lambda cluster, brokers: "no leader or no full ISR: orders-0")
-    told = gate("kraft", "in_sync", look_at(stand())).sentence
-    assert told.startswith("no leader or no full ISR: orders-0. Start the brokers that are missing")
+def test_what_is_not_in_sync_is_told_with_the_commands_that_help():
+    unled = metadata({1: "host:9092"}, partition(leader=None))
+    reads = replace(WELL, metadata=lambda cluster, address: unled)
+    told = gate("kraft", "in_sync", look_at(stand(), reads=reads)).sentence
+    assert told.startswith("broker 1 says: no leader or no full ISR: orders-0. Start the brokers that are missing")
     assert "kafka-topics.sh --bootstrap-server host:9092,b:9092 --describe --under-replicated-partitions" in told
     assert "kafka-reassign-partitions.sh --bootstrap-server host:9092,b:9092" in told
 
@@ -416,13 +421,17 @@ def test_znodes_that_are_not_as_a_migration_leaves_them_are_not_written(changed,
     assert told in hand_back._odd(znodes, has_claim=True)
 
 
-def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch):
+def test_nobody_is_stopped_before_every_broker_knows_its_controller():
     """The early SIGTERM: five answers of each broker, and three seconds."""
     now = stand(replace(SOUND, control=plain()))
-    clock, asked = [0.0], []
-    hands = SimpleNamespace(still_for=lambda key, value: clock[0])
-    actor = SimpleNamespace(hands=hands, cluster=None)
-    monkeypatch.setattr(hand_back, "names_controller", lambda *given: asked.append(given))
+    clock, asked, names = [0.0], [], {"controller": 1}
+
+    def ask(cluster, address):
+        asked.append(address)
+        return metadata({1: "host:9092", 2: "b:9092"}, controller=names["controller"])
+
+    hands = SimpleNamespace(still_for=lambda key, value: clock[0], reads=replace(WELL, metadata=ask))
+    actor = SimpleNamespace(hands=hands, cluster=CLUSTER)
     assert "less than 3 s" in hand_back.handed_back_problem(actor, WORDS, now)
     clock[0] = 3.0
     assert hand_back.handed_back_problem(actor, WORDS, now) is None
@@ -430,15 +439,13 @@ def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch)
     left = stand(replace(SOUND, control=plain(has_migration=True)))
     assert "/migration is there" in hand_back.handed_back_problem(actor, WORDS, left)
     assert "not a broker's" in hand_back.handed_back_problem(actor, WORDS, stand())
-    monkeypatch.setattr(hand_back, "names_controller", lambda *given: "broker 1 names 2")
-    assert hand_back.handed_back_problem(actor, WORDS, now) == "broker 1 names 2"
+    names["controller"] = 2
+    told = "broker 1 names controller 2, and /controller is broker 1's"
+    assert hand_back.handed_back_problem(actor, WORDS, now) == told
 
 
-def operations(tmp_path) -> Operations:
-    named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
-    profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
-    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=profile, zookeeper=MagicMock())
-    return Operations(cluster, tmp_path)
+def operations(tmp_path, kind: type[Operations] = Operations) -> Operations:
+    return kind(cluster_with(zookeeper=MagicMock()), tmp_path)
 
 
 def test_a_move_holds_the_whole_cluster_and_a_group_its_group(tmp_path):
@@ -452,22 +459,16 @@ def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
     """The verb, on a cluster for which a plan or an error is there already."""
     asked = []
 
-    def made(cluster, deployer, request, made_by, runs, overrides):
-        asked.append((request, tuple(overrides)))
-        if error is not None:
-            raise error
-        return plan
+    class Made(Operations):
+        def plan_kraft(self, request, overrides=(), made_by=None):
+            asked.append((request, tuple(overrides)))
+            if error is not None:
+                raise error
+            return self.save_plan(plan)
 
-    monkeypatch.setattr("kit.migrate.kraft.plan.plan_kraft", made)
-    desk = operations(tmp_path)
-    monkeypatch.setattr(kraft_plan, "open_operations", lambda *_: opened(desk))
+    desk = operations(tmp_path, Made)
+    find_open(monkeypatch, kraft_plan, desk)
     return CliRunner().invoke(app, ["plan", "kraft", *words]), asked
-
-
-@contextmanager
-def opened(desk):
-    with refusals():
-        yield desk
 
 
 def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_path):
@@ -588,30 +589,26 @@ def test_a_step_names_the_files_of_its_nodes_alone():
     assert KraftParameters.of(compare).settings == {}
 
 
-def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_write(monkeypatch):
-    now = stand(replace(SOUND, nodes=(node("broker"),)))
-    monkeypatch.setattr(
-        planning, "Hands", lambda *given, **more: SimpleNamespace(settle=lambda *of: None, look=lambda words: now)
-    )
+def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_write():
+    at = [0.0]
+    clock = Clock(monotonic=lambda: at[0], sleep=lambda seconds: at.append(at.pop() + seconds))
+    reads = replace(WELL, facts=lambda cluster, brokers: replace(SOUND, nodes=(node("broker"),)))
     plan = SimpleNamespace(
         steps=[steps.stop_step("01", replace(WORDS, to_phase="zookeeper"))],
         observed={"broker modes": Observation({"1": "zookeeper"})},
     )
-    acting = planning.performer(CLUSTER, DEPLOYER, print, Clock(), Path("runs"))
+    acting = planning.performer(CLUSTER, DEPLOYER, print, clock, Path("runs"), reads=reads)
     with pytest.raises(RunError, match="what run 7a ordered came late: broker 1 is in migration mode"):
         acting.settle(plan, "7a", lambda: None)
 
 
-def test_a_plan_holds_what_its_approver_vouches_for_the_modes_and_each_file(monkeypatch, tmp_path):
+def test_a_plan_holds_what_its_approver_vouches_for_the_modes_and_each_file(tmp_path):
     for number in (1, 2):
         (tmp_path / f"broker-{number}.kraft.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
     nodes = (node("broker"), node("broker", node_id=2, mode="kraft", address="b:9092"), node("controller"))
     now = stand(replace(SOUND, nodes=nodes), (1, 2))
-    monkeypatch.setattr(planning, "look", lambda cluster, brokers=None: now)
-    monkeypatch.setattr(planning, "findings", lambda *given: [])
-    kraft = KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path)
-    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=SimpleNamespace(kraft=kraft))
-    made = planning.plan_kraft(cluster, DEPLOYER, KraftPlanRequest("kraft"), "ann", tmp_path)
+    look = look_at(now, kraft=KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path))
+    made = planning._plan(look, DEPLOYER, "kraft", KraftPlanRequest("kraft"), "ann")
     assert made.risks[0].startswith("The brokers are in different modes")
     assert list(KraftParameters.of(made.steps[0]).settings) == ["broker-1.kraft.properties"]
     assert set(made.observed["settings files"].value) == {"broker-1.kraft.properties", "broker-2.kraft.properties"}

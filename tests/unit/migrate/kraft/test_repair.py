@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from kit.errors import NothingToDo, PlanError, RunError
-from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import StepState
-from kit.migrate.kraft import fail_over, gates, hand_back, repair, standing
-from kit.migrate.kraft import orders as orders_of_nodes
+from kit.migrate.kraft import gates, hand_back, repair, standing
 from kit.migrate.kraft.controllers import StopActor
 from kit.migrate.kraft.fail_over import FailOverActor
 from kit.migrate.kraft.hand_back import HandBackActor
+from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.repair import MendActor, damages, first_damage
 from kit.migrate.kraft.steps import (
+    HANDED_BACK_S,
     REPAIRS,
     KraftParameters,
     consent_of,
@@ -27,18 +27,25 @@ from kit.migrate.kraft.steps import (
     stop_step,
 )
 from kit.profile import KraftSettings
-from tests.kraft_records import SOUND, control, diff, difference, node, plain
+from tests.kraft_records import SOUND, control, node, plain
 from tests.unit.migrate.kraft.move_plans import (
     CLUSTER,
     DEPLOYER,
     NOTHING_OPEN,
+    PROFILE,
+    WELL,
     WORDS,
     Report,
+    broker_client,
+    cluster_with,
     in_phase,
     look_at,
+    metadata,
+    partition,
     saved_znode,
     stand,
 )
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
 HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
@@ -58,6 +65,14 @@ def left(controls, *nodes, state=None, **facts):
 
 
 CLAIM, MIGRATION, EPOCH, BROKERS = REPAIRS
+PLACES = {1: "host:9092", 2: "b:9092"}
+OTHER_CONTROLLER = "broker 1 names controller 2, and /controller is broker 1's"
+
+
+def epoch_of_a_partition(epoch: int) -> dict[str, bytes]:
+    return {"/brokers/topics/orders/partitions/0/state": b'{"controller_epoch": %d}' % epoch}
+
+
 FOUND = [
     ("nothing", left(plain(), IN_ZOOKEEPER), []),
     ("an offset", left(stale(), IN_ZOOKEEPER, SILENT), [MIGRATION]),
@@ -101,36 +116,33 @@ def test_each_damage_is_found_in_the_order_of_its_repair(now, expected):
 
 
 @pytest.mark.parametrize(
-    ("answers", "ignored", "n_asked"), [((None,), None, 1), (("no", None), None, 2), (("no",) * 3, "no", 3)]
+    ("answers", "ignored", "n_asked"), [((1,), None, 1), ((2, 1), None, 2), ((2,) * 3, OTHER_CONTROLLER, 3)]
 )
-def test_an_election_that_brokers_learn_of_is_no_damage(monkeypatch, answers, ignored, n_asked):
-    told, slept = list(answers), []
-    monkeypatch.setattr(repair, "zookeeper_of", lambda cluster: None)
-    monkeypatch.setattr(repair, "with_max_state_epoch", lambda client, it: replace(it, max_state_epoch=2))
-    monkeypatch.setattr(repair, "names_controller", lambda *given: told.pop(0))
-    found = repair.for_repair(left(plain(), IN_ZOOKEEPER), CLUSTER, slept.append)
-    assert (found.ignored, found.control.max_state_epoch, len(answers) - len(told)) == (ignored, 2, n_asked)
+def test_an_election_that_brokers_learn_of_is_no_damage(answers, ignored, n_asked):
+    named, slept = list(answers), []
+    reads = replace(WELL, metadata=lambda cluster, address: metadata(PLACES, controller=named.pop(0)))
+    cluster = cluster_with(zookeeper=ZookeeperInMemory(epoch_of_a_partition(2)))
+    found = repair.for_repair(left(plain(), IN_ZOOKEEPER), cluster, reads, slept.append)
+    assert (found.ignored, found.control.max_state_epoch, len(answers) - len(named)) == (ignored, 2, n_asked)
 
 
-def test_brokers_are_those_that_any_of_them_knows(monkeypatch):
+def test_brokers_are_those_that_any_of_them_knows():
     """The one that began last knows nobody; another one is down."""
-    knows = {"a:9092": (), "b:9092": (SimpleNamespace(broker_id=1, host="a", port=9092),)}
+    knows = {"a:9092": {}, "b:9092": {1: "a:9092"}}
 
-    def ask(settings, address):
+    def ask(cluster, address):
         if address not in knows:
             raise OSError("refused")
-        return SimpleNamespace(brokers=knows[address])
+        return metadata(knows[address])
 
-    monkeypatch.setattr(repair, "kafka_settings", lambda profile: {})
-    monkeypatch.setattr(repair, "fetch_node_metadata", ask)
-    profile = SimpleNamespace(bootstrap_servers="c:9092, a:9092,b:9092")
-    assert repair.known_brokers(SimpleNamespace(profile=profile)) == {1: "a:9092"}
+    profile = replace(PROFILE, bootstrap_servers="c:9092, a:9092,b:9092")
+    assert repair.known_brokers(cluster_with(profile=profile), replace(WELL, metadata=ask)) == {1: "a:9092"}
 
 
-def test_nothing_damaged_is_nothing_to_do(monkeypatch):
-    monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [])
+def test_nothing_damaged_is_nothing_to_do():
+    whole = cluster_with(broker_client=broker_client(PLACES, partition([1])))
     with pytest.raises(NothingToDo, match="has nothing to repair"):
-        first_damage(CLUSTER, in_phase("dual write"))
+        first_damage(whole, in_phase("dual write"))
 
 
 @pytest.mark.parametrize(
@@ -151,15 +163,15 @@ def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
         first_damage(CLUSTER, stand(replace(SOUND, **facts)))
 
 
-def test_a_broker_that_ended_is_to_be_started_by_hand(monkeypatch):
-    monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [3])
+def test_a_broker_that_ended_is_to_be_started_by_hand():
+    cluster = cluster_with(broker_client=broker_client(PLACES, partition([1], replicas=[1, 3])))
     others = left(plain(), node("broker"), SILENT)
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
-        first_damage(CLUSTER, others)
-    first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT))
+        first_damage(cluster, others)
+    first, rest = first_damage(cluster, left(stale(), node("broker"), SILENT))
     assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is mended without them"
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
-        first_damage(CLUSTER, in_phase("zookeeper"))
+        first_damage(cluster, in_phase("zookeeper"))
 
 
 @pytest.mark.parametrize("to", ["controllers", "dual write", "kraft", "zookeeper"])
@@ -208,13 +220,10 @@ def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
     assert told in found.sentence
 
 
-def test_a_broker_in_sync_lets_no_controller_far_behind_lead(monkeypatch):
-    monkeypatch.setattr(standing, "kafka_settings", lambda profile: {})
-    cluster = SimpleNamespace(profile=None)
-    monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 90})
-    assert standing.behind_problem(cluster, stand()) is None
-    monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 70})
-    assert "controller 3002 by 30 records" in standing.behind_problem(cluster, stand())
+@pytest.mark.parametrize(("end", "told"), [(90, None), (70, "behind the active controller: controller 3002 by 30")])
+def test_a_broker_in_sync_lets_no_controller_far_behind_lead(end, told):
+    reads = replace(WELL, voter_ends=lambda *at: {3000: 100, 3001: 99, 3002: end})
+    assert standing.behind_problem(CLUSTER, stand(), reads) == (told and f"{told} records")
 
 
 def steps_of(to_phase, now):
@@ -293,15 +302,12 @@ def test_what_a_znode_held_that_is_gone_is_nothing():
     ("epoch", "highest", "told"),
     [(7, 7, None), (7, None, None), (7, 9, "/controller_epoch is 7, below the epoch 9"), (None, 3, "is None, below")],
 )
-def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_not_raised(
-    monkeypatch, epoch, highest, told
-):
+def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_not_raised(epoch, highest, told):
     """A run that goes on after somebody deleted both znodes in a shell: brokers would be rolled without leaders."""
-    held = plain(controller_epoch=epoch, max_state_epoch=highest)
-    monkeypatch.setattr(hand_back, "zookeeper_of", lambda cluster: None)
-    monkeypatch.setattr(hand_back, "fetch_control", lambda client: held)
-    monkeypatch.setattr(hand_back, "with_max_state_epoch", lambda client, control: control)
-    actor = HandBackActor(SimpleNamespace(look=lambda words: left(held, IN_ZOOKEEPER), cluster=CLUSTER))
+    held = {} if epoch is None else {"/controller_epoch": str(epoch).encode()}
+    held |= {} if highest is None else epoch_of_a_partition(highest)
+    cluster = cluster_with(zookeeper=ZookeeperInMemory(held))
+    actor = HandBackActor(SimpleNamespace(look=lambda words: left(plain(), IN_ZOOKEEPER), cluster=cluster))
     step = hand_back_step("01", replace(WORDS, to_phase="zookeeper", has_claim=True))
     if told is None:
         assert [each.outcome for each in actor.act(step, None)] == ["UNCHANGED"]
@@ -310,41 +316,40 @@ def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_n
             actor.act(step, None)
 
 
-def mending(monkeypatch, now) -> tuple[MendActor, object]:
-    monkeypatch.setattr(repair, "for_repair", lambda found, *given: found)
-    actor = MendActor(SimpleNamespace(look=lambda words: now, cluster=CLUSTER, clock=Clock()))
-    return actor, mend_step("01", replace(WORDS, to_phase=MIGRATION))
+def mending(now, reads=WELL) -> tuple[MendActor, object]:
+    hands = Hands(cluster_with(zookeeper=ZookeeperInMemory()), DEPLOYER, reads=reads)
+    hands.look = lambda words: now
+    return MendActor(hands), mend_step("01", replace(WORDS, to_phase=MIGRATION))
 
 
-def test_a_damage_that_is_gone_is_not_mended_again(monkeypatch):
-    actor, step = mending(monkeypatch, left(stale(), IN_ZOOKEEPER, SILENT))
+def test_a_damage_that_is_gone_is_not_mended_again():
+    actor, step = mending(left(stale(), IN_ZOOKEEPER, SILENT))
     assert actor.check(step).ok
     assert actor.state(step) == StepState.NOT_DONE
-    actor, step = mending(monkeypatch, left(plain(), IN_ZOOKEEPER, SILENT))
+    actor, step = mending(left(plain(), IN_ZOOKEEPER, SILENT))
     assert "nothing to mend by 'repair /migration' any more" in actor.check(step).sentence
     assert actor.state(step) == StepState.DONE
-    actor, step = mending(monkeypatch, left(control(), node("broker"), SILENT))
+    actor, step = mending(left(control(), node("broker"), SILENT))
     assert "has claimed /controller since" in actor.check(step).sentence
 
 
-@pytest.mark.parametrize(("plan", "told"), [(MIGRATION, None), (EPOCH, "orders-0 has no leader")])
-def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(monkeypatch, plan, told):
-    monkeypatch.setattr(repair, "handed_back_problem", lambda *given: None)
-    monkeypatch.setattr(repair, "led_problem", lambda *given: "orders-0 has no leader")
-    actor, _ = mending(monkeypatch, left(plain(), IN_ZOOKEEPER, SILENT))
+@pytest.mark.parametrize(
+    ("plan", "told"), [(MIGRATION, None), (EPOCH, "broker 1 says: orders-0 has no leader, one of 1")]
+)
+def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, told):
+    unled = metadata({1: "host:9092"}, partition(leader=None), controller=1)
+    actor, _ = mending(left(plain(), IN_ZOOKEEPER, SILENT), replace(WELL, metadata=lambda cluster, address: unled))
+    actor.hands.still_for = lambda key, value: HANDED_BACK_S
     found = actor.verify(mend_step("01", replace(WORDS, to_phase=plan)))
     assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
 
 
-def test_a_leader_is_asked_for_only_where_a_broker_of_the_isr_is_there(monkeypatch):
-    rows = [SimpleNamespace(topic="orders", partition=0, leader=None, isr=(3,))]
-    told = SimpleNamespace(brokers=[SimpleNamespace(broker_id=1, host="a")], topic_partitions=rows)
-    monkeypatch.setattr(repair, "fetch_node_metadata", lambda *given: told)
-    monkeypatch.setattr(repair, "kafka_settings", lambda profile: {})
-    cluster = SimpleNamespace(profile=None)
-    assert repair.led_problem(cluster, {1: "a:9092"}) is None
-    rows.append(SimpleNamespace(topic="orders", partition=1, leader=None, isr=(1, 3)))
-    assert repair.led_problem(cluster, {1: "a:9092"}) == "broker 1 says: orders-1 has no leader, one of 1"
+def test_a_leader_is_asked_for_only_where_a_broker_of_the_isr_is_there():
+    there, rows = {1: "a:9092"}, [partition([3], leader=None)]
+    reads = replace(WELL, metadata=lambda cluster, address: metadata(there, *rows))
+    assert repair.led_problem(CLUSTER, there, reads) is None
+    rows.append(partition([1, 3], leader=None, number=1))
+    assert repair.led_problem(CLUSTER, there, reads) == "broker 1 says: orders-1 has no leader, one of 1"
 
 
 THREE = {"3000": "host:9093", "3001": "b:9093", "3002": "c:9093"}
@@ -352,12 +357,9 @@ FAIL = replace(WORDS, to_phase="fail over", controllers=THREE, nodes=(3000,))
 
 
 @pytest.fixture
-def failing(monkeypatch):
+def failing():
     """The active controller is 3000 until it is ordered to restart; then 3001 is."""
     orders, leads = [], {"now": 3000}
-    for name in ("behind_problem", "sync_problem", "diff_problem"):
-        monkeypatch.setattr(fail_over, name, lambda *given: None)
-    monkeypatch.setattr(orders_of_nodes, "kraft_diff", lambda cluster: diff(difference("topic", "equal")))
 
     def order(words, role, number, action, modes):
         orders.append((role, number, action))

@@ -11,21 +11,21 @@ from types import SimpleNamespace
 import pytest
 
 from kit.errors import PlanError, RunError, Stopped
+from kit.kraft import MetadataDiff
 from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
-from kit.migrate.kraft import roll as rolling
-from kit.migrate.kraft import standing
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.standing import Standing, sync_problem
 from kit.migrate.kraft.steps import KraftParameters, roll_step
 from kit.profile import KraftSettings
 from kit.read.brokers import ClusterMetadata
-from kit.tables.groups import Broker, TopicPartition
-from tests.kraft_records import SOUND, broker, control, node, plain
+from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
+from tests.unit.migrate.kraft.move_plans import PROFILE, SAME, WELL, cluster_with, members, metadata, partition
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 BROKERS = {number: f"host-{number}:9092" for number in (1, 2, 3)}
 ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"
@@ -35,7 +35,7 @@ ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"
 class RollingBrokers:
     """Three brokers that are restarted.
 
-    ``dead``: what an order does not bring about; ``sick``: what their metadata says is wrong.
+    ``dead``: what an order does not bring about; ``is_sick``: a partition has no leader.
 
     ``hits``: ordered broker → which one the deployer restarts instead; ``wrong``: the mode in which it starts all;
     ``missing``: who keeps an ISR from being full until it is ordered; ``late``: when a broker comes into which mode.
@@ -45,8 +45,8 @@ class RollingBrokers:
     controller: int | None = None
     state: str = "MIGRATION"
     dead: set[int] = field(default_factory=set)
-    sick: str | None = None
-    diff: str | None = None
+    is_sick: bool = False
+    diff: MetadataDiff = SAME
     old: dict[str, list[str]] = field(default_factory=dict)
     orders: list[tuple[int, str]] = field(default_factory=list)
     at: float = 0.0
@@ -90,9 +90,14 @@ class RollingBrokers:
         self.began[number] += 1
         return "done"
 
-    def sync(self, down: int | None) -> str | None:
-        missing = self.missing - {down}
-        return self.sick or (f"no full ISR: broker {min(missing)} is missing" if missing else None)
+    def metadata(self, cluster, address: str) -> ClusterMetadata:
+        """As each broker tells it: partition 0 lacks who is missing, partition 1 its leader if something is wrong."""
+        isr = [number for number in BROKERS if number not in self.missing]
+        first = partition(isr, leader=isr[0], replicas=tuple(BROKERS))
+        return metadata(BROKERS, first, partition(leader=None if self.is_sick else 1, number=1))
+
+    def zookeeper(self) -> ZookeeperInMemory:
+        return members(**self.old)
 
     def sleep(self, seconds: float) -> None:
         self.at += seconds
@@ -130,23 +135,20 @@ class Report:
 
 
 @pytest.fixture
-def world(monkeypatch):
-    made = RollingBrokers({1: MIGRATION, 2: MIGRATION, 3: MIGRATION})
-    monkeypatch.setattr(rolling, "sync_problem", lambda cluster, brokers, down=None: made.sync(down))
-    monkeypatch.setattr(rolling, "diff_problem", lambda cluster: made.diff)
-    monkeypatch.setattr(rolling, "live_old_members", lambda client: made.old)
-    monkeypatch.setattr(rolling, "zookeeper_of", lambda cluster: None)
-    return made
+def world():
+    return RollingBrokers({1: MIGRATION, 2: MIGRATION, 3: MIGRATION})
 
 
-def cluster(folder: Path | None = None) -> SimpleNamespace:
+def cluster(zookeeper: ZookeeperInMemory | None = None, folder: Path | None = None) -> SimpleNamespace:
     kraft = KraftSettings(controllers="3000@host:9093", settings_dir=folder)
-    return SimpleNamespace(profile=SimpleNamespace(kraft=kraft, name="production", security=None), zookeeper=None)
+    return cluster_with(profile=replace(PROFILE, kraft=kraft), zookeeper=zookeeper)
 
 
 def actor(world: RollingBrokers) -> RollActor:
     deployer = SimpleNamespace(needs_person=False, instruction=lambda *words: " ".join(words), order=world.order)
-    hands = Hands(cluster(), deployer, world.said.append, Clock(monotonic=lambda: world.at, sleep=world.sleep))
+    reads = replace(WELL, metadata=world.metadata, diff=lambda cluster: world.diff)
+    clock = Clock(monotonic=lambda: world.at, sleep=world.sleep)
+    hands = Hands(cluster(world.zookeeper()), deployer, world.said.append, clock, reads=reads)
     hands.look = lambda words: world.look()
     return RollActor(hands)
 
@@ -241,16 +243,15 @@ def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"sick": "no full ISR: orders-1"}, "no full ISR: orders-1"),
-        ({"diff": "1 diverged"}, "1 diverged"),
+        ({"is_sick": True}, "no leader or no full ISR: orders-1"),
+        ({"diff": diff(difference("topic", "diverged"))}, "do not hold the same: diverged topic"),
         ({"old": {"shop": ["a"]}}, "group shop has live members"),
         ({"modes": {1: MIGRATION, 2: MIGRATION, 3: ZOOKEEPER}}, "does not expect"),
         ({"state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
     ],
 )
 def test_nothing_is_ordered_while_something_is_wrong(world, wrong, told):
-    for name, value in wrong.items():
-        setattr(world, name, value)
+    vars(world).update(wrong)
     with pytest.raises(RunError, match=told):
         actor(world).act(step(), Report())
     assert world.orders == []
@@ -474,9 +475,8 @@ def test_also_where_it_would_have_been_last(world):
 @pytest.mark.parametrize("other", [{"missing": {2, 3}}, {"modes": {1: MIGRATION, 2: None, 3: None}, "missing": {2, 3}}])
 def test_a_broker_that_is_down_is_not_ordered_while_another_one_is_missing_too(world, other):
     world.modes[2] = None
-    for name, value in other.items():
-        setattr(world, name, value)
-    with pytest.raises(RunError, match="broker 2 is not restarted: no full ISR: broker 3 is missing"):
+    vars(world).update(other)
+    with pytest.raises(RunError, match="broker 2 is not restarted: broker 1 says: no leader or no full ISR: orders-0"):
         actor(world).act(step(), Report())
     assert world.orders == []
 
@@ -500,19 +500,6 @@ def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(
 PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 
 
-def told_metadata(monkeypatch, isr, leader=1, replicas=(1, 2, 3), places=PLACES, asked=None):
-    def fetch(settings, address):
-        if asked is not None:
-            asked.append(address)
-        brokers = [Broker(it, *at.split(":"), None, it == 1, None) for it, at in places.items()]
-        return ClusterMetadata(
-            "abc", tuple(brokers), (TopicPartition("orders", 0, False, leader, 1, replicas, isr),), {}
-        )
-
-    monkeypatch.setattr(standing, "kafka_settings", lambda profile: {})
-    monkeypatch.setattr(standing, "fetch_node_metadata", fetch)
-
-
 @pytest.mark.parametrize(
     ("isr", "leader", "replicas", "told"),
     [
@@ -525,21 +512,23 @@ def told_metadata(monkeypatch, isr, leader=1, replicas=(1, 2, 3), places=PLACES,
         ((1,), None, (1, 3), "no leader or no full ISR: orders-0"),
     ],
 )
-def test_nothing_but_the_broker_that_is_down_may_be_missing(monkeypatch, isr, leader, replicas, told):
-    asked = []
-    told_metadata(monkeypatch, isr, leader, replicas, {1: "a:9092", 3: "c:9092"}, asked)
-    problem = standing.sync_problem(cluster(), PLACES, down=2)
+def test_nothing_but_the_broker_that_is_down_may_be_missing(isr, leader, replicas, told):
+    asked, answer = [], metadata({1: "a:9092", 3: "c:9092"}, partition(isr, leader, replicas))
+    reads = replace(WELL, metadata=lambda cluster, address: asked.append(address) or answer)
+    problem = sync_problem(cluster(), PLACES, 2, reads)
     assert problem == (told and f"broker 1 says: {told}")
     assert PLACES[2] not in asked
-    assert "broker 2 is not there" in standing.sync_problem(cluster(), PLACES)
+    assert "broker 2 is not there" in sync_problem(cluster(), PLACES, reads=reads)
 
 
-def test_brokers_that_changed_places_are_named(monkeypatch):
-    told_metadata(monkeypatch, (1, 2, 3), places={1: "b:9092", 2: "a:9092", 3: "c:9092"})
-    problem = standing.sync_problem(cluster(), PLACES)
-    assert "broker 1 is at b:9092, where the plan knows broker 2; broker 2 is at a:9092, where the plan" in problem
-    told_metadata(monkeypatch, (1, 2, 3), places={**PLACES, 1: "another-name:9092"})
-    assert standing.sync_problem(cluster(), PLACES) is None
+def test_brokers_that_changed_places_are_named():
+    def problem(places: dict[int, str]) -> str | None:
+        answer = metadata(places, partition((1, 2, 3)))
+        return sync_problem(cluster(), PLACES, reads=replace(WELL, metadata=lambda cluster, address: answer))
+
+    swapped = problem({1: "b:9092", 2: "a:9092", 3: "c:9092"})
+    assert "broker 1 is at b:9092, where the plan knows broker 2; broker 2 is at a:9092, where the plan" in swapped
+    assert problem({**PLACES, 1: "another-name:9092"}) is None
 
 
 # Settings files
@@ -549,7 +538,7 @@ def test_a_file_that_was_edited_in_the_midst_of_a_roll_is_refused_before_the_nex
     for number in BROKERS:
         (tmp_path / f"broker-{number}.kraft.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
     rolling_with = actor(world)
-    rolling_with.hands.cluster = cluster(tmp_path)
+    rolling_with.hands.cluster = cluster(world.zookeeper(), tmp_path)
     words = step(settings=settings_digests(rolling_with.hands.cluster))
     edited = tmp_path / "broker-2.kraft.properties"
 
@@ -576,11 +565,11 @@ def test_an_undo_by_a_profile_that_has_lost_its_folder_of_settings_orders_nothin
     for number in BROKERS:
         (tmp_path / f"broker-{number}.migration.properties").write_text(f"node.id={number}\nprocess.roles=broker\n")
     rolling_with, report = actor(world), Report()
-    words = step(settings=settings_digests(cluster(tmp_path)))
-    rolling_with.hands.cluster = cluster(tmp_path)
+    rolling_with.hands.cluster = cluster(world.zookeeper(), tmp_path)
+    words = step(settings=settings_digests(rolling_with.hands.cluster))
     rolling_with.act(words, report)
     world.orders.clear()
-    rolling_with.hands.cluster = cluster()
+    rolling_with.hands.cluster = cluster(world.zookeeper())
     acted = report.cut_off()
     with pytest.raises(RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and go on"):
         rolling_with.undo(words, acted, Report(acted))

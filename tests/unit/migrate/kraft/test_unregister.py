@@ -13,10 +13,11 @@ import pytest
 
 from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunError
 from kit.migrate.engine.performer import Outcome, StepState
-from kit.migrate.kraft import gates, unregister
+from kit.migrate.kraft import gates
 from kit.migrate.kraft.conditions import Look
 from kit.migrate.kraft.plan import _Maker, _refuse_unregistered
 from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.standing import MoveReads
 from kit.migrate.kraft.steps import KraftParameters, consent_of, unregister_step, unregistered
 from kit.migrate.kraft.unregister import (
     UnregisterActor,
@@ -25,10 +26,9 @@ from kit.migrate.kraft.unregister import (
     gone_problem,
     replicas_problem,
 )
-from kit.tables import schema as tables
-from kit.tables.metadata import MetadataPartition
 from tests.kraft_records import SOUND, broker, control, node
-from tests.unit.migrate.kraft.move_plans import CLUSTER, DEPLOYER, WORDS, Report, in_phase, stand
+from tests.unit.migrate.kraft.move_plans import CLUSTER, DEPLOYER, WELL, WORDS, Report, cluster_with, in_phase, stand
+from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 GOAL = "unregister broker 7"
 LEFT = stand(replace(SOUND, registrations=(broker(), broker(node_id=7, is_fenced=True))))
@@ -79,60 +79,44 @@ def test_a_broker_that_may_run_keeps_its_registration(now, told):
     assert found == told if told is None else told in found
 
 
-def replicas(monkeypatch, *lists) -> None:
+def reads_of(*lists) -> MoveReads:
+    """The metadata log holds topic ``t``, with a partition for each list of replicas."""
     rows = {"topic": ["t"] * len(lists), "partition": list(range(len(lists))), "replicas": list(lists)}
     frame = pl.DataFrame(rows, schema_overrides={"replicas": pl.List(pl.Int32)})
-    monkeypatch.setattr(unregister, "metadata_controllers", lambda *given: None)
-    monkeypatch.setattr(unregister, "read_log", lambda controllers: SimpleNamespace(partitions=frame))
+    return replace(WELL, log=lambda cluster: SimpleNamespace(partitions=frame))
 
 
-def test_a_broker_that_has_replicas_keeps_its_registration(monkeypatch):
-    cluster = SimpleNamespace(profile=None, cluster_id="abc")
-    replicas(monkeypatch, [1, 2], None, [])
-    assert replicas_problem(cluster, "kraft", 7) is None
-    replicas(monkeypatch, [1, 7], [2], [7])
+def test_a_broker_that_has_replicas_keeps_its_registration():
+    assert replicas_problem(CLUSTER, "kraft", 7, reads_of([1, 2], None, [])) is None
     told = "partitions t-0 and t-2 have a replica on broker 7: give each"
-    assert replicas_problem(cluster, "dual write", 7).startswith(told)
-    replicas(monkeypatch, *[[7]] * 8)
-    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(cluster, "kraft", 7)
+    assert replicas_problem(CLUSTER, "dual write", 7, reads_of([1, 7], [2], [7])).startswith(told)
+    many = reads_of(*[[7]] * 8)
+    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(CLUSTER, "kraft", 7, many)
 
 
-def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fenced(monkeypatch):
+def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fenced():
     waits = stand(replace(in_phase("controllers").facts, registrations=(broker(node_id=7, is_fenced=False),)))
     assert (waits.phase, gone_problem(waits, 7)) == ("controllers", None)
     assert goes_on_problem(waits, WORDS.controller_addresses) is None
-    rows = [
-        MetadataPartition("zookeeper", "t", None, number, replicas, (), (), (), "", "", *[None] * 8)
-        for number, replicas in enumerate([(1,), (7, 1)])
-    ]
-    monkeypatch.setattr(unregister, "zookeeper_of", lambda cluster: None)
-    monkeypatch.setattr(unregister, "fetch_topics", lambda reader: (tables.METADATA_PARTITIONS.from_rows(rows), [], 1))
-    assert "partition t-1 has a replica on broker 7" in replicas_problem(CLUSTER, waits.phase, 7)
-
-    def refused(reader):
-        reader.fail("topic", "", "/brokers/topics can't be listed")
-        return tables.METADATA_PARTITIONS.from_rows([]), [], None
-
-    monkeypatch.setattr(unregister, "fetch_topics", refused)
+    zookeeper = ZookeeperInMemory({"/brokers/topics/t": b'{"version":1,"partitions":{"0":[1],"1":[7,1]}}'})
+    cluster = cluster_with(zookeeper=zookeeper)
+    assert "partition t-1 has a replica on broker 7" in replicas_problem(cluster, waits.phase, 7, WELL)
+    zookeeper.root.at("/brokers/topics").is_closed = True
     with pytest.raises(ReadError, match="can't be listed"):
-        replicas_problem(CLUSTER, waits.phase, 7)
+        replicas_problem(cluster, waits.phase, 7, WELL)
 
 
-def test_the_gates_of_such_a_plan_ask_about_that_broker(monkeypatch, tmp_path):
-    replicas(monkeypatch, [1, 7])
-    monkeypatch.setattr(gates, "_EVERYWHERE", ())
-    look = Look(SimpleNamespace(profile=CLUSTER.profile, cluster_id="abc"), LEFT, tmp_path, 7)
+def test_the_gates_of_such_a_plan_ask_about_that_broker(tmp_path):
+    look = Look(CLUSTER, LEFT, tmp_path, 7, reads_of([1, 7]))
     asked = {each.rule.name: each.problem(look) for each in gates.GATES["unregister broker"][-2:]}
     assert asked["is_gone"] is None
     assert "have" in asked["no_replicas"] or "has" in asked["no_replicas"]
     assert not any(each.rule.can_be_overridden for each in gates.GATES["unregister broker"])
 
 
-def actor_on(monkeypatch, answer, now=LEFT, then=OVER) -> tuple[UnregisterActor, list[int]]:
+def actor_on(answer, now=LEFT, then=OVER) -> tuple[UnregisterActor, list[int]]:
     """``answer``: the controller's error code, or what is raised instead; ``then``: what is seen after it."""
     seen, asked = [now], list[int]()
-    replicas(monkeypatch, [1])
-    monkeypatch.setattr(unregister, "kafka_settings", lambda profile: {})
 
     def ask(settings, address, question):
         asked.append(question.keywords["number"])
@@ -141,20 +125,18 @@ def actor_on(monkeypatch, answer, now=LEFT, then=OVER) -> tuple[UnregisterActor,
             raise answer
         return SimpleNamespace(error_code=answer, error_message=None)
 
-    monkeypatch.setattr(unregister, "ask_node", ask)
-    hands = SimpleNamespace(cluster=CLUSTER, look=lambda words: seen[0])
-    monkeypatch.setattr(CLUSTER, "cluster_id", "abc", raising=False)
+    hands = SimpleNamespace(cluster=CLUSTER, look=lambda words: seen[0], reads=reads_of([1]))
 
     def await_so(words, problem, report):
         assert problem(seen[0]) is None
 
     hands.await_so = await_so
-    return UnregisterActor(hands), asked
+    return UnregisterActor(hands, ask), asked
 
 
 @pytest.mark.parametrize("code", [0, 102])
-def test_the_registration_is_ended_once(monkeypatch, code):
-    actor, asked = actor_on(monkeypatch, code)
+def test_the_registration_is_ended_once(code):
+    actor, asked = actor_on(code)
     report = Report()
     assert (actor.check(STEP).ok, actor.state(STEP)) == (True, StepState.NOT_DONE)
     assert [each.outcome for each in actor.act(STEP, report)] == [Outcome.CONFIRMED]
@@ -168,19 +150,19 @@ def test_the_registration_is_ended_once(monkeypatch, code):
     assert asked == [7]
 
 
-def test_a_refusal_is_told_and_an_answer_that_did_not_come_is_unknown(monkeypatch):
-    actor, _ = actor_on(monkeypatch, 31, then=LEFT)
+def test_a_refusal_is_told_and_an_answer_that_did_not_come_is_unknown():
+    actor, _ = actor_on(31, then=LEFT)
     (refused,) = actor.act(STEP, Report())
     assert (refused.outcome, "CLUSTER_AUTHORIZATION_FAILED" in refused.error) == (Outcome.REFUSED, True)
-    actor, _ = actor_on(monkeypatch, ConnectError("timed out"), then=LEFT)
+    actor, _ = actor_on(ConnectError("timed out"), then=LEFT)
     (unknown,) = actor.act(STEP, Report())
     assert (unknown.outcome, "timed out" in unknown.error) == (Outcome.UNKNOWN, True)
     assert not actor.verify(STEP).ok
 
 
-def test_a_broker_that_came_back_since_the_plan_is_left_alone(monkeypatch):
+def test_a_broker_that_came_back_since_the_plan_is_left_alone():
     back = stand(replace(LEFT.facts, control=control(brokers=(1, 7))))
-    actor, asked = actor_on(monkeypatch, 0, now=back)
+    actor, asked = actor_on(0, now=back)
     assert not actor.check(STEP).ok
     with pytest.raises(RunError, match="broker 7 stays registered: broker 7 is in /brokers/ids"):
         actor.act(STEP, Report())

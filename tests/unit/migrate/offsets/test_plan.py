@@ -477,9 +477,8 @@ def test_steps_of_hostile_names_are_made_again_from_their_file():
             assert remade(again) == again == step
 
 
-@pytest.mark.parametrize("name", hostile.GROUPS)
-def test_what_may_be_a_znode(name):
-    assert is_znode_name(name) == hostile.may_be_znode(name)
+def test_what_may_be_a_znode():
+    assert list(filter(is_znode_name, hostile.GROUPS)) == list(filter(hostile.may_be_znode, hostile.GROUPS))
 
 
 def test_an_edited_file_is_noticed(tmp_path):

@@ -14,13 +14,13 @@ from kit.migrate.rendering.pages import record_html
 from kit.migrate.rendering.review import answers, stood_still
 from kit.migrate.rendering.text import change_sentence, worded, worded_json
 from kit.migrate.rendering.timeline import timeline_svg
-from tests.models.engine import World
+from tests.models.engine import ModelRun
 from widgets.run import html
 
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("review"), (2, 1), made_by="Ann")
+    world = ModelRun(tmp_path_factory.mktemp("review"), (2, 1), made_by="Ann")
     world.run.act()
     return world.run.record
 

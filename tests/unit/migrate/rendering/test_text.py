@@ -13,7 +13,7 @@ from kit.migrate.engine.plan import load_plan, save_plan
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.rendering.pages import plan_section, record_html
 from kit.migrate.rendering.text import event_text, observation_rows, plan_rows, plan_text, record_text
-from tests.models.engine import World, make_plan
+from tests.models.engine import ModelRun, make_plan
 
 EVIL = '<script>alert("x")</script>\x1b[2J'
 
@@ -170,7 +170,7 @@ def test_nothing_poses_as_markup_or_moves_the_cursor(place):
 
 
 def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
-    world = World(tmp_path, (2,), made_by="Ann <ann@example.org>")
+    world = ModelRun(tmp_path, (2,), made_by="Ann <ann@example.org>")
     world.run.act()
     text = page((world.folder / "report.html").read_text())
     assert (world.folder / "report.html").read_text() == record_html(world.run.record)
@@ -184,7 +184,7 @@ def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
 
 
 def test_a_failure_is_on_the_page_and_in_the_text(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.performer.check = lambda step: Checked(False, EVIL)
     world.run.act()
     text = page(record_html(world.run.record))
@@ -196,7 +196,7 @@ def test_a_failure_is_on_the_page_and_in_the_text(tmp_path):
 
 
 def test_an_event_is_one_line(tmp_path):
-    world = World(tmp_path)
+    world = ModelRun(tmp_path)
     world.run.act()
     lines = record_text(world.run.record).splitlines()
     assert len([line for line in lines if re.match("2026-11-21T12:00:0", line)]) == len(world.run.record.events)

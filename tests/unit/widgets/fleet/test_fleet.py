@@ -12,10 +12,12 @@ from bs4 import BeautifulSoup
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, RunError, UnsafePlan
 from kit.migrate import frames
 from kit.migrate.engine.states import RunState
+from tests.limits import lower
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
 from tests.unit.widgets.shown import below, button, field, text
 from widgets import fleet_wizard
 from widgets.fleet import html as fleet_html
+from widgets.run import run_model
 
 NAMES = ("<a>", "b", "c", "d", "e")
 
@@ -257,19 +259,19 @@ def test_a_thousand_groups_stay_readable(many):
     assert sum(len(each.value) for each in below(view) if isinstance(each, ipw.HTML)) < 100_000
 
 
-@pytest.mark.parametrize("many", [150], indirect=True)
+@pytest.mark.parametrize("many", [60], indirect=True)
 def test_not_each_item_of_a_run_is_a_picture_of_its_own(many, monkeypatch):
-    monkeypatch.setattr("widgets.run.run_model.ITEMS_S", 3600.0)
+    lower(monkeypatch, run_model, ITEMS_S=3600.0)
     view, pictures = fleet_wizard(many), []
-    many.wave = 50
+    many.wave = 20
     approved(many)
     many.observe(pictures.append, "record")
     many.act()
     many.wait(60)
-    assert "150 of 150 groups toggled by this run." in text(view)
+    assert "60 of 60 groups toggled by this run." in text(view)
     assert many.record.state == RunState.VERIFIED
-    assert len([event for event in many.record.events if event.event == "acted"]) == 150
-    assert len(pictures) < 100
+    assert len([event for event in many.record.events if event.event == "acted"]) == 60
+    assert len(pictures) < 40
     many.plan_all_back()
     many.wait(20)
     ((number, what, groups, *_),) = rows_of(view.changes(many.plan))

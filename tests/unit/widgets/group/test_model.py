@@ -21,7 +21,9 @@ from kit.errors import (
 )
 from kit.migrate.engine.states import RunState
 from kit.migrate.group.plan import PATH
+from tests.limits import lower
 from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, ToyLock, open_toy
+from widgets.run import run_model
 
 
 @pytest.fixture
@@ -172,7 +174,7 @@ def test_a_second_person(toy, tmp_path, monkeypatch):
 )
 def test_any_change_of_the_request_voids_plan_and_approval(model, toy, trait, value):
     approved(model)
-    setattr(model, trait, value)
+    model.set_trait(trait, value)
     assert (model.plan, model.dry, model.approval, model.typed_subject, model.typed_digest) == (
         None,
         None,
@@ -337,7 +339,7 @@ def taken(lock, targets, run_id) -> None:
 
 
 def test_an_order_is_shown_while_nothing_more_comes(model, toy, monkeypatch):
-    monkeypatch.setattr("widgets.run.run_model.ITEMS_S", 0.05)
+    lower(monkeypatch, run_model, ITEMS_S=0.05)
     approved(model)
     toy.gate.clear()
     model._shown_at = time.monotonic() + 3600  # Each event of an item comes too soon to be shown at once.
