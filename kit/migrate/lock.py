@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL
@@ -155,33 +155,40 @@ class ZookeeperLock:
         return None
 
     def release(self) -> None:
-        """Each lock that is still this session's.
+        """Delete each lock that is still this session's.
 
-        While ZooKeeper doesn't answer, the wish to delete it is left with the client: it is sent if the session goes
-        on, and the lock is gone if it doesn't.
+        Where ZooKeeper does not answer, this client deletes the lock as soon as it does: a session that lives on keeps
+        nothing that nobody works on. Until then no other run of this session gets the lock.
         """
-        held, self._held, self._children = self._held, {}, None
-        left = dict(held)
+        left, self._held, self._children = self._held, {}, None
         try:
-            self._give_back(left)
-        except BaseException:  # Interrupted: a session that lives on must not keep what nobody works on.
-            for path in left:
-                self._client.delete_async(path)
-            raise
+            for path, session in list(left.items()):
+                with suppress(*self._silences):
+                    stat = self._stat(path)
+                    if stat is not None and stat.ephemeralOwner == session:
+                        self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
+                    del left[path]
+                    self._unclaim(path)
         finally:
-            for path in held:
+            for path, session in left.items():
+                self._delete_later(path, session)
+
+    def _delete_later(self, path: str, session: int | None) -> None:
+        """Ask again after each answer that was lost, for as long as the session lives. Another's lock stays."""
+
+        def looked(answer: IAsyncResult) -> None:
+            if answer.exception is None and answer.value is not None and answer.value.ephemeralOwner == session:
+                self._client.delete_async(path, version=answer.value.version).rawlink(deleted)
+            else:
+                deleted(answer)
+
+        def deleted(answer: IAsyncResult) -> None:
+            if isinstance(answer.exception, ConnectionLoss | BadVersionError):
+                self._client.exists_async(path).rawlink(looked)
+            else:
                 self._unclaim(path)
 
-    def _give_back(self, left: dict[str, int | None]) -> None:
-        """Takes out of ``left`` what is given back: from then on it may be another run's."""
-        for path, session in list(left.items()):
-            try:
-                stat = self._stat(path)
-                if stat is not None and stat.ephemeralOwner == session:
-                    self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
-            except self._silences:
-                self._client.delete_async(path)
-            del left[path]
+        self._client.exists_async(path).rawlink(looked)
 
     def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
         """Those paths that are not there."""

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import polars as pl
 
-from kit.errors import ConnectError, OfframpError
+from kit.errors import ConnectError, OfframpError, StepFailed
 from kit.migrate.engine.actor import ClusterPerformer
 from kit.migrate.engine.approval import Approval
 from kit.migrate.engine.clock import Clock
@@ -105,6 +105,8 @@ class Process:
         try:
             found: RunResult | OfframpError = self._begun(verb, approval)
             told = found.sentence if isinstance(found, RunResult) else str(found)
+        except StepFailed as error:
+            raise AssertionError("the engine failed by what it does not expect") from error
         except OfframpError as error:
             found, told = error, str(error)
         except ProcessKilled:
@@ -234,9 +236,17 @@ class Sight:
         return pl.DataFrame(rows, {"group_id": pl.String, "source": pl.String, "member_id": pl.String})
 
     @property
-    def group_lag(self) -> pl.DataFrame:
-        lags = [offsets.lag or 0 for found in self.found.values() for offsets in found.offsets.values()]
-        return pl.DataFrame({"store": [KAFKA], "lag": [sum(lags)]})
+    def lag(self) -> pl.DataFrame:
+        """Of the model's groups every offset is in Kafka."""
+        rows = [
+            {"group_id": name, "topic": topic, "partition": number, "lag": offsets.lag}
+            for name, found in self.found.items()
+            for (topic, number), offsets in found.offsets.items()
+        ]
+        schema = {"group_id": pl.String, "topic": pl.String, "partition": pl.Int32, "lag": pl.Int64}
+        return pl.DataFrame(rows, schema).with_columns(
+            store=pl.lit(KAFKA), is_stale=pl.lit(False), has_no_commit=pl.lit(False)
+        )
 
 
 def _sight(cluster: Any, names: Iterable[str]) -> Sight:
@@ -265,7 +275,7 @@ def _readable(sight: Sight, names: Iterable[str]) -> tuple[list[GroupState], dic
 def seams() -> Iterator[None]:
     """The actors' looks are the model's; nothing else of them is replaced."""
     look = lambda cluster, name: cluster.process.look(name)  # noqa: E731
-    views = SimpleNamespace(lag=lambda found: found, group_lag=lambda found: found.group_lag)
+    views = SimpleNamespace(lag=lambda sight: sight.lag)
     with ExitStack() as stack:
         for module in (replace, toggle, soak, group):
             stack.enter_context(patch.object(module, "read_group_state", look))
@@ -284,5 +294,5 @@ class _NoWatch:
     def __init__(self, *_: object) -> None:
         pass
 
-    def pauses(self) -> dict[str, None]:
-        return {"unowned_ms": None}
+    def handovers(self) -> Mapping[str, Json]:
+        return toggle.NOT_WATCHED

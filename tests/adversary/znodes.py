@@ -131,6 +131,18 @@ class AsyncAnswer:
             raise self.error
         return self._value
 
+    @property
+    def exception(self) -> BaseException | None:
+        """An answer that is late for ``get`` is lost with its connection in the end."""
+        return ConnectionLoss() if isinstance(self.error, KazooTimeoutError) else self.error
+
+    @property
+    def value(self) -> Any:
+        return self._value
+
+    def rawlink(self, callback: Callable[[AsyncAnswer], None]) -> None:
+        callback(self)
+
 
 class Client:
     """One process's client. ``point`` is called before each request, ``wrote`` after each write that was applied.

@@ -211,9 +211,9 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, operations: Operat
 @soak_only
 @pytest.mark.parametrize("hours", [24, -3])
 def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, operations: Operations, hours: int) -> None:
-    """Its approval is not of now any more: the run stops after what is being done; a right clock goes on.
+    """The run stops after what is being done: by the wrong clock its approval has expired, or is not given yet.
 
-    Whoever was a day ahead has seen the approval expired: a person has to say anew that it holds.
+    Whether that clock or the approval's was wrong can't be known. A person has to approve the plan again.
     """
     shared, run = begun(operations, group)
     wrong = timedelta()
@@ -230,10 +230,9 @@ def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, operations: Op
     assert "clock trouble" in ending.sentence or "expired" in ending.sentence
     assert read_group_state(operations.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
     assert not load_run(run.folder).is_at_work
-    if hours > 0:
-        with pytest.raises(ApprovalError, match="was the clock set back"):
-            resumed(operations, run.run_id)
-        plan = load_run(run.folder).plan
-        operations.approve(plan, plan.subject, plan.digest[:8], "third person")
+    with pytest.raises(ApprovalError):
+        resumed(operations, run.run_id)
+    plan = load_run(run.folder).plan
+    operations.approve(plan, plan.subject, plan.digest[:8], "third person")
     resumed(operations, run.run_id).raise_unless()
     assert_nothing_lost(shared)

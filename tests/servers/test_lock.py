@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from kazoo.exceptions import ConnectionLoss
+from kazoo.interfaces import IAsyncResult
 
 from kit.cluster import Cluster, connect
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
-from kit.migrate.lock import CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
+from kit.lab.process import wait_until
+from kit.migrate.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
 from kit.profile import load_profile
+from tests.servers.awaiting import SECONDS
 
 
 @pytest.fixture
@@ -68,6 +71,53 @@ def test_a_lock_whose_answer_never_came_is_no_hindrance_to_the_same_session(
     assert b"run-2" in cluster.zookeeper.get(f"{LOCKS}/never-came")[0]
     again.assert_held()
     again.release()
+
+
+def await_lock(lock: ZookeeperLock, target: str) -> None:
+    """Take a lock that this session's client deletes at its own time."""
+
+    def taken() -> bool:
+        try:
+            lock.acquire([target], "next")
+        except TargetBusy:
+            return False
+        return True
+
+    wait_until(taken, f"the lock {target}", SECONDS)
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_a_deletion_whose_answer_is_lost_leaves_no_lock_and_takes_nobody_elses(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_applied: bool
+) -> None:
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    with connect(load_profile(file=path)) as cluster, connect(load_profile(file=path)) as elsewhere:
+        client, lost = cluster.zookeeper, list[str]()
+        delete, theirs = client.delete_async, ZookeeperLock(elsewhere)
+
+        def delete_async(znode: str, version: int = -1) -> IAsyncResult:
+            if len(lost) == 2:
+                return delete(znode, version)
+            lost.append(znode)
+            if is_applied and len(lost) == 1:
+                delete(znode, version).get(timeout=SECONDS)
+                theirs.acquire(["lost-deletion"], "theirs")
+            result = client.handler.async_result()
+            result.set_exception(ConnectionLoss())
+            return result
+
+        monkeypatch.setattr(client, "delete_async", delete_async)
+        mine = ZookeeperLock(cluster)
+        mine.acquire(["lost-deletion"], "mine")
+        mine.release()
+        if is_applied:
+            wait_until(lambda: not _CLAIMED[client], "the end of the deletion", SECONDS)
+            theirs.assert_held()
+            theirs.release()
+        await_lock(mine, "lost-deletion")
+        mine.release()
+        assert len(lost) == 2
 
 
 def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:
@@ -141,7 +191,7 @@ def test_an_interrupt_while_giving_back_takes_no_lock_from_who_has_it_by_then(la
         with pytest.raises(KeyboardInterrupt):
             mine.release()
         mine._stat = real  # type: ignore[method-assign]
-        mine.acquire(["given-2"], "mine again")
+        await_lock(mine, "given-2")
         theirs.assert_held()
         mine.release()
         theirs.release()
