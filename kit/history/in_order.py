@@ -53,7 +53,7 @@ class Copies:
     """Of looks as they were appended: each has all groups, so that every range of groups would read every look.
 
     They lie among Spark's temporary files (``spark.local.dir``) and go with it; about as large as the looks themselves.
-    ``save`` writes the rows of a table to a folder, in so many files.
+    ``save`` writes rows of a table to a folder, in the given number of files.
     """
 
     def __init__(self, temporary: str, save: Save = save_in_order) -> None:

@@ -1,4 +1,4 @@
-"""What was collected stays until the end: the garbage collector does not look through it again and again."""
+"""The collected tests live until the end, so the garbage collector leaves them out."""
 
 from __future__ import annotations
 

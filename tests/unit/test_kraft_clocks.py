@@ -27,7 +27,7 @@ AHEAD = replace(SOUND, control=control(read_at=AT + timedelta(hours=1)))
 
 
 class Moving(ZookeeperInMemory):
-    """``/migration`` holds each of these offsets for one look; the last stays. A look begins with a sync."""
+    """``/migration`` holds each of these offsets for one read; the last offset stays. A read begins with a sync."""
 
     def __init__(self, *offsets: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Gone(ZookeeperInMemory):
 
 @pytest.fixture
 def watch():
-    """As a plan watches, by a clock on which nothing but sleep takes time."""
+    """Return the function by which a plan watches, with a clock that only sleep moves."""
     at = [0.0]
     return partial(watched, monotonic=lambda: at[0], sleep=lambda seconds: at.append(at.pop() + seconds))
 

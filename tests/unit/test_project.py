@@ -15,6 +15,7 @@ import pytest
 import kit
 from kit import errors
 from tests import environment
+from tests.unit.printed_collections import printed_collections
 
 
 def test_environment_yml_has_the_versions_of_the_lock():
@@ -106,10 +107,15 @@ NO_CLUSTER = {
 }
 
 
+KINDS = (ast.Call, ast.ImportFrom, ast.Attribute, ast.ClassDef)
+"""What the tests of the product's source look at."""
+
+
 @cache
 def nodes_of(path: str) -> list[ast.AST]:
-    """All nodes of a file of the product, the module first."""
-    return list(ast.walk(ast.parse(FILES[path].read_text(encoding="utf-8"))))
+    """The module of a file of the product, and its nodes of these kinds."""
+    module = ast.parse(FILES[path].read_text(encoding="utf-8"))
+    return [module, *(node for node in ast.walk(module) if isinstance(node, KINDS))]
 
 
 def writes_in(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -269,28 +275,27 @@ def _text(node: ast.AST, known: Mapping[str, str]) -> str:
 
 
 MAY_PATCH = {
-    # A verb of the command line takes words alone, and connects, asks Spark and starts a lab by itself.
+    # A verb of the command line takes strings alone. It connects, asks Spark and starts a lab by itself.
     "tests/property/history/faults.py": {"kit.spark.session.spark_session"},
-    "tests/unit/cli/conftest.py": {"kit.cluster.connect", "module.observe"},
-    "tests/unit/cli/opened.py": {"verbs.open_operations"},
+    "tests/unit/cli/conftest.py": {"kit.cluster.connect", "name"},
+    "tests/unit/cli/opened.py": {"f'{verbs.__name__}.open_operations'"},
     "tests/unit/cli/test_progress.py": {"name"},
     "tests/unit/migrate/kraft/test_overrides.py": {"kit.rehearsal.rehearse"},
     "tests/unit/test_kraft_watch.py": {"kit.kraft_watch.look"},
-    # The real function, and what it was given.
+    # The real function is called, and its arguments are recorded.
     "tests/unit/cli/test_never_cut.py": {"kit.cli.listing.print_table"},
     "tests/unit/logs/test_foreign.py": {"kit.logs.known_text._with_kinds"},
-    # What this machine has, and who is logged in: the function has no argument that could say it.
+    # The functions describe this machine and its user. No argument could.
     "tests/browser/test_chromium.py": {"tests.browser.chromium.as_root", "tests.browser.chromium.ways"},
     "tests/unit/lab/java/test_jars.py": {"kit.lab.java.jars.all_checksums", "kit.lab.java.resolver.resolve"},
     "tests/unit/lab/java/test_java.py": {"kit.spark.java.bundled_java", "kit.spark.java.trust_options"},
     "tests/unit/widgets/group/test_model.py": {"kit.migrate.engine.approval.system_user"},
-    # Many readers of one thing, in whose place the test has its own.
+    # Many functions read one toy cluster.
     "tests/models/offsets.py": {"module.name"},
-    "tests/property/read/test_hostile_znodes.py": {"kit.snapshot.name"},
-    # A mistake of a function that draws, which no input brings about.
+    "tests/property/read/test_hostile_znodes.py": {"snapshots.name"},
+    # No input makes this function fail.
     "tests/unit/widgets/test_wizard.py": {"widgets.run.html.progress"},
-    # A method of an object that the test made; and constants, of which ``lower`` says that they are.
-    "tests/servers/test_lock.py": {"lock._stat"},
+    # Constants alone: ``lower`` checks that they are numbers.
     "tests/limits.py": {"module.name"},
 }
 """File → the functions of modules that it may replace. Give a function what it needs as a parameter instead."""
@@ -301,17 +306,19 @@ def patches_in(tree: ast.Module) -> Iterator[str]:
     known = _imports(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
-            *parts, _ = (each.value if isinstance(each, ast.Constant) else ast.unparse(each) for each in node.args)
-            target, _, name = ".".join(map(str, parts)).rpartition(".")
-            place = ".".join([known.get(target.partition(".")[0], target.partition(".")[0]), *target.split(".")[1:]])
-            is_named = isinstance(node.args[0], ast.Constant) or target.partition(".")[0] in known
-            is_ours = (ROOT / place.replace(".", "/")).with_suffix(".py").exists() or _is_package(place)
-            if not name.isupper() and (is_ours or (not is_named and "." not in target)):
-                yield f"{place}.{name}".removeprefix(".")
+            *owner, name, _ = node.args
+            if not isinstance(name, ast.Constant):
+                yield ".".join(map(ast.unparse, (*owner, name)))
+                continue
+            first, *rest = [part for each in owner for part in ast.unparse(each).split(".")] or [""]
+            *module, function = filter(None, [known.get(first, first), *rest, *str(name.value).split(".")])
+            if not function.isupper() and _is_module(".".join(module)):
+                yield ".".join([*module, function])
 
 
-def _is_package(name: str) -> bool:
-    return name != "" and (ROOT / name.replace(".", "/") / "__init__.py").exists()
+def _is_module(name: str) -> bool:
+    place = ROOT / name.replace(".", "/")
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
 
 
 def _imports(tree: ast.Module) -> dict[str, str]:
@@ -343,7 +350,41 @@ def test_no_test_replaces_a_function_of_a_module():
         ('from kit.history.store import Reading\nmonkeypatch.setattr(Reading, "looks", f)', []),
         ('from kit.migrate.engine import files\nmonkeypatch.setattr(files.os, "fsync", f)', []),
         ('import sys\nmonkeypatch.setattr(sys, "argv", [])', []),
+        ('monkeypatch.setattr(toy, "look", f)', []),
     ],
 )
 def test_a_patch_of_a_function_is_seen(source: str, found: list[str]):
     assert list(patches_in(ast.parse(source))) == found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"brokers {sorted(them)} do not answer"',
+        'f"{list(words.nodes)!r}"',
+        'f"in /brokers/ids: {control.brokers}"',
+        'f"{[it.address for it in running]}"',
+        'def told():\n    wrong = {it: 1 for it in them}\n    return f"in another mode: {wrong}"',
+        'def told():\n    if missing := set(them) - {1}:\n        return f"{missing}"',
+    ],
+)
+def test_a_printed_collection_is_seen(source):
+    assert len(printed_collections(ast.parse(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"{len(them)}"',
+        "f\"{', '.join(sorted(them))}\"",
+        'def told():\n    them = [1]\n    return f"{named(them, one)}"',
+    ],
+)
+def test_what_is_made_text_of_is_none(source):
+    assert printed_collections(ast.parse(source)) == []
+
+
+def test_no_sentence_of_the_product_prints_a_collection():
+    """Lists stand in sentences as people write them."""
+    found = {path: printed_collections(nodes_of(path)[0]) for path in FILES}
+    assert {path: lines for path, lines in found.items() if lines} == {}

@@ -42,7 +42,7 @@ class _ReadingActor(NodeActor):
 
 
 class ArchiveActor(_ReadingActor):
-    """``save`` writes what ZooKeeper holds to a file."""
+    """``save`` writes ZooKeeper's content to a file."""
 
     def __init__(self, hands: Hands, save: Callable[[Cluster, Path], object] = save_metadata) -> None:
         super().__init__(hands)

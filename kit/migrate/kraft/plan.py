@@ -135,7 +135,7 @@ def _plan(
     found: Sequence[Finding] = (),
     overrides: Sequence[str] = (),
 ) -> Plan:
-    """The plan, if what the gates found allows it. Raises UnsafePlan."""
+    """Return the plan, if its gates allow it. Raises UnsafePlan."""
     overridden = raise_if_unsafe(found, overrides)
     cluster, now = seen.cluster, seen.now
     words = KraftParameters(

@@ -90,9 +90,9 @@ def _log(cluster: Cluster) -> MetadataLog:
 
 @dataclass(frozen=True, slots=True)
 class MoveReads:
-    """How a move reads the nodes, the metadata log, and both stores at once: one function each.
+    """The functions by which a move reads the nodes, the metadata log and both stores.
 
-    A function of one node takes its ``host:port``. What ZooKeeper alone holds is read by the cluster's own connection.
+    A function of one node takes its ``host:port``. The cluster's own connection reads ZooKeeper.
     """
 
     facts: Callable[[Cluster, Mapping[int, str]], Facts] = read_facts

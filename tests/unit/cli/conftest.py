@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import polars as pl
 import pytest
 
-from kit import live, snapshot
 from kit.profile import FILE_VARIABLE
 from kit.snapshot import Snapshot
 
@@ -36,7 +35,7 @@ def observe(profile: str, monkeypatch: pytest.MonkeyPatch) -> Observe:
 
     def observe(read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None:
         monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
-        for module in (snapshot, live):
-            monkeypatch.setattr(module, "observe", lambda cluster, pattern: read(cluster))
+        for name in ("kit.snapshot.observe", "kit.live.observe"):
+            monkeypatch.setattr(name, lambda cluster, pattern: read(cluster))
 
     return observe

@@ -20,4 +20,4 @@ def find_open(monkeypatch: pytest.MonkeyPatch, verbs: ModuleType, operations: An
         with refusals():
             yield operations
 
-    monkeypatch.setattr(verbs, "open_operations", opened)
+    monkeypatch.setattr(f"{verbs.__name__}.open_operations", opened)

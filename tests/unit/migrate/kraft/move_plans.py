@@ -95,7 +95,7 @@ def broker_client(
 def metadata(
     brokers: Mapping[int, str], *partitions: SimpleNamespace, controller: int | None = None
 ) -> ClusterMetadata:
-    """What one broker answers: see ``broker_client``."""
+    """Return the metadata of such a broker: see ``broker_client``."""
     return fetch_metadata(broker_client(brokers, *partitions, controller=controller))
 
 
@@ -111,7 +111,7 @@ NOTHING_OPEN = {"settle_open": lambda *words: None, "edited_problem": lambda *wo
 
 
 def look_at(now: Standing, *, zookeeper: ZookeeperInMemory | None = None, reads: MoveReads = WELL, **profile: Any):
-    """What gates look at; ``profile``: what differs from the profile of a cluster with one controller."""
+    """Return the input of the gates, for a cluster with one controller; ``profile`` holds changes of its profile."""
     given = replace(PROFILE, **{"kraft": KraftSettings(controllers="3000@host:9093"), **profile})
     cluster = cluster_with(profile=given, zookeeper=zookeeper or ZookeeperInMemory())
     return gates.Look(cluster, now, Path("runs"), reads=reads)

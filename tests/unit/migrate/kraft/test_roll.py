@@ -91,7 +91,7 @@ class RollingBrokers:
         return "done"
 
     def metadata(self, cluster, address: str) -> ClusterMetadata:
-        """As each broker tells it: partition 0 lacks who is missing, partition 1 its leader if something is wrong."""
+        """Return each broker's answer: missing brokers are not in the ISR of partition 0, and 1 may have no leader."""
         isr = [number for number in BROKERS if number not in self.missing]
         first = partition(isr, leader=isr[0], replicas=tuple(BROKERS))
         return metadata(BROKERS, first, partition(leader=None if self.is_sick else 1, number=1))

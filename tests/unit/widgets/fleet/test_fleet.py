@@ -275,5 +275,5 @@ def test_not_each_item_of_a_run_is_a_picture_of_its_own(many, monkeypatch):
     many.plan_all_back()
     many.wait(20)
     ((number, what, groups, *_),) = rows_of(view.changes(many.plan))
-    assert (number, what) == ("1", "Toggle 150 groups to ZooKeeper's assignment")
-    assert groups.startswith("150 groups, g-0000 to g-0149")
+    assert (number, what) == ("1", "Toggle 60 groups to ZooKeeper's assignment")
+    assert groups.startswith("60 groups, g-0000 to g-0059")
