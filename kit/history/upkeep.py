@@ -108,16 +108,29 @@ class Upkeep:
     def _compact(self, day: date, snapshot_ids: list[str]) -> Compacted:
         begun_at = self._now()
         part = f"date={day}/part={run_name(begun_at)}"
-        data, spark = _data(), self._store.spark
+        spark = self._store.spark
         wanted = F.broadcast(spark.createDataFrame([(each,) for each in snapshot_ids], "snapshot_id string"))
-        with told_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
-            with ThreadPoolExecutor(max_workers=2) as pool:
-                written = [name for name in pool.map(lambda table: self._write(table, day, part, wanted), data) if name]
-            self._check(day, part, wanted, [table for table in data if table.name in written])
-            self._finish(day, part, begun_at, self._still_there(tables.SNAPSHOTS, day, wanted))
+        try:
+            with told_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
+                self._write_part(day, part, begun_at, wanted)
+        except HistoryError as error:
+            # Whoever deletes a day deletes what is being written of it, too: Spark then misses its own files.
+            if self._has_appended(day):
+                raise
+            raise self._expired(day) from error
         before = sum((self._files.size(self._store.path(f"{table.name}/date={day}")) for table in tables.ALL), Size())
         after = sum((self._files.size(self._store.path(f"{DAYS}/{table.name}/{part}")) for table in tables.ALL), Size())
         return Compacted(day, len(snapshot_ids), before, after)
+
+    def _write_part(self, day: date, part: str, begun_at: datetime, wanted: DataFrame) -> None:
+        data = _data()
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            written = [name for name in pool.map(lambda table: self._write(table, day, part, wanted), data) if name]
+        self._check(day, part, wanted, [table for table in data if table.name in written])
+        self._finish(day, part, begun_at, self._still_there(tables.SNAPSHOTS, day, wanted))
+
+    def _has_appended(self, day: date) -> bool:
+        return bool(self._files.names(self._store.path(f"{tables.SNAPSHOTS.name}/date={day}")))
 
     def _finish(self, day: date, part: str, begun_at: datetime, snapshots: DataFrame) -> None:
         """Make a part count, unless its day has expired, or others may take it for given up and delete it."""
@@ -127,7 +140,7 @@ class Upkeep:
         target = self._store.path(f"{DAYS}/{tables.SNAPSHOTS.name}/{part}")
         save(finished.coalesce(1), target)
         # An expiry deletes the appended ``snapshots`` first, then what is here.
-        if not self._files.names(self._store.path(f"{tables.SNAPSHOTS.name}/date={day}")):
+        if not self._has_appended(day):
             self._files.delete(target)
             raise self._expired(day)
 
