@@ -46,6 +46,7 @@ from kit.profile import load_profile
 from kit.read.nodes import fetch_node_metadata
 from tests.servers.awaiting import awaited
 from tests.servers.kraft_walk import Ended, KraftWalk
+from tests.soak import Record, report
 
 OVERRIDES = {
     "controllers": ("preflight_known",),
@@ -319,7 +320,11 @@ class KraftScene(KraftWalk):
                     del left[at]
         consumer.close()
         self.n_acknowledged, self.lost = len(rows), set(left)
-        print(f"\nacknowledged {len(rows)}, lost {self.lost}, longest pauses {self.longest_pauses_ms()} ms")
+
+    def report(self, record_property: Record, done: str | None = None) -> None:
+        """Report to the summary of ``make soak`` what ``read_back`` found; a pause is one of a partition's producer."""
+        pause_ms = max(self.longest_pauses_ms())
+        report(record_property, done, records=self.n_acknowledged, lost=len(self.lost), longest_pause_ms=pause_ms)
 
     def longest_pauses_ms(self) -> list[int]:
         """Between two acknowledgements of one partition, the longest of each partition."""

@@ -132,7 +132,6 @@ def scene() -> Iterator[KraftScene]:
         producer.stop()
         seen.read_back(TOPIC, PARTITIONS)
         seen.noted = {"unread": unread(producer, readers), "pauses": seen.longest_pauses_ms(), "n_looks": watch.n_looks}
-        print(f"{len(seen.ended)} processes, {seen.n_killed} of them killed; leaderless {seen.offline}")
         yield seen
 
 
@@ -151,7 +150,8 @@ def unread(producer: PacedProducer, members: list[Consumer]) -> set[tuple[int, i
     return missing()
 
 
-def test_no_acknowledged_record_is_lost(scene):
+def test_no_acknowledged_record_is_lost(scene, record_property):
+    scene.report(record_property, f"{scene.n_killed} of {len(scene.ended)} processes of ours killed")
     assert scene.n_acknowledged > FEWEST_RECORDS
     assert scene.lost == set()
     assert scene.noted["unread"] == set()

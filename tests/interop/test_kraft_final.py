@@ -143,7 +143,6 @@ def scene() -> Iterator[KraftScene]:
         leaders.end()
         producer.stop()
         seen.read_back("orders", PARTITIONS)
-        print(f"killed {seen.noted['killed']} and {seen.n_killed} processes of ours; leaderless {seen.offline}")
         take_a_broker_back(seen)
         yield seen
 
@@ -192,7 +191,8 @@ def test_each_controller_was_ordered_once_and_the_end_is_the_end(scene):
     assert alarms(scene, "finalised") == []
 
 
-def test_no_acknowledged_record_is_lost(scene):
+def test_no_acknowledged_record_is_lost(scene, record_property):
+    scene.report(record_property, f"{len(scene.noted['killed'])} nodes and {scene.n_killed} processes of ours killed")
     assert scene.n_killed >= 3
     assert len(scene.noted["killed"]) == 2 * scene.n_killed
     assert scene.n_acknowledged > 5000

@@ -194,7 +194,6 @@ def walk() -> Iterator[CutMove]:
                 verb(seen)
         producer.stop()
         seen.read_back("orders", 2)
-        print([sentence for _, _, sentence in seen.cut])
         seen.changes = read_zookeeper_files([lab.folder / "zookeeper" / "data"]).changes
         yield seen
 
@@ -219,7 +218,8 @@ def test_each_plan_reaches_its_phase(walk):
     assert phases == (long if IS_SOAK else short)
 
 
-def test_no_acknowledged_record_is_lost(walk):
+def test_no_acknowledged_record_is_lost(walk, record_property):
+    walk.report(record_property, f"{len(walk.cut)} times cut off from the cluster")
     assert walk.n_acknowledged > 100
     assert walk.lost == set()
 

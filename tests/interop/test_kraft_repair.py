@@ -194,7 +194,8 @@ def test_nothing_begins_on_a_stale_migration(walk):
     assert "offramp plan kraft --repair" in walk.refusals["with a bomb"]
 
 
-def test_no_topic_and_no_acknowledged_record_is_lost(walk):
+def test_no_topic_and_no_acknowledged_record_is_lost(walk, record_property):
+    walk.report(record_property)
     born = {path for path in walk.dumps["after"] if path.startswith(("/brokers/topics/born", "/config/topics/born"))}
     assert set(walk.changed("before", "after")) <= born
     assert "/brokers/topics/born" in born
@@ -312,7 +313,8 @@ def test_controllers_that_claimed_with_a_stale_migration_are_stopped_before_they
     assert trapped.statuses["zookeeper"].state.phase == "zookeeper"
 
 
-def test_the_bomb_deleted_nothing(trapped):
+def test_the_bomb_deleted_nothing(trapped, record_property):
+    trapped.report(record_property)
     assert trapped.dumps["after"] == trapped.dumps["before"]
     assert "/brokers/topics/trapped" in trapped.dumps["after"]
     assert trapped.n_acknowledged > 1000

@@ -179,7 +179,8 @@ def test_a_stranger_to_zookeeper_is_refused_before_anything_begins(scene):
     assert "zookeeper_sees" in told
 
 
-def test_no_acknowledged_record_is_lost(scene):
+def test_no_acknowledged_record_is_lost(scene, record_property):
+    scene.report(record_property)
     assert scene.n_acknowledged > 1000
     assert scene.lost == set()
 

@@ -10,7 +10,7 @@ from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import ZOOKEEPER
 from tests.servers.kraft_walk import KraftWalk
-from tests.soak import soak_only
+from tests.soak import report, soak_only
 
 pytestmark = [
     soak_only,
@@ -19,7 +19,7 @@ pytestmark = [
 LONG_S, LIMIT_S = 60.0, 600.0
 
 
-def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in_zookeeper_mode():
+def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in_zookeeper_mode(record_property):
     with Lab(brokers=1, controllers=1) as lab:
         seen, (broker,) = KraftWalk(lab), lab.migration.migrating
         lab.create_topic("orders", 1)
@@ -30,7 +30,7 @@ def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in
         seen.status("stopped too early")
         wait_until(lambda: not hung.running, "the end of the broker", LIMIT_S)
         hung_s = time.monotonic() - began
-        print(f"hung for {hung_s:.0f} s, exit code {hung.exit_code}")
+        report(record_property, f"a broker hung for {hung_s:.0f} s, exit code {hung.exit_code}")
         lab.migration.roll_broker(broker, ZOOKEEPER)
         seen.status("back")
     assert hung_s > LONG_S

@@ -25,7 +25,7 @@ from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.kraft_walk import KraftWalk
 from tests.servers.saved_metadata import big_metadata
-from tests.soak import IS_SOAK, soak_only
+from tests.soak import IS_SOAK, report, soak_only
 
 pytestmark = pytest.mark.timeout(900)
 N_TOPICS = 20_000 if IS_SOAK else 100
@@ -216,7 +216,7 @@ def test_a_broker_that_nobody_has_is_waited_for_and_the_command_ends_by_it(seen)
 
 
 @soak_only
-def test_many_partitions_are_rehearsed(tmp_path):
+def test_many_partitions_are_rehearsed(tmp_path, record_property):
     file = tmp_path / "big.save"
     big_metadata(N_TOPICS, n_partitions=5).write(file)
     found = rehearse(load_metadata(file), controllers=1, progress=print)
@@ -224,4 +224,4 @@ def test_many_partitions_are_rehearsed(tmp_path):
     counted = dict(found.diffs["after the copy"].summary.select("kind", "n_equal").iter_rows())
     wanted = {"partition": 5 * N_TOPICS, "topic": N_TOPICS, "config": N_TOPICS // 10, "acl": N_TOPICS // 10}
     assert {kind: counted[kind] for kind in wanted} == wanted
-    print(found.times)
+    report(record_property, f"{N_TOPICS:,} topics, {5 * N_TOPICS:,} partitions", details=str(found.times))

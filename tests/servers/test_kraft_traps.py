@@ -13,7 +13,7 @@ from kit.errors import PartialRead
 from tests.servers.provoked import PREFLIGHT, STATUS, Case, hold
 from tests.servers.provoked_cases import TRAPS, cases_of
 from tests.servers.trap_story import FIRST, NOBODY, WAITS, Traps, story
-from tests.soak import IS_SOAK, soak_only
+from tests.soak import IS_SOAK, report, soak_only
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -114,12 +114,12 @@ def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_th
 
 
 @soak_only
-def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk):
+def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk, record_property):
     down = walk.printed["down"]
     assert down.exit_code == PartialRead.exit_code
     assert "ZooKeeper" in down.output
     assert walk.diffs["back"].of("diverged", "in_flight", "unknown").is_empty()
-    print(f"all changes in ZooKeeper {walk.noted['arrived_s']:.1f} s after its return")
+    report(record_property, f"all changes in ZooKeeper {walk.noted['arrived_s']:.1f} s after its return")
 
 
 @soak_only
