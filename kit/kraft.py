@@ -117,7 +117,7 @@ class KraftStatus:
     def not_started(self) -> tuple[str, ...]:
         """Addresses of the controllers, where none of them runs yet: ZooKeeper alone tells the phase then."""
         controllers = self.read.controllers
-        if self.state.phase != ZOOKEEPER or any(each.is_listening is not False for each in controllers):
+        if self.state.phase != ZOOKEEPER or not all(each.is_stopped for each in controllers):
             return ()
         return tuple(each.address for each in controllers)
 

@@ -30,7 +30,7 @@ from kit.migrate.group import rules as group_rules
 from kit.migrate.kraft import gates as kraft_gates
 from kit.migrate.kraft import rehearsals
 from kit.migrate.kraft.archive import ARCHIVE
-from kit.migrate.kraft.overrides import OLD_CONSUMERS
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED
 from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
@@ -309,6 +309,8 @@ def kraft_plan_gates() -> str:
 def _overridden(rule: Rule) -> str:
     if rule is OLD_CONSUMERS:
         return f"a second person, by group (`{rule.name}:GROUP`)"
+    if rule is STOPPED:
+        return f"a second person, by address (`{rule.name}:HOST:PORT`)"
     return {OPERATOR: "the operator", SECOND_PERSON: "a second person", NEVER: "never"}[rule.overridden_by]
 
 

@@ -82,6 +82,11 @@ class NodeFact:
     error: str | None
     is_listening: bool | None = None
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the host refused the connection. No other error proves that the node does not run."""
+        return self.is_listening is False
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSetting:

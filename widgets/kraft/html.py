@@ -11,7 +11,7 @@ from kit.migrate.engine.checks import SECOND_PERSON, Rule
 from kit.migrate.engine.event import Event, at, items_of
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.kraft.gates import GATES
-from kit.migrate.kraft.overrides import OLD_CONSUMERS, left_behind
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED, left_behind, reported_stopped
 from kit.migrate.rendering.text import shown
 from kit.text.visible import html_text
 from widgets.run import html
@@ -40,14 +40,16 @@ def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     listed = "; ".join(
         f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values()
     )
-    known = {*rules, *(each for each in overrides if left_behind([each]) and OLD_CONSUMERS.name in rules)}
+    parts = {OLD_CONSUMERS.name: left_behind, STOPPED.name: reported_stopped}
+    known = {*rules, *(each for each in overrides for name, of in parts.items() if name in rules and of([each]))}
     chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
     return f'<p class="soft">May be overridden on this way: {listed or "no gate"}.</p>{now}'
 
 
 def _asked(rule: Rule) -> str:
-    return f"{rule.name}:GROUP" if rule is OLD_CONSUMERS else rule.name
+    part = {OLD_CONSUMERS.name: ":GROUP", STOPPED.name: ":HOST:PORT"}.get(rule.name, "")
+    return f"{rule.name}{part}"
 
 
 def _by_whom(rule: Rule) -> str:

@@ -161,12 +161,18 @@ def _waiting(subject: str, sentence: str, remedy: str) -> KraftFinding:
 def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
     control, live = facts.control, [each for each in facts.controllers if each.error is None or each.is_listening]
     if control is not None and control.is_controller_persistent and facts.controllers and not live:
+        unreachable = [each.address for each in facts.controllers if not each.is_stopped]
+        effect = (
+            f"{named(unreachable, 'Controller')} can't be reached, so it is not known whether a controller runs."
+            if unreachable
+            else "No controller controls the brokers in ZooKeeper mode."
+        )
         yield KraftFinding(
             "Z03",
             BLOCK,
             "/controller",
-            f"KRaft controller {control.controller_id} holds /controller in ZooKeeper, and no controller answers: "
-            "nobody controls the brokers in ZooKeeper mode.",
+            f"KRaft controller {control.controller_id} holds /controller in ZooKeeper, and no controller answers. "
+            f"{effect}",
             "Start the controllers. Only if their disks are gone: offramp plan kraft --repair",
         )
 

@@ -35,7 +35,10 @@ from kit.migrate.kraft.standing import (
     flag_problem,
     live_old_members,
     registered_problem,
+    running_problem,
     sync_problem,
+    unreachable,
+    voters_problem,
     waiting_problem,
     zookeeper_of,
 )
@@ -104,7 +107,9 @@ def ids_known(look: Look) -> str | None:
     profile = look.cluster.profile
     if profile.kraft.addresses and len(profile.kraft.ids) == len(profile.kraft.addresses):
         clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
-        return named(clash, "{} is the id of a broker and of a controller", _BOTH) if clash else None
+        if clash:
+            return named(clash, "{} is the id of a broker and of a controller", _BOTH)
+        return voters_problem(look.now, profile.kraft.ids)
     return (
         "the profile does not name every controller with its id: write"
         f' [clusters.{toml_key(profile.name)}.kraft] controllers = "3000@host:9093,…"'
@@ -254,7 +259,7 @@ def all_in_kraft_mode(look: Look) -> str | None:
 def log_known(look: Look) -> str | None:
     """Who runs tells its log; nobody who runs is a fact, too."""
     answering = look.now.answering_controllers
-    mute = [each for each in look.now.live_controllers if each.error is not None]
+    mute = [each for each in look.now.live_controllers if each.error is not None and each.is_listening]
     if mute and not look.now.facts.has_log:
         return (
             f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
@@ -266,12 +271,28 @@ def log_known(look: Look) -> str | None:
     return f"{answer}, and the log can't be read: {look.now.facts.log_error or 'no reason given'}"
 
 
-def controllers_silent(look: Look) -> str | None:
-    running = [each.address for each in look.now.live_controllers]
-    if not running:
+def reached(look: Look) -> str | None:
+    """Which controllers may run, because their state is not known and no person reports them as stopped."""
+    live = look.now.live_controllers
+    unknown = [each for each in look.now.unreachable_controllers if each in live]
+    if not unknown:
         return None
-    run = named(running, "controller {} runs", "controllers {} run")
-    return f"{run}: offramp plan kraft --to zookeeper stops {_them(running)}"
+    problems = "; ".join(unreachable(each.address, each.error) for each in unknown)
+    return (
+        f"{problems}. Make the address reachable: a stopped controller's host refuses the connection. If a person has"
+        f" seen that the controller is stopped: --override stopped:{unknown[0].address}"
+    )
+
+
+def reaches(look: Look, address: str) -> str | None:
+    """The state of one controller that a person reports as stopped."""
+    error = next((each.error for each in look.now.unreachable_controllers if each.address == address), None)
+    return error and f"{unreachable(address, error)}; a person reports it as stopped"
+
+
+def controllers_silent(look: Look) -> str | None:
+    problem = running_problem(look.now)
+    return problem and f"{problem}. Stop the controllers: offramp plan kraft --to zookeeper"
 
 
 def no_broker_in_kraft_mode(look: Look) -> str | None:

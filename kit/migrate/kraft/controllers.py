@@ -28,8 +28,10 @@ from kit.migrate.kraft.standing import (
     dual_write_problem,
     first_checkpoint_problem,
     joined_problem,
+    running_problem,
     sync_problem,
     told_modes,
+    voters_problem,
     zookeeper_of,
 )
 from kit.migrate.kraft.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
@@ -208,27 +210,21 @@ class StartActor(ControllerActor):
         words = KraftParameters.of(step)
         self._settle_open(words, report)
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
-        self.hands.await_so(words, _silence_problem, report)
+        self.hands.await_so(words, running_problem, report)
         report.attempt([MIGRATION_ZNODE])
         outcome = forget_migration(zookeeper_of(self.cluster))
         report([outcome])
         if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
             raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
-        if (late := _silence_problem(self.hands.look(words))) is not None:
+        if (late := running_problem(self.hands.look(words))) is not None:
             raise RunError(f"{late}, after all were stopped: {_CAME_LATE}. Nothing was wiped; undo the run again")
         self._order_each(words, WIPE, ("", ""), report, words.nodes)
-        if (late := _silence_problem(self.hands.look(words))) is not None:
+        if (late := running_problem(self.hands.look(words))) is not None:
             raise RunError(f"{late}, after all were stopped and wiped: {_CAME_LATE}. Undo the run again")
         return [*self._outcomes(words, answers, "running with the migration flag", "stopped"), outcome]
 
 
 _CAME_LATE = "an order to start came late, or somebody started it"
-
-
-def _silence_problem(now: Standing) -> str | None:
-    running = now.live_controllers
-    addresses = [each.address for each in running]
-    return named(addresses, "controller {} still runs", "controllers {} still run") if running else None
 
 
 class StopActor(ControllerActor):
@@ -272,8 +268,10 @@ class StopActor(ControllerActor):
         if words.to_phase in REPAIRS:
             state = standing.facts.zk_state
             return f"their log says the state {state}: it is their migration" if state == MIGRATION else None
+        if not words.has_claim and standing.control.checkpoint is not None:
+            return "something is copied already"
         if not words.has_claim:
-            return "something is copied already" if standing.control.checkpoint is not None else None
+            return voters_problem(standing, words.controller_addresses)
         problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
         reads = self.hands.reads
         problem = problem or sync_problem(self.cluster, words.broker_addresses, reads=reads)
@@ -292,12 +290,12 @@ class StopActor(ControllerActor):
         words = KraftParameters.of(step)
         self._refuse_stop(words, bool(report.acted.attempts))
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
-        self.hands.await_so(words, _silence_problem, report)
+        self.hands.await_so(words, running_problem, report)
         return self._outcomes(words, answers, "running with the migration flag", "stopped")
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
-        return verified(first_problem(lambda: _silence_problem(self.hands.look(words))), "no controller answers")
+        return verified(first_problem(lambda: running_problem(self.hands.look(words))), "no controller answers")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         control = self.hands.look(KraftParameters.of(step)).control
@@ -333,7 +331,7 @@ class WipeActor(ControllerActor):
 
     def _problem(self, words: KraftParameters, standing: Standing) -> str | None:
         there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
-        return _silence_problem(standing) or there or self._left_behind(words, standing)
+        return running_problem(standing) or there or self._left_behind(words, standing)
 
     def _left_behind(self, words: KraftParameters, standing: Standing) -> str | None:
         """A broker that came into migration mode after the plan was made: it waits for controllers that are gone."""

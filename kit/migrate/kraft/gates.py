@@ -17,7 +17,16 @@ from kit.migrate.kraft import conditions
 from kit.migrate.kraft.conditions import Look, Problem
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER
 from kit.migrate.kraft.nodes import FINALISED as FINAL_MODE
-from kit.migrate.kraft.overrides import OLD_CONSUMERS, REHEARSED, SOAK, left_behind, of_group
+from kit.migrate.kraft.overrides import (
+    OLD_CONSUMERS,
+    REHEARSED,
+    SOAK,
+    STOPPED,
+    left_behind,
+    of_group,
+    of_node,
+    reported_stopped,
+)
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     REPAIR_BROKERS,
@@ -61,6 +70,16 @@ class GroupsGate(Gate):
             yield self._found(of_group(group), lambda seen, group=group: conditions.lives(seen, group), look)  # type: ignore[misc]
 
 
+class StoppedGate(Gate):
+    """Unreachable controllers: a finding for each one that a person reports as stopped, and one for all others."""
+
+    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Finding]:
+        addresses = reported_stopped(overrides)
+        yield self._found(replace(self.rule, overridden_by=NEVER), conditions.reached, look)
+        for address in addresses:
+            yield self._found(of_node(address), lambda seen, address=address: conditions.reaches(seen, address), look)  # type: ignore[misc]
+
+
 def findings(to_phase: str, look: Look, overrides: Iterable[str] = ()) -> Sequence[Finding]:
     """Every gate of a phase, in the order of the table."""
     asked = [
@@ -89,6 +108,7 @@ _KNOWN = "every check of the preflight that could block is known"
 
 
 _NO_KRAFT_MODE = _gate("no_kraft_mode", "no broker is in KRaft mode", conditions.no_broker_in_kraft_mode)
+_REACHED = StoppedGate(STOPPED, conditions.reached)
 _LOG_KNOWN = _gate("log_known", "the controllers' log is read, or none of them answers", conditions.log_known)
 _NOT_SYNCED = _gate(
     "nothing_synced", "controllers with an empty log have not written to ZooKeeper", conditions.nothing_synced
@@ -103,6 +123,7 @@ def _files(role: str, mode: str) -> Gate:
 _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     CONTROLLERS: (
         _IDS,
+        _REACHED,
         _EVERY_BROKER,
         _gate("phase", "nothing has begun", conditions.phase(ZOOKEEPER)),
         _BEFORE,
@@ -171,6 +192,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     ZOOKEEPER: (
         _IDS,
+        _REACHED,
         _EVERY_BROKER,
         _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
         _SOUND,
@@ -188,6 +210,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     REPAIR_CLAIM: (
         _IDS,
+        _REACHED,
         _EVERY_BROKER,
         _LOG_KNOWN,
         _NO_KRAFT_MODE,
@@ -201,13 +224,14 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     REPAIR_MIGRATION: (
         replace(_IDS, rule=replace(_IDS.rule, overridden_by=OPERATOR)),
+        _REACHED,
         _EVERY_BROKER,
         _LOG_KNOWN,
         _NO_KRAFT_MODE,
         _NOT_SYNCED,
     ),
-    REPAIR_EPOCH: (_EVERY_BROKER, _SILENT, _NO_KRAFT_MODE),
-    REPAIR_BROKERS: (_IDS, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
+    REPAIR_EPOCH: (_REACHED, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE),
+    REPAIR_BROKERS: (_IDS, _REACHED, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
     UNREGISTER: (
         _IDS,
         _gate("phase", "controllers run", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),

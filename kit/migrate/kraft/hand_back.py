@@ -20,14 +20,13 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, names_controller, told_modes, zookeeper_of
+from kit.migrate.kraft.standing import Standing, names_controller, running_problem, told_modes, zookeeper_of
 from kit.migrate.kraft.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
 from kit.migrate.lock import ANSWER_S
 from kit.read.control_znodes import CONTROLLER, EPOCH, fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.nodes import KRAFT_MODE
 from kit.read.values import json_in
-from kit.text.naming import named
 
 ANSWERS = 5
 """So many times running each broker must name ``/controller``'s holder: while KRaft controls, it names any broker."""
@@ -103,9 +102,8 @@ class HandBackActor(NodeActor):
 
     def _closed(self, words: KraftParameters) -> str | None:
         standing = self.hands.look(words)
-        if standing.live_controllers:
-            running = (each.address for each in standing.live_controllers)
-            return named(running, "controller {} still runs", "controllers {} still run")
+        if (problem := running_problem(standing)) is not None:
+            return problem
         wrong = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
         if wrong:
             return f"{told_modes(wrong)}; every broker has to answer, and none may be in KRaft mode"

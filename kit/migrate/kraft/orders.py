@@ -45,7 +45,7 @@ class Hands:
 
     def look(self, words: KraftParameters) -> Standing:
         """Raises ConnectError: ZooKeeper does not answer."""
-        return look(self.cluster, words.broker_addresses, self.reads)
+        return look(self.cluster, words.broker_addresses, self.reads, words.reported_stopped)
 
     def still_for(self, key: str, value: object) -> float:
         """Seconds since which this process has seen the same value under a key, at each of its looks."""

@@ -37,7 +37,7 @@ from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands, settings_digests, settings_file
-from kit.migrate.kraft.overrides import left_behind
+from kit.migrate.kraft.overrides import left_behind, reported_stopped
 from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.repair import (
     MendActor,
@@ -50,7 +50,16 @@ from kit.migrate.kraft.repair import (
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import READS, MoveReads, Standing, look, told_modes, without_flag, zookeeper_of
+from kit.migrate.kraft.standing import (
+    READS,
+    MoveReads,
+    Standing,
+    look,
+    running_problem,
+    told_modes,
+    without_flag,
+    zookeeper_of,
+)
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     KIND,
@@ -105,8 +114,9 @@ def plan_kraft(
         PlanError: no plan leads from where it stands to there.
         UnsafePlan: a gate is not met; all that are not are named.
     """
-    to_phase, risks = request.to_phase, RISKS.get(request.to_phase, ())
-    now = look(cluster, known_brokers(cluster, reads) if to_phase == REPAIR else None, reads)
+    to_phase, risks, names = request.to_phase, RISKS.get(request.to_phase, ()), tuple(overrides)
+    asked = known_brokers(cluster, reads) if to_phase == REPAIR else None
+    now = look(cluster, asked, reads, reported_stopped(names))
     if to_phase == REPAIR:
         now = for_repair(now, cluster, reads, clock.sleep)
         damage, others = first_damage(cluster, now)
@@ -120,7 +130,7 @@ def plan_kraft(
         _refuse_detours(cluster, now, to_phase)
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
-    seen, names = Look(cluster, now, runs, unregistered(to_phase), reads, clock), tuple(overrides)
+    seen = Look(cluster, now, runs, unregistered(to_phase), reads, clock)
     found = findings(to_phase, seen, names)
     return _plan(seen, deployer, to_phase, request, made_by, risks, found, names)
 
@@ -148,6 +158,7 @@ def _plan(
         node_timeout_s=request.node_timeout_s,
         quiet_s=request.quiet_s,
         left_behind=left_behind(overridden),
+        reported_stopped=reported_stopped(overridden),
         settings=settings_digests(cluster),
     )
     return Plan(
@@ -253,7 +264,7 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, cl
     """
     words = KraftParameters.of(plan.steps[0])
     is_repair = words.to_phase in steps.REPAIRS
-    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads)
+    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads, words.reported_stopped)
     if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
         return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
     if is_repair:
@@ -307,10 +318,9 @@ def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
         told = named(migrating, "broker {} runs", "brokers {} run")
         raise PlanError(f"{where}, and {told} in migration mode, which nobody wants: offramp plan kraft --repair")
     if here == to_phase == ZOOKEEPER and now.live_controllers:
-        told = named((each.address for each in now.live_controllers), "controller {} runs", "controllers {} run")
         raise PlanError(
-            f"{where}, and {told}: a start that was called off came late, or somebody began anew. Stop it and empty its"
-            " disk; or go on: offramp plan kraft --to controllers"
+            f"{where}, and {running_problem(now)}. A cancelled start came late, or another operator began again. Stop"
+            " the controller and empty its disk; or continue: offramp plan kraft --to controllers"
         )
     if here == to_phase and is_whole:
         raise NothingToDo(f"{where} already")

@@ -28,7 +28,14 @@ from kit.migrate.engine.performer import Checked, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.migrate.kraft.orders import checked, first_problem, verified
-from kit.migrate.kraft.standing import MoveReads, Standing, contradictions, names_controller, zookeeper_of
+from kit.migrate.kraft.standing import (
+    MoveReads,
+    Standing,
+    contradictions,
+    names_controller,
+    running_problem,
+    zookeeper_of,
+)
 from kit.migrate.kraft.steps import (
     HANDED_BACK_S,
     MIGRATION_ZNODE,
@@ -101,7 +108,7 @@ def _claim(now: Standing) -> Iterator[Damage]:
     """With controllers that answer and nothing copied yet the copy is under way, and no damage."""
     control, is_answered = now.control, bool(now.live_controllers)
     if control.is_controller_persistent and (control.checkpoint is not None or not is_answered):
-        log = "the controllers' log holds no migration" if is_answered else "no controller answers"
+        log = "the controllers' log holds no migration" if now.facts.has_log else "no controller's log is known"
         who = f"KRaft controller {control.controller_id} holds /controller"
         yield Damage(REPAIR_CLAIM, f"{who}, and {log}: no broker can be elected")
 
@@ -189,6 +196,12 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
         raise PlanError(
             f"cluster {cluster.name!r}: nobody holds /controller, and {idle} it. Restart one of them, then look again:"
             " offramp kraft status"
+        )
+    if not repairable and now.unreachable_controllers and now.live_controllers:
+        raise PlanError(
+            f"cluster {cluster.name!r}: {running_problem(now)}. What a running controller would do to ZooKeeper is not"
+            " repaired. Make its address reachable. If a person has seen that the controller is stopped: --override"
+            f" stopped:{now.unreachable_controllers[0].address}"
         )
     if not repairable and bad:
         sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)

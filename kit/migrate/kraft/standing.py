@@ -5,7 +5,7 @@ Every ``…_problem`` is a sentence, or None when all is as it should be. What c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
@@ -37,11 +37,13 @@ BEHIND = 10
 @dataclass(frozen=True)
 class Standing:
     """``brokers``: those that were asked, id → ``host:port``; ``ignored``: which of them does not follow ZooKeeper's
-    controller, where that was asked."""
+    controller, where that was asked. ``reported_stopped``: addresses of unreachable controllers that a person reports
+    as stopped."""
 
     facts: Facts
     brokers: Mapping[int, str]
     ignored: str | None = None
+    reported_stopped: Collection[str] = ()
 
     @property
     def phase(self) -> str:
@@ -66,8 +68,19 @@ class Standing:
 
     @property
     def live_controllers(self) -> list[NodeFact]:
-        """Who refuses offramp's login, or hangs, has not stopped: somebody listens there."""
-        return [each for each in self.facts.controllers if each.error is None or each.is_listening]
+        """The controllers that run or may run. A refused connection proves that a controller is stopped. For one that
+        can't be reached, a person's report counts."""
+        unreachable = {each.address for each in self.unreachable_controllers}
+        return [
+            each
+            for each in self.facts.controllers
+            if not each.is_stopped and (each.address not in unreachable or each.address not in self.reported_stopped)
+        ]
+
+    @property
+    def unreachable_controllers(self) -> list[NodeFact]:
+        """Controllers with an unknown state: a time-out, no route, or a host name without an address."""
+        return [each for each in self.facts.controllers if each.error is not None and each.is_listening is None]
 
     def controller_at(self, address: str) -> NodeFact | None:
         return next((each for each in self.answering_controllers if each.address == address), None)
@@ -105,14 +118,19 @@ class MoveReads:
 READS = MoveReads()
 
 
-def look(cluster: Cluster, brokers: Mapping[int, str] | None, reads: MoveReads) -> Standing:
-    """``brokers``: whom to ask; None: all that the cluster's metadata names.
+def look(
+    cluster: Cluster,
+    brokers: Mapping[int, str] | None,
+    reads: MoveReads,
+    reported_stopped: Collection[str] = (),
+) -> Standing:
+    """``brokers``: whom to ask; None: all that the cluster's metadata names. ``reported_stopped``: see ``Standing``.
 
     Raises:
         ConnectError: ZooKeeper, or without ``brokers`` every broker, does not answer.
     """
     asked = broker_addresses(cluster) if brokers is None else dict(brokers)
-    standing = Standing(reads.facts(cluster, asked), asked)
+    standing = Standing(reads.facts(cluster, asked), asked, reported_stopped=reported_stopped)
     _ = standing.control
     return standing
 
@@ -253,9 +271,8 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
     leader = standing.facts.leader
     if leader is None:
         return "no controller leads the quorum"
-    if set(leader.voters) != set(controllers):
-        voters = named(sorted(leader.voters), "voter")
-        return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
+    if (problem := voters_problem(standing, controllers)) is not None:
+        return problem
     if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
         return (
             f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
@@ -264,6 +281,31 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
     if not standing.facts.has_log:
         return f"the metadata log can't be read: {standing.facts.log_error}"
     return None
+
+
+def running_problem(standing: Standing) -> str | None:
+    """Which controllers run, or may run."""
+    live = standing.live_controllers
+    may_run = {each.address: each.error for each in standing.unreachable_controllers if each in live}
+    running = [each.address for each in live if each.address not in may_run]
+    problems = [named(running, "controller {} still runs", "controllers {} still run")] if running else []
+    problems += [unreachable(address, error) for address, error in may_run.items()]
+    return "; ".join(problems) or None
+
+
+def unreachable(address: str, error: str | None) -> str:
+    return f"controller {address} can't be reached, so it may run ({error})"
+
+
+def voters_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
+    """Whether the quorum has a controller that the profile does not name: no order would reach it."""
+    leader = standing.facts.leader
+    known = set(leader.voters) if leader is not None else set()
+    known |= {each.leader_id for each in standing.answering_controllers if each.leader_id is not None}
+    if not known - set(controllers) and (leader is None or known == set(controllers)):
+        return None
+    voters = named(sorted(known), "voter")
+    return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
 
 
 def first_checkpoint_problem(standing: Standing) -> str | None:

@@ -94,7 +94,8 @@ class KraftParameters(StepParameters):
 
     ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
     ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
-    forbid nothing. ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
+    forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
+    ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
     """
 
     target: str
@@ -112,6 +113,7 @@ class KraftParameters(StepParameters):
     node_timeout_s: float = NODE_TIMEOUT_S
     quiet_s: float = QUIET_S
     left_behind: tuple[str, ...] = ()
+    reported_stopped: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -18,7 +18,7 @@ from kit.migrate.kraft.controllers import StartActor, StopActor, WipeActor
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands, settings_digests
-from kit.migrate.kraft.standing import Standing, controllers_problem
+from kit.migrate.kraft.standing import Standing, controllers_problem, running_problem
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
 from tests.kraft_records import SOUND, broker, diff, difference, node, plain
@@ -62,7 +62,14 @@ def hands_of(nodes: Nodes, is_running: bool) -> Hands:
     profile = replace(PROFILE, kraft=KraftSettings(controllers=VOTERS))
     hands = Hands(cluster_with(profile=profile, zookeeper=ZookeeperInMemory()), nodes, reads=WELL)
     controllers = tuple(
-        node("controller", node_id=int(number), address=at, error=None if is_running else "silent")
+        node(
+            "controller",
+            node_id=int(number),
+            address=at,
+            voters=(3000, 3001, 3002),
+            error=None if is_running else "silent",
+            is_listening=is_running,
+        )
         for number, at in ADDRESSES.items()
     )
     facts = replace(SOUND, control=plain(), nodes=(node("broker", mode="zookeeper", has_flag=False), *controllers))
@@ -83,6 +90,33 @@ def test_controllers_are_stopped_together():
     nodes = Nodes()
     StopActor(hands_of(nodes, is_running=True)).act(stop_step("01", WORDS), Report())
     assert sorted(nodes.ordered) == [("stop", 3000), ("stop", 3001), ("stop", 3002)]
+
+
+def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name():
+    nodes = Nodes()
+    hands = hands_of(nodes, is_running=True)
+    seen = hands.look(WORDS)
+    strange = tuple(replace(each, voters=(*each.voters, 3003)) for each in seen.facts.nodes)
+    hands.look = lambda words: replace(seen, facts=replace(seen.facts, nodes=strange))
+    with pytest.raises(RunError, match="the quorum has the voters 3000, 3001, 3002 and 3003, and the profile names"):
+        StopActor(hands).act(stop_step("01", WORDS), Report())
+    assert nodes.ordered == []
+
+
+@pytest.mark.parametrize(
+    ("is_listening", "reported", "told"),
+    [
+        (False, (), None),
+        (None, (), "controller a:9093 can't be reached, so it may run"),
+        (None, ("a:9093",), None),
+        (None, ("b:9093",), "controller a:9093 can't be reached, so it may run"),
+        (True, ("a:9093",), "controller a:9093 still runs"),
+    ],
+)
+def test_only_a_refused_connection_or_a_report_shows_that_a_controller_is_stopped(is_listening, reported, told):
+    mute = node("controller", address="a:9093", error="timed out", is_listening=is_listening)
+    found = running_problem(Standing(replace(SOUND, nodes=(mute,)), {1: "host:9092"}, reported_stopped=reported))
+    assert found is None if told is None else found.startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +218,7 @@ def standing_of(*running: int, leader: int | None = 3000, **changed) -> Standing
             is_leader=int(number) == leader,
             voters=(3000, 3001, 3002),
             error=None if int(number) in running else "silent",
+            is_listening=int(number) in running,
         )
         for number, at in ADDRESSES.items()
     ]

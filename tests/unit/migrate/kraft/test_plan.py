@@ -25,11 +25,11 @@ from kit.migrate.engine.plan import Consent, parse_plan
 from kit.migrate.engine.values import parse_json, readable
 from kit.migrate.kraft import end_steps, gates, hand_back, standing, steps
 from kit.migrate.kraft import plan as planning
-from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_person
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED, of_group, of_node, takes_second_person
 from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mixed
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
-from kit.migrate.kraft.steps import KraftParameters, consent_of, roll_step
+from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, roll_step
 from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
@@ -337,10 +337,14 @@ def test_only_these_gates_can_be_overridden():
         ("zookeeper", "R03_known", "operator"),
         ("repair /controller", "controllers_gone", "operator"),
         ("repair /migration", "controller_ids", "operator"),
+        *((to, "stopped", "second person") for to in ("controllers", "zookeeper", *REPAIRS)),
     }
     for _, rule in rules:
-        assert takes_second_person([rule.name]) is (rule.overridden_by == "second person" and rule is not OLD_CONSUMERS)
+        assert takes_second_person([rule.name]) is (
+            rule.overridden_by == "second person" and rule not in (OLD_CONSUMERS, STOPPED)
+        )
     assert takes_second_person([of_group("shop").name])
+    assert takes_second_person([of_node("host:9093").name])
 
 
 def test_what_is_typed_names_the_phase_and_the_cluster():
@@ -554,7 +558,7 @@ def test_a_controller_that_started_after_the_way_back_is_named_by_the_next_plan(
     now = in_phase("zookeeper")
     late = node("controller", is_leader=None)
     now = replace(now, facts=replace(now.facts, nodes=(*now.facts.nodes, late), log_read_at=None))
-    with pytest.raises(PlanError, match="controller host:9093 runs: a start that was called off came late"):
+    with pytest.raises(PlanError, match=r"controller host:9093 still runs\. A cancelled start came late"):
         _refuse_detours(CLUSTER, now, "zookeeper")
     _refuse_detours(CLUSTER, now, "controllers")
 

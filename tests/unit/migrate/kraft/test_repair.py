@@ -49,8 +49,9 @@ from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
 HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
-SILENT = node("controller", error="refused")
+SILENT = node("controller", error="refused", is_listening=False)
 IN_ZOOKEEPER = node("broker", mode="zookeeper", has_flag=False)
+UNREACHABLE = node("controller", error="timed out")
 MUTE = node("controller", error="host:9093: DescribeQuorum: CLUSTER_AUTHORIZATION_FAILED", is_listening=True)
 """It runs, and refuses offramp: for what it does to ZooKeeper that is as good as an answer."""
 
@@ -100,6 +101,8 @@ FOUND = [
     ("a low epoch", left(plain(max_state_epoch=9), IN_ZOOKEEPER), [EPOCH]),
     ("no epoch", left(plain(controller_epoch=None), IN_ZOOKEEPER), [EPOCH]),
     ("a controller that brokers ignore", replace(left(plain(), IN_ZOOKEEPER), ignored="broker 1 names 2"), [EPOCH]),
+    ("a claim, and controllers out of reach", left(control(), node("broker"), UNREACHABLE), [CLAIM]),
+    ("nothing copied, and controllers out of reach", left(plain(has_migration=True), IN_ZOOKEEPER, UNREACHABLE), []),
     ("left in migration mode", left(plain(), node("broker"), SILENT), [BROKERS]),
     ("in migration mode, controllers that refuse", left(plain(), node("broker"), MUTE), []),
     ("a claim of controllers that refuse", left(control(checkpoint=None), node("broker"), MUTE), []),
@@ -197,8 +200,9 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             left(control(), node("broker"), node("controller"), log_read_at=None, log_error="no leader"),
             "no leader",
         ),
+        (CLAIM, "stopped", left(control(), node("broker"), UNREACHABLE), "--override stopped:host:9093"),
         (CLAIM, "log_known", left(control(), node("broker"), MUTE, log_read_at=None), "only super.users have rights"),
-        (EPOCH, "controllers_silent", left(plain(), node("broker"), MUTE), "stops it"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), MUTE), "still runs. Stop"),
         (CLAIM, "no_kraft_mode", left(control(), node("broker", mode="kraft"), SILENT), "hangs without controllers"),
         (
             CLAIM,
@@ -207,8 +211,8 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             "restore ZooKeeper's topics from its snapshots",
         ),
         (MIGRATION, "controller_ids", None, "name every controller"),
-        (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops it"),
-        (BROKERS, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops it"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "still runs. Stop"),
+        (BROKERS, "controllers_silent", left(plain(), node("broker"), node("controller")), "still runs. Stop"),
         ("fail over", "three_controllers", stand(), "has no majority"),
         ("fail over", "phase", in_phase("controllers"), "begins in 'dual write' or 'kraft'"),
     ],

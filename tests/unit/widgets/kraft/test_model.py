@@ -209,7 +209,8 @@ def test_every_phase_has_a_next_step(move, phases):
     move.overrides = "old_consumers:shop"
     assert "The next plan overrides old_consumers:shop." in text(wizard)
     move.to_phase = "zookeeper"
-    assert "May be overridden on this way: R03_known: it is known that no broker was formatted" in text(wizard)
+    assert "R03_known: it is known that no broker was formatted" in text(wizard)
+    assert "stopped:HOST:PORT: each controller answers, or its host refuses the connection" in text(wizard)
     move.overrides = "R03_known,x"
     assert "! The next plan overrides R03_known, x (no such gate here)." in text(wizard)
 
