@@ -18,7 +18,7 @@ from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, Step
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import frozen_mapping
 from kit.migrate.execution.run import Run
-from kit.migrate.execution.run_context import _Reporter
+from kit.migrate.execution.run_context import RunContext, _Reporter
 from kit.migrate.fleet.wave import WaveActor
 from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.group.replace import ReplaceActor
@@ -144,3 +144,13 @@ def _state_of_all(self: Any, step: Step, acted: ActedRecord | None = None) -> St
 _STATE: Callable[..., StepState] = WaveActor.state
 C11_WAVE: Mistake = {(WaveActor, "state"): _state_of_all}
 """Whether a wave was taken back is told by groups that it never wrote."""
+
+
+LATER_RUNS: Mistake = {(RunContext, "refused"): lambda self, step: {}}
+"""Of a later run over a part of the targets nothing is known: the actors decide by values, and values come back."""
+
+
+TWICE_BACK: Mistake = {
+    (ActedRecord, "written"): property(lambda self: tuple(it for it in self.outcomes if it.is_written)),
+}
+"""A second undo takes back again what the first one took back."""

@@ -70,6 +70,8 @@ class Cluster:
     forbids: str | None = None
     writes: list[tuple[str, str, str]] = field(default_factory=list)
     wrongs: list[str] = field(default_factory=list)
+    theirs: set[str] = field(default_factory=set)
+    """Items that another hand set since: whatever their value is."""
 
     def write(self, item: str, expected: str, new: str) -> None:
         if self.refuses:
@@ -77,6 +79,8 @@ class Cluster:
             raise ReadError(f"{item}: not now")
         if self.values[item] != expected:
             self.wrongs.append(f"{item} was written from {expected} while it was {self.values[item]}")
+        if item in self.theirs:
+            self.wrongs.append(f"{item} is another hand's")
         self.writes.append((item, expected, new))
         self.values[item] = new
 
@@ -88,6 +92,8 @@ class ModelLock:
         self._hazard = hazard
         self.holder: str | None = None
         self.last: str | None = None
+        self.later: dict[str, str] = {}
+        self.marked: list[tuple[str, ...]] = []
         self.is_lost = self.is_reported = self.is_at_rest = False
 
     def acquire(self, targets, run_id) -> None:
@@ -105,9 +111,12 @@ class ModelLock:
     def mark(self, targets, run_id) -> None:
         self._hazard("lock.mark")
         self.last, self.is_at_rest = run_id, False
+        self.marked.append(tuple(targets))
+        self.later = {target: run for target, run in self.later.items() if target not in targets}
 
     def followed_by(self, targets, run_id):
-        return {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)
+        last = {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)
+        return last | {target: self.later[target] for target in targets if target in self.later}
 
     def rest(self, targets, run_id) -> None:
         self._hazard("lock.rest")
@@ -140,6 +149,11 @@ class ModelPerformer:
     def refuse_altered(self, plan):
         """Its steps have no parameters: there is nothing in which they could differ."""
 
+    def targets_of(self, step):
+        """Items are dealt out to the targets in turn."""
+        targets = self._plan.targets
+        return {change.item: targets[int(change.item[-1]) % len(targets)] for change in step.changes}
+
     def observe(self, plan):
         self._hazard("observe")
         return {"members": self.cluster.members, "end": self.cluster.end_offset, "values": dict(self.cluster.values)}
@@ -164,7 +178,7 @@ class ModelPerformer:
     def _state(self, step, acted=None):
         asked = [change for change in step.changes if acted is None or change.item in _written(acted)]
         done = {change.item for change in asked if self.cluster.values[change.item] == change.after}
-        if len(done) == len(asked):
+        if len(done) == len(asked) and (asked or acted is None):
             return StepState.DONE
         return StepState.PARTLY if done else StepState.NOT_DONE
 
@@ -176,7 +190,7 @@ class ModelPerformer:
         self._hazard(f"{step.step_id}.act")
         is_left = not step.changes or self._state(step) != StepState.DONE or report.acted.is_open
         self._expect(is_left, f"act on {step.step_id}, which is done")
-        earlier = self._plan.steps[: self._plan.steps.index(step)]
+        earlier = self._plan.steps[: [it.step_id for it in self._plan.steps].index(step.step_id)]
         self._expect(all(self._state(it) == StepState.DONE for it in earlier), f"act on {step.step_id} too early")
         return [self._move(step, change, change.before, change.after, report) for change in step.changes]
 
@@ -185,7 +199,7 @@ class ModelPerformer:
         is_left = self._state(step, acted) != StepState.NOT_DONE or acted.is_open
         self._expect(is_left, f"undo of {step.step_id}, which is not done")
         known = _written(acted)
-        written = {it.item for it in step.changes if self.cluster.values[it.item] == it.after}
+        written = {it.item for it in step.changes if self.cluster.values[it.item] == it.after} - acted.taken_back
         self._expect(written <= known, f"undo of {step.step_id} knows {known}, but {written} were written")
         ours = [change for change in reversed(step.changes) if change.item in known]
         return [self._move(step, change, change.after, change.before, report) for change in ours]

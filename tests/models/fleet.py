@@ -13,6 +13,7 @@ from kit.errors import ConnectError
 from kit.migrate import recipes
 from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.recipes import targets_of
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.fleet.wave import NOT_FOLLOWING
@@ -81,6 +82,9 @@ class ToyWaves:
 
     def check(self, step):
         return Checked(True, f"{len(step.parameters['groups'])} groups settled")
+
+    def targets_of(self, step):
+        return targets_of(step, recipes.RECIPES)
 
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)

@@ -13,6 +13,7 @@ from kit.errors import ConnectError
 from kit.migrate import recipes
 from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.recipes import targets_of
 from kit.migrate.execution.run import Run
 from kit.migrate.group import plan as group
 from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, MemberState, PartitionOffsets
@@ -104,6 +105,9 @@ class ToyPerformer:
 
     def check(self, step):
         return Checked(True, f"found {self._counts()}")
+
+    def targets_of(self, step):
+        return targets_of(step, recipes.RECIPES)
 
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)

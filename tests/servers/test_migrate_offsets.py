@@ -31,6 +31,7 @@ from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import dry_run
 from kit.migrate.execution.run import Run
+from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offsets.fetch import STORES, Stores
 from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
@@ -775,6 +776,30 @@ def test_a_value_that_somebody_else_had_written_is_left_to_him(operations, topic
     assert outcomes_of(run, plan)[f"{group}/{topic}-0"] == (Outcome.UNCHANGED, None)
     run.undo().raise_unless(RunState.UNDONE)
     assert operations.offsets("kafka", group) == in_topic(topic, p0=20, p1=10)
+
+
+def test_undo_leaves_alone_a_group_that_later_runs_changed(operations, topic):
+    """Also where its offsets are again those that the first run wrote: by their value nobody could tell."""
+    mine, theirs = f"mine-{topic}", f"theirs-{topic}"
+    for group in (mine, theirs):
+        operations.commit(group, topic, {0: 10, 1: 10})
+
+    def reset(groups, offset) -> Run:
+        plan = plan_reset(operations.cluster, "kafka", select(groups=groups), Reset("offset", offset), BACK)
+        lock = ZookeeperLock(operations.cluster)
+        run = Run(operations.run(plan).folder, OffsetsPerformer(operations.cluster, DEADLINE_S), lock, poll_s=0.1)
+        run.act().raise_unless(RunState.VERIFIED)
+        return run
+
+    first = reset([mine, theirs], 20)
+    reset(theirs, 30)
+    last = reset(theirs, 20)
+    undone = first.undo()
+    assert undone.state == RunState.UNDONE
+    assert f"{theirs}/{topic}-0: run {last.run_id} changed it after this run" in undone.sentence
+    assert operations.offsets("kafka", mine) == in_topic(topic, p0=10, p1=10)
+    assert operations.offsets("kafka", theirs) == in_topic(topic, p0=20, p1=20)
+    last.undo().raise_unless(RunState.UNDONE)
 
 
 @pytest.mark.parametrize("halt", ["stop", "crash"])

@@ -8,7 +8,7 @@ from typing import Protocol
 from kit.errors import PlanError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.recipes import Recipes, refuse_altered
+from kit.migrate.engine.recipes import Recipes, refuse_altered, targets_of
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 
@@ -59,6 +59,9 @@ class ClusterPerformer:
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, self._recipes)
+
+    def targets_of(self, step: Step) -> Mapping[str, str]:
+        return targets_of(step, self._recipes)
 
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return self._observe(plan)

@@ -15,8 +15,8 @@ written again: after a crash ``act`` is called again on a step that is partly do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -119,17 +119,25 @@ class WriteAttempt:
 class ActedRecord:
     """What the journal knows of one step's acts: the outcome of each item, and every write that was begun, in order.
 
-    What was or may have been written once stays so, whatever a later act says of it.
+    What was or may have been written once stays so, whatever a later act says of it. ``taken_back``: items that an
+    earlier undo of this run restored, or found restored.
     """
 
     step_id: str
     outcomes: tuple[ItemOutcome, ...]
     attempts: tuple[WriteAttempt, ...] = ()
+    taken_back: frozenset[str] = frozenset()
 
     @property
     def written(self) -> tuple[ItemOutcome, ...]:
-        """What this run wrote, or may have written: all that its undo may touch."""
-        return tuple(outcome for outcome in self.outcomes if outcome.is_written)
+        """What this run wrote or may have written, and has not taken back: all that its undo may touch."""
+        return tuple(it for it in self.outcomes if it.is_written and it.item not in self.taken_back)
+
+    def without(self, items: Collection[str]) -> ActedRecord:
+        """This record without these items: they are no longer this run's to touch."""
+        outcomes = tuple(it for it in self.outcomes if it.item not in items)
+        attempts = tuple(it for it in self.attempts if it.item not in items)
+        return replace(self, outcomes=outcomes, attempts=attempts)
 
     @property
     def is_open(self) -> bool:
@@ -183,6 +191,10 @@ class Performer(Protocol):
         Raises:
             PlanError: a step says something else than what it would do, or reaches beyond the plan's targets.
         """
+        ...
+
+    def targets_of(self, step: Step) -> Mapping[str, str]:
+        """The target of the plan that each item of the step belongs to."""
         ...
 
     def observe(self, plan: Plan) -> Mapping[str, Json]:

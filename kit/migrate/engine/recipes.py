@@ -23,21 +23,36 @@ P = TypeVar("P", bound=StepParameters)
 class Recipe:
     """Of one kind of step: how it is made again from its parameters, and which targets it reads or writes.
 
-    ``consent``: what a plan with such a step has to ask of its approval, by the rules that it overrides.
+    ``consent``: what a plan with such a step has to ask of its approval, by the rules that it overrides. ``target_of``:
+    the target that an item of the step belongs to; None: all items of such a step belong to one target.
     """
 
     remake: Callable[[Step], Step]
     groups: Callable[[Step], frozenset[str]]
     consent: Callable[[Plan, Step], Consent | None] = lambda plan, step: None
+    target_of: Callable[[str], str] | None = None
 
 
 Recipes = Mapping[str, Recipe]
 """By the kind of step."""
 
 
-def of_parameters(kind: type[P], make: Callable[[str, P], Step]) -> Recipe:
+def of_parameters(
+    kind: type[P], make: Callable[[str, P], Step], target_of: Callable[[str], str] | None = None
+) -> Recipe:
     """Of a step whose parameters name all that it is made from, its group or groups among them."""
-    return Recipe(lambda step: make(step.step_id, kind.of(step)), _groups_in_parameters)
+    return Recipe(lambda step: make(step.step_id, kind.of(step)), _groups_in_parameters, target_of=target_of)
+
+
+def targets_of(step: Step, recipes: Recipes) -> dict[str, str]:
+    """The target of each item of a step."""
+    recipe, items = recipes[step.kind], [change.item for change in step.changes]
+    if recipe.target_of is not None:
+        return {item: recipe.target_of(item) for item in items}
+    if not items:
+        return {}
+    (target,) = recipe.groups(step)
+    return dict.fromkeys(items, target)
 
 
 def refuse_altered(plan: Plan, recipes: Recipes) -> None:

@@ -92,7 +92,7 @@ class RunRecord:
         outcomes = {outcome.item: outcome for outcome in acted.outcomes}
         for outcome in _unreported(acted, step):
             remember(outcomes, outcome)
-        return ActedRecord(step.step_id, tuple(outcomes.values()), acted.attempts)
+        return replace(acted, outcomes=tuple(outcomes.values()))
 
     def unreported(self, step: Step) -> tuple[ItemOutcome, ...]:
         """The items of a step whose write was begun and never spoken of, because the run was cut off."""
@@ -100,7 +100,7 @@ class RunRecord:
 
     def _journaled(self, step: Step) -> ActedRecord:
         outcomes: dict[str, ItemOutcome] = {}
-        attempts = _Attempts()
+        attempts, taken_back = _Attempts(), set[str]()
         for event in self.events:
             if event.event == "opened":
                 attempts.cut_off()
@@ -113,7 +113,9 @@ class RunRecord:
                 attempts.close(outcome, event.event == "undone")
                 if event.event == "acted":
                     remember(outcomes, outcome)
-        return ActedRecord(step.step_id, tuple(outcomes.values()), tuple(attempts.made))
+                elif outcome.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED):
+                    taken_back.add(outcome.item)
+        return ActedRecord(step.step_id, tuple(outcomes.values()), tuple(attempts.made), frozenset(taken_back))
 
     @property
     def has_written(self) -> bool:

@@ -124,7 +124,7 @@ class Execution:
         self._context.raise_unless_permitted()
         self._context.journal.move(RunState.ACTING, step.step_id, step.title)
         act = self._context.performer.act
-        outcomes = self._context.carry_out(step, "acted", lambda report: act(step, report))
+        outcomes = self._context.carry_out(step, "acted", act)
         failed = [outcome for outcome in outcomes if outcome.outcome in _NOT_DONE]
         if failed:
             first = "; ".join(f"{it.item} {it.outcome}: {it.error or 'no reason given'}" for it in failed[:_SHOWN])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kit.errors import AuthenticationFailed, ConnectError, RunError
-from kit.migrate.engine.journal import Entry
+from kit.migrate.engine.journal import Entry, of_item
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
@@ -41,7 +41,7 @@ class Rollback:
         """
         performer, is_newest = self._context.performer, True
         for step in steps_to_undo(self._context.record):
-            acted = self._context.record.acted(step)
+            acted = self._mine(step)
             if not _is_left(acted):
                 continue
             if step.cannot_be_undone is not None and performer.state(step, acted) != StepState.NOT_DONE:
@@ -66,10 +66,12 @@ class Rollback:
         self._context.journal.move(RunState.UNDONE)
 
     def _undo(self, step: Step) -> None:
-        acted, performer = self._context.mark_cut_off(step), self._context.performer
-        if not _is_left(acted):
+        self._context.mark_cut_off(step)
+        acted, performer = self._mine(step), self._context.performer
+        if not _is_left(acted) and not acted.taken_back:
+            self._leave(step)
             self._context.journal.append(
-                Entry("step_undone", step.step_id, None, "ok", sentence="The step had written nothing.")
+                Entry("step_undone", step.step_id, None, "ok", sentence="Nothing of the step is left to undo.")
             )
             return
         state = performer.state(step, acted)
@@ -81,11 +83,23 @@ class Rollback:
             checked = performer.check_back(step, acted)
             if not checked.ok:
                 raise RunError(f"the step can't be undone now: {checked.sentence}")
-            outcomes = self._context.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+            outcomes = self._context.carry_out(step, "undone", lambda left, report: performer.undo(left, acted, report))
             self._refuse_left(step, acted, outcomes)
         else:
+            self._leave(step)
             self._tell_changed_by_others(step, acted)
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
+
+    def _mine(self, step: Step) -> ActedRecord:
+        """What the journal knows of the step, without the targets that a later run changed."""
+        return self._context.record.acted(step).without(self._context.refused(step))
+
+    def _leave(self, step: Step) -> None:
+        """Journal which items of this run stay as a later run left them."""
+        refused, written = self._context.refused(step), {it.item for it in self._context.record.acted(step).written}
+        self._context.journal.append(
+            *(of_item("undone", step.step_id, outcome) for item, outcome in refused.items() if item in written)
+        )
 
     def _tell_changed_by_others(self, step: Step, acted: ActedRecord) -> None:
         """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed.
@@ -108,7 +122,8 @@ class Rollback:
         Raises:
             RunError: something that this run wrote is there still, and was refused.
         """
-        refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED]
+        mine = {it.item for it in acted.outcomes}
+        refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED and it.item in mine]
         if refused and self._context.performer.state(step, acted) != StepState.NOT_DONE:
             raise RunError(f"{len(refused)} of {len(outcomes)} items were not taken back: {'; '.join(refused[:3])}")
 

@@ -182,7 +182,7 @@ class Run:
         """Take back what this run did, newest step first, and nothing that anybody else did.
 
         The way back is part of what was approved, for as long as the plan says; after that it takes an approval that
-        holds, or a new one here. It is refused where a later run changed the same groups.
+        holds, or a new one here. Groups that a later run changed are left alone.
         """
         with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as context:
             self._take_for_way_back(context, approval)
@@ -203,6 +203,8 @@ class Run:
                 hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
                 context = RunContext(record, *hands, _latest(record))
                 context.permit = lambda: self._refuse_unless_approved(context)
+                if record.has_written:  # Before its first write a run has left no mark: the last one is then older.
+                    context.followed = self._lock.followed_by(plan.targets, self.run_id)
                 yield context
         finally:
             self._stop.pressed = None
@@ -228,14 +230,13 @@ class Run:
                 ) from error
 
     def _refuse_followed(self, context: RunContext) -> None:
-        """Refuse to go on once later runs changed all that this run is about.
+        """Refuse to continue if later runs changed all targets of this run; ``RunContext.refused`` has the others.
 
         Raises:
             RunError: a later run changed every group of this one; what this run knows of them is old.
         """
         plan = context.record.plan
-        # Before its first write a run has left no mark: the last one is then of a run before it.
-        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.has_written else {}
+        later = context.followed
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
             what, verb = (f"group {target}", f"group {argument(target)}") if plan.consent is None else (target, "kraft")

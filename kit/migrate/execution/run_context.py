@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kit.errors import ApprovalError, EvidenceError, LockLost, OfframpError, RunError, Stopped
@@ -40,6 +40,8 @@ class RunContext:
     """The latest time that is known to have been, since a person last approved the plan, and by that the clock."""
     permit: Callable[[], None] = lambda: None
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
+    followed: Mapping[str, str] = field(default_factory=dict)
+    """The targets that a later run changed, and which run. As long as the lock is held, no other run can follow."""
     is_marked: bool = False
     unsure: list[str] = field(default_factory=list)
     """Items of the present step whose outcome is unknown, the newest first: an ending names the first."""
@@ -70,25 +72,38 @@ class RunContext:
         return self.latest
 
     def mark(self) -> None:
-        """From now on this is the last run that changed its targets."""
+        """From now on this is the last run that changed its targets, but for those that a later run has changed."""
         if not self.is_marked:
-            self.lock.mark(self.record.plan.targets, self.record.run_id)
+            mine = [target for target in self.record.plan.targets if target not in self.followed]
+            self.lock.mark(mine, self.record.run_id)
             self.is_marked = True
 
     def ms_since(self, started: float) -> int:
         return round((self.clock.monotonic() - started) * 1000)
 
-    def carry_out(self, step: Step, event: str, do: Callable[[Report], Sequence[ItemOutcome]]) -> list[ItemOutcome]:
+    def carry_out(
+        self, step: Step, event: str, do: Callable[[Step, Report], Sequence[ItemOutcome]]
+    ) -> list[ItemOutcome]:
         """Let a performer act or undo; afterwards every item of the step has an outcome in the journal.
+
+        Items of a target that a later run changed are REFUSED here: the performer never gets them.
 
         Raises:
             Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
             OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
         """
-        reporter = _Reporter(self, step, event, self.record.acted(step))
+        refused, acted = self.refused(step), self.record.acted(step)
+        written = {it.item for it in acted.written}
+        told = [it for it in refused.values() if event == "acted" or it.item in written]
+        self.journal.append(*(of_item(event, step.step_id, outcome) for outcome in told))
+        if refused:
+            step = replace(step, changes=tuple(it for it in step.changes if it.item not in refused))
+        if refused and not step.changes:
+            return told
+        reporter = _Reporter(self, step, event, acted.without(refused))
         try:
             reporter([])
-            reporter.take_new(do(reporter))
+            reporter.take_new(do(step, reporter))
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, EvidenceError):
                 reporter.close(error)
@@ -96,7 +111,18 @@ class RunContext:
         reporter.close()
         if reporter.halted is not None:
             raise reporter.halted  # The performer swallowed it, and may have done so between items only.
-        return reporter.outcomes
+        return [*told, *reporter.outcomes]
+
+    def refused(self, step: Step) -> dict[str, ItemOutcome]:
+        """The items of a step whose target a later run changed, each with its outcome."""
+        if not self.followed:
+            return {}
+        later = {item: self.followed.get(target) for item, target in self.performer.targets_of(step).items()}
+        return {
+            it.item: ItemOutcome(it.item, Outcome.REFUSED, error=f"run {run} changed it after this run")
+            for it in step.changes
+            if (run := later[it.item]) is not None
+        }
 
     def mark_cut_off(self, step: Step) -> ActedRecord:
         """What is known of a step that was begun; items that its last act did not report may have been written."""

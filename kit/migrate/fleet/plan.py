@@ -35,7 +35,7 @@ from kit.migrate.fleet.wave import (
     wave_step,
 )
 from kit.migrate.group.rules import SETTLE_S
-from kit.migrate.group.toggle import Toggle
+from kit.migrate.group.toggle import Toggle, group_of_mode
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -228,7 +228,7 @@ def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
 
 
 RECIPES: Recipes = {
-    WAVE: of_parameters(WaveParameters, lambda step_id, words: wave_step(words)),
+    WAVE: of_parameters(WaveParameters, lambda step_id, words: wave_step(words), target_of=group_of_mode),
     CIRCUIT_BREAKER: of_parameters(CircuitBreakerParameters, lambda step_id, words: circuit_breaker_step(words)),
 }
 """Their ids follow from their numbers."""

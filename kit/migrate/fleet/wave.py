@@ -146,8 +146,11 @@ class WaveActor:
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         outcomes, words = [], WaveParameters.of(step)
+        asked = {change.item for change in step.changes}
         left_out = self._left_out.pop(step.step_id, {})
         for group, planned in words.toggles.items():
+            if mode_path(group) not in asked:
+                continue
             if group in left_out:
                 outcome = _refused(group, planned.mode, left_out[group])
             else:

@@ -28,6 +28,11 @@ from kit.text.quantity import quantity
 KIND = "toggle"
 
 
+def group_of_mode(path: str) -> str:
+    """The group of a path that :func:`mode_path` made."""
+    return path.split("/")[2]
+
+
 def mode_path(group_id: str) -> str:
     """KIP-125, ZooKeeper State. Raises InputError for a group of which ZooKeeper can hold nothing."""
     return f"{group_path(group_id)}/migration/mode"

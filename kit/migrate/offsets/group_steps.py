@@ -57,9 +57,10 @@ def groups_of(step: Step) -> frozenset[str]:
 
 def before_of(step: Step) -> dict[str, dict[Place, Stored]]:
     """What each group had committed when the step was planned."""
+    groups = DeleteGroupsParameters.of(step).kept
     return {
-        group_id: {_place(name): _stored(fields) for name, fields in kept.items()}
-        for group_id, kept in DeleteGroupsParameters.of(step).kept.items()
+        change.item: {_place(name): _stored(fields) for name, fields in groups[change.item].items()}
+        for change in step.changes
     }
 
 
@@ -139,4 +140,4 @@ def _stored(fields: Mapping[str, int | str]) -> Stored:
     return Stored(**fields)  # type: ignore[arg-type]  # see _refuse_odd
 
 
-RECIPES: Recipes = {KIND: Recipe(lambda step: _step(DeleteGroupsParameters.of(step)), groups_of)}
+RECIPES: Recipes = {KIND: Recipe(lambda step: _step(DeleteGroupsParameters.of(step)), groups_of, target_of=str)}

@@ -13,7 +13,7 @@ from kit.cluster import Cluster
 from kit.errors import PlanError, RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.recipes import refuse_altered
+from kit.migrate.engine.recipes import refuse_altered, targets_of
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.offsets.fetch import (
@@ -209,6 +209,9 @@ class OffsetsPerformer(OffsetsActor):
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, RECIPES)
+
+    def targets_of(self, step: Step) -> Mapping[str, str]:
+        return targets_of(step, RECIPES)
 
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return observe_offsets(self._cluster, plan.observed)

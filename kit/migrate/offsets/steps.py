@@ -228,7 +228,7 @@ def groups_of(step: Step) -> frozenset[str]:
     return frozenset(parse_item(change.item)[0] for change in step.changes)
 
 
-RECIPES: Recipes = {kind: Recipe(remade, groups_of) for kind in STEP_KINDS}
+RECIPES: Recipes = {kind: Recipe(remade, groups_of, target_of=lambda item: parse_item(item)[0]) for kind in STEP_KINDS}
 
 
 def deletes(step: Step) -> bool:

@@ -946,3 +946,80 @@ def test_a_verdict_that_found_no_room_is_written_by_resume(world, monkeypatch, v
     assert world.run.record.notes == ()
     with pytest.raises(IllegalMove):
         world.process().resume()
+
+
+TWO = {"targets": ("shop.a", "shop.b")}
+LATER = "20991231T000000Z-later"
+LEFT_ALONE = f"run {LATER} changed it after this run"
+
+
+def test_undo_leaves_the_targets_alone_that_a_later_run_changed(tmp_path):
+    """Also where the later runs brought back the very value that this run had left (ABA)."""
+    world = ModelRun(tmp_path, **TWO)
+    world.run.act().raise_unless()
+    world.lock.later = {"shop.b": LATER}
+    world.lock.marked.clear()
+    result = world.process().undo()
+    assert result.state == RunState.UNDONE
+    assert result.sentence.endswith(f"Left alone: i11: {LEFT_ALONE}; i01: {LEFT_ALONE}.")
+    assert world.cluster.values == {"i00": "old", "i01": "new", "i10": "old", "i11": "new"}
+    assert set(world.lock.marked) == {("shop.a",)}, "the later run's mark stays"
+
+
+def test_resume_refuses_the_targets_that_a_later_run_changed(tmp_path):
+    world = ModelRun(tmp_path, **TWO)
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.press_stop)
+    world.run.act()
+    world.lock.later = {"shop.b": LATER}
+    for _ in range(2):  # Its own writes don't hide the later run from it.
+        result = world.process().resume()
+        assert (result.state, result.sentence) == (
+            RunState.FAILED,
+            f"step 's0': 1 of 2 items were not done: i01 REFUSED: {LEFT_ALONE}",
+        )
+    assert world.cluster.values == {"i00": "new", "i01": "old", "i10": "old", "i11": "old"}
+    assert world.process().undo().state == RunState.UNDONE
+    assert world.is_all_back
+
+
+def test_a_performer_cannot_write_what_a_later_run_changed(tmp_path):
+    world = ModelRun(tmp_path, **TWO)
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.press_stop)
+    world.run.act()
+    world.lock.later = {"shop.b": LATER}
+    world.process()
+    result = answering(world, "act", lambda step, report: report.attempt(["i01"]) or []).resume()
+    assert result.state == RunState.FAILED
+    assert "i01 is not an item of the step that was approved" in result.sentence
+
+
+def test_a_second_undo_leaves_alone_what_the_first_one_took_back(world, tmp_path):
+    """Somebody else may have set the same value since: the item is theirs now."""
+    world.run.act().raise_unless()
+    world.hazard.arm(point_back(tmp_path / "other", "s1/i11.reported"), world.press_stop)
+    assert world.process().undo().state == RunState.UNDO_HALTED
+    assert (world.cluster.values["i11"], world.cluster.values["i10"]) == ("old", "new")
+    world.cluster.values["i11"] = "new"
+    result = world.process().undo()
+    assert (result.state, world.cluster.wrongs) == (RunState.UNDONE, [])
+    assert world.cluster.values == {"i00": "old", "i01": "old", "i10": "old", "i11": "new"}
+
+
+def test_a_second_undo_of_a_step_that_is_taken_back_reads_it_back(world, tmp_path):
+    """The first one halted between its last item and reading the step back."""
+    world.run.act().raise_unless()
+    world.process()
+    world.hazard.arm(point_back(tmp_path / "other", "s1/i10.reported"), world.kill)
+    with pytest.raises(Killed):
+        world.run.undo()
+    world.process()
+    asked = []
+    real = world.performer.state
+
+    def state(step, acted=None):
+        asked.append(step.step_id)
+        return real(step, acted)
+
+    assert answering(world, "state", state).undo().state == RunState.UNDONE
+    assert asked[0] == "s1"
+    assert world.is_all_back
