@@ -258,6 +258,7 @@ def _facts(
         log_error=log_error,
         behind=_behind(log, control, zookeeper) if log and control else None,
         control_error=control_error,
+        n_aborted=log.types.get("AbortTransaction", 0) if log else 0,
     )
 
 

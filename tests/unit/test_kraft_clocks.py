@@ -80,7 +80,7 @@ def test_what_the_log_tells_is_no_older_than_the_read_of_the_log(moved_to, is_la
     """A record a second. Nodes that are silent, and a big log, take longer than dual write may stand still."""
     items = pl.DataFrame({"kind": ["migration"], "value": ["MIGRATION"]})
     image = Image(migration_state=Value({}, 5))
-    log = SimpleNamespace(behind=lambda offset: timedelta(seconds=99 - offset), image=image, items=items)
+    log = SimpleNamespace(behind=lambda offset: timedelta(seconds=99 - offset), image=image, items=items, types={})
     readers = Readers(lambda *given: list(SOUND.nodes), lambda controllers: log)
     cluster = SimpleNamespace(zookeeper=Moving(50, moved_to), profile=PROFILE, cluster_id="abc")
     found = findings(kraft.read_facts(cluster, {1: "host:9092"}, readers))

@@ -58,7 +58,7 @@ class Facts:
     ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
     ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed, by
     the controller's clock; ``stood_still_s``: how long the offset in ``/migration`` was seen unchanged, by this
-    process's monotonic clock (None: nobody watched).
+    process's monotonic clock (None: nobody watched). ``n_aborted``: aborted transactions in the log.
     """
 
     at: datetime
@@ -74,6 +74,23 @@ class Facts:
     control_error: str | None = None
     cluster: str = ""
     cluster_id: str | None = None
+    n_aborted: int = 0
+
+    @property
+    def is_copying(self) -> bool:
+        """Whether a KRaft controller holds ``/controller``, and no copy is completed.
+
+        A controller writes the first offset into ``/migration`` when the copy is committed, and only then controls the
+        brokers (KIP-866; ``KRaftMigrationDriver`` of 3.9.1). Until then ZooKeeper lacks nothing.
+        """
+        control = self.control
+        has_claim = control is not None and bool(control.is_controller_persistent) and control.has_migration is True
+        return has_claim and control is not None and control.checkpoint is None and self.zk_state != MIGRATION
+
+    @property
+    def is_copy_aborted(self) -> bool:
+        """Whether a copy ended without a commit. The next leader begins the copy again."""
+        return self.is_copying and self.n_aborted > 0
 
     @property
     def has_log(self) -> bool:
@@ -181,7 +198,7 @@ def _by_zookeeper(control: MetadataControl, has_log: bool) -> str:
         return UNKNOWN
     if control.checkpoint is None and not control.is_controller_persistent:
         return CONTROLLERS if control.has_migration else ZOOKEEPER
-    return UNKNOWN if has_log or not control.brokers else DUAL_WRITE
+    return UNKNOWN if has_log or not control.brokers or control.checkpoint is None else DUAL_WRITE
 
 
 def fact_rows(facts: Facts) -> list[KraftFact]:

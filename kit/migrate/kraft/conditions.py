@@ -257,7 +257,10 @@ def all_in_kraft_mode(look: Look) -> str | None:
 
 
 def log_known(look: Look) -> str | None:
-    """Who runs tells its log; nobody who runs is a fact, too."""
+    """Who runs tells its log; nobody who runs is a fact, too. Before the copy is completed no log has what ZooKeeper
+    lacks, and controllers that died from the copy have no leader."""
+    if look.now.facts.is_copying and look.now.facts.leader is None:
+        return None
     answering = look.now.answering_controllers
     mute = [each for each in look.now.live_controllers if each.error is not None and each.is_listening]
     if mute and not look.now.facts.has_log:
@@ -318,12 +321,23 @@ def nothing_synced(look: Look) -> str | None:
 
 
 def controllers_gone(look: Look) -> str | None:
-    if look.now.live_controllers:
+    if look.now.live_controllers or look.now.facts.is_copying:
         return None
     return (
         "no controller answers, and nobody can see from here whether their disks hold the migration still. If they do:"
         " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
         " compared with them, may the claim be deleted"
+    )
+
+
+def no_copy(look: Look) -> str | None:
+    facts = look.now.facts
+    if not facts.is_copying or facts.is_copy_aborted:
+        return None
+    return (
+        f"the copy from ZooKeeper is under way: KRaft controller {look.now.control.controller_id} holds /controller,"
+        " and /migration has no offset. No log shows an aborted copy. Wait for the end of the copy (offramp kraft"
+        " status), then plan again"
     )
 
 

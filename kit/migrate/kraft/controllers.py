@@ -23,7 +23,9 @@ from kit.migrate.kraft.nodes import CONTROLLER, START, STOP, WIPE
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import (
     Standing,
+    claim_problem,
     controllers_problem,
+    copied_problem,
     diff_problem,
     dual_write_problem,
     first_checkpoint_problem,
@@ -267,11 +269,12 @@ class StopActor(ControllerActor):
         """While one leads. ``is_partly``: some have been stopped already."""
         if words.to_phase in REPAIRS:
             state = standing.facts.zk_state
-            return f"their log says the state {state}: it is their migration" if state == MIGRATION else None
-        if not words.has_claim and standing.control.checkpoint is not None:
-            return "something is copied already"
-        if not words.has_claim:
-            return voters_problem(standing, words.controller_addresses)
+            if state == MIGRATION:
+                return f"their log says the state {state}: it is their migration"
+            return copied_problem(standing) if words.is_aborted else None
+        if not words.has_claim or words.is_aborted:
+            voters = voters_problem(standing, words.controller_addresses)
+            return claim_problem(standing, words.has_claim) or copied_problem(standing) or voters
         problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
         reads = self.hands.reads
         problem = problem or sync_problem(self.cluster, words.broker_addresses, reads=reads)

@@ -195,6 +195,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _REACHED,
         _EVERY_BROKER,
         _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
+        _gate("no_copy", "no copy from ZooKeeper is under way, or it was aborted", conditions.no_copy),
         _SOUND,
         _SYNC,
         _gate("R03", "no broker was formatted for KRaft", conditions.v0),

@@ -20,7 +20,14 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, names_controller, running_problem, told_modes, zookeeper_of
+from kit.migrate.kraft.standing import (
+    Standing,
+    copied_problem,
+    names_controller,
+    running_problem,
+    told_modes,
+    zookeeper_of,
+)
 from kit.migrate.kraft.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
 from kit.migrate.lock import ANSWER_S
 from kit.read.control_znodes import CONTROLLER, EPOCH, fetch_control
@@ -107,8 +114,8 @@ class HandBackActor(NodeActor):
         wrong = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
         if wrong:
             return f"{told_modes(wrong)}; every broker has to answer, and none may be in KRaft mode"
-        if not words.has_claim and standing.control.checkpoint is not None:
-            return f"/migration says the checkpoint {standing.control.checkpoint}: something was copied"
+        if not words.has_claim or words.is_aborted:
+            return copied_problem(standing)
         return None
 
     def _still(self, words: KraftParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:

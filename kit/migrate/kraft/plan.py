@@ -389,14 +389,15 @@ class _Maker:
 
     def _back(self) -> Iterator[StepDraft]:
         """Before the copy, too, the controllers end first: then none can begin while brokers go back."""
-        has_claim = self._now.phase != CONTROLLERS
+        has_claim, is_aborted = bool(self._now.control.is_controller_persistent), self._now.facts.is_copying
         if in_kraft := self._in_mode(KRAFT_MODE):
             yield self._roll(in_kraft, KRAFT_MODE, MIGRATION_MODE)
-        if has_claim:
+        if has_claim and not is_aborted:
             yield self._compare()
-        stop = replace(self._controllers(STOP, MIGRATION_MODE, ""), has_claim=has_claim)
-        yield "stop-controllers", steps.stop_step, stop
-        yield "hand-back", steps.hand_back_step, replace(self._words, has_claim=has_claim)
+        stop = self._controllers(STOP, MIGRATION_MODE, "")
+        yield "stop-controllers", steps.stop_step, replace(stop, has_claim=has_claim, is_aborted=is_aborted)
+        hand_back = replace(self._words, has_claim=has_claim, is_aborted=is_aborted)
+        yield "hand-back", steps.hand_back_step, hand_back
         moved = tuple(sorted(self._now.brokers)) if has_claim else self._in_mode(MIGRATION_MODE)
         if moved:
             yield self._roll(moved, MIGRATION_MODE, ZOOKEEPER_MODE)
@@ -405,9 +406,11 @@ class _Maker:
     def _mend(self) -> Iterator[StepDraft]:
         """Controllers that run are of the damage: it is they who would act on it."""
         are_running = bool(self._now.live_controllers)
+        is_aborted = self._words.to_phase == REPAIR_CLAIM and self._now.facts.is_copying
         if are_running:
-            yield "stop-controllers", steps.stop_step, self._controllers(STOP, MIGRATION_MODE, "")
-        yield "mend", steps.mend_step, self._words
+            stop = replace(self._controllers(STOP, MIGRATION_MODE, ""), is_aborted=is_aborted)
+            yield "stop-controllers", steps.stop_step, stop
+        yield "mend", steps.mend_step, replace(self._words, is_aborted=is_aborted)
         if are_running:
             yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 

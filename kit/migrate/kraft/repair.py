@@ -105,10 +105,11 @@ def for_repair(now: Standing, cluster: Cluster, reads: MoveReads, sleep: Callabl
 
 
 def _claim(now: Standing) -> Iterator[Damage]:
-    """With controllers that answer and nothing copied yet the copy is under way, and no damage."""
-    control, is_answered = now.control, bool(now.live_controllers)
-    if control.is_controller_persistent and (control.checkpoint is not None or not is_answered):
-        log = "the controllers' log holds no migration" if now.facts.has_log else "no controller's log is known"
+    """While a controller leads, and nothing is copied yet, the copy is under way or begins again: no damage."""
+    control = now.control
+    is_led = now.facts.leader is not None or any(each.error is not None for each in now.live_controllers)
+    if control.is_controller_persistent and (control.checkpoint is not None or not is_led):
+        log = "the controllers' log holds no migration" if now.facts.has_log else "no controller leads"
         who = f"KRaft controller {control.controller_id} holds /controller"
         yield Damage(REPAIR_CLAIM, f"{who}, and {log}: no broker can be elected")
 

@@ -300,12 +300,31 @@ def unreachable(address: str, error: str | None) -> str:
 def voters_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
     """Whether the quorum has a controller that the profile does not name: no order would reach it."""
     leader = standing.facts.leader
-    known = set(leader.voters) if leader is not None else set()
-    known |= {each.leader_id for each in standing.answering_controllers if each.leader_id is not None}
-    if not known - set(controllers) and (leader is None or known == set(controllers)):
+    if leader is None or set(leader.voters) == set(controllers):
         return None
-    voters = named(sorted(known), "voter")
+    voters = named(sorted(leader.voters), "voter")
     return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
+
+
+def claim_problem(standing: Standing, has_claim: bool) -> str | None:
+    """Whether the holder of ``/controller`` is of the kind that the plan found."""
+    control = standing.control
+    if bool(control.is_controller_persistent) is has_claim:
+        return None
+    if has_claim:
+        return f"/controller is not a KRaft controller's any more, but broker {control.controller_id}'s. Plan again"
+    return (
+        f"KRaft controller {control.controller_id} has claimed /controller since the plan was made: the copy from"
+        " ZooKeeper is under way. Wait for the end of the copy (offramp kraft status), then plan again"
+    )
+
+
+def copied_problem(standing: Standing) -> str | None:
+    """Whether the copy was completed since the plan was made."""
+    checkpoint = standing.control.checkpoint
+    if checkpoint is None:
+        return None
+    return f"/migration has the offset {checkpoint}: the copy was completed since the plan was made. Plan again"
 
 
 def first_checkpoint_problem(standing: Standing) -> str | None:

@@ -95,6 +95,7 @@ class KraftParameters(StepParameters):
     ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
     ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
     forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
+    ``has_claim``: a KRaft controller holds ``/controller``; ``is_aborted``: and its copy was aborted.
     ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
     """
 
@@ -108,6 +109,7 @@ class KraftParameters(StepParameters):
     to_mode: str = ""
     begins_copy: bool = False
     has_claim: bool = False
+    is_aborted: bool = False
     instruction: str = ""
     by_person: bool = False
     node_timeout_s: float = NODE_TIMEOUT_S
@@ -218,7 +220,9 @@ def start_step(step_id: str, words: KraftParameters) -> Step:
 
 def stop_step(step_id: str, words: KraftParameters) -> Step:
     before, is_repair = "no broker is in KRaft mode (it would hang)", words.to_phase in REPAIRS
-    if not is_repair:
+    if words.is_aborted:
+        before += ", the copy was aborted, and no copy was completed since"
+    elif not is_repair:
         before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
     return Step(
         step_id=step_id,

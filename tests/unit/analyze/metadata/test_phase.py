@@ -128,6 +128,12 @@ def test_brokers_and_epochs_that_may_not_be_read_are_not_counted():
     assert (held["/brokers/ids"], held["highest epoch of a partition"]) == (None, None)
 
 
+def test_a_claim_without_a_completed_copy_and_without_a_log_is_no_dual_write():
+    facts = replace(SOUND, zk_state=None, log_read_at=None, registrations=())
+    assert state(facts).phase == "dual write"
+    assert state(replace(facts, control=control(checkpoint=None))).phase == "unknown"
+
+
 def test_a_phase_is_known_beside_a_queue_that_may_not_be_read():
     hidden = plain(problems=(HIDDEN.format("/admin/delete_topics"),))
     assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "zookeeper"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.standing import Standing, controllers_problem, running_problem
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
-from tests.kraft_records import SOUND, broker, diff, difference, node, plain
+from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
 from tests.unit.migrate.kraft.move_plans import PROFILE, SAME, WELL, Report, cluster_with
 from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
@@ -101,6 +102,29 @@ def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name()
     with pytest.raises(RunError, match="the quorum has the voters 3000, 3001, 3002 and 3003, and the profile names"):
         StopActor(hands).act(stop_step("01", WORDS), Report())
     assert nodes.ordered == []
+
+
+@pytest.mark.parametrize(
+    ("controls", "has_claim", "told"),
+    [
+        (control(checkpoint=None), False, "KRaft controller 3000 has claimed /controller since the plan was made"),
+        (plain(has_migration=True), True, "/controller is not a KRaft controller's any more"),
+        (control(), True, "/migration has the offset 79: the copy was completed since the plan was made"),
+        (control(checkpoint=None), True, None),
+    ],
+)
+def test_the_holder_of_the_claim_is_compared_right_before_the_stop(controls, has_claim, told):
+    hands = hands_of(Nodes(), is_running=True)
+    seen = hands.look(WORDS)
+    hands.look = lambda words: replace(seen, facts=replace(seen.facts, control=controls))
+    step = stop_step("01", replace(WORDS, has_claim=has_claim, is_aborted=has_claim))
+    if told is None:
+        StopActor(hands).act(step, Report())
+        assert len(hands._deployer.ordered) == 3
+    else:
+        with pytest.raises(RunError, match=re.escape(told)):
+            StopActor(hands).act(step, Report())
+        assert hands._deployer.ordered == []
 
 
 @pytest.mark.parametrize(

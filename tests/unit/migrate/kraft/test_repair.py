@@ -224,6 +224,41 @@ def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
     assert told in found.sentence
 
 
+COPYING = left(control(checkpoint=None), node("broker"), node("controller"), state="PRE_MIGRATION")
+ABORTED = replace(COPYING, facts=replace(COPYING.facts, n_aborted=1))
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (in_phase("controllers"), None),
+        (COPYING, "the copy from ZooKeeper is under way: KRaft controller 3000 holds /controller"),
+        (ABORTED, None),
+        (stand(), None),
+    ],
+)
+def test_no_rollback_begins_while_the_copy_is_under_way(now, told):
+    (gate,) = [each for each in gates.GATES["zookeeper"] if each.rule.name == "no_copy"]
+    (found,) = gate.found(look_at(now))
+    assert found.is_blocking is (told is not None)
+    assert told is None or told in found.sentence
+
+
+def test_the_rollback_of_an_aborted_copy_gives_the_claim_back_and_compares_nothing():
+    steps = list(_Maker(replace(WORDS, to_phase="zookeeper"), DEPLOYER, ABORTED).steps())
+    assert [each.kind for each in steps] == ["stop controllers", "hand back", "roll brokers", "wipe controllers"]
+    words = [KraftParameters.of(each) for each in steps[:2]]
+    assert [(each.has_claim, each.is_aborted) for each in words] == [(True, True)] * 2
+
+
+def test_a_copy_without_a_leader_is_a_damage_that_no_log_is_asked_about():
+    now = left(control(checkpoint=None), node("broker"), replace(node("controller"), is_leader=False), log_read_at=None)
+    assert [each.plan for each in damages(now)] == [CLAIM]
+    for name in ("log_known", "controllers_gone"):
+        (gate,) = [each for each in gates.GATES[CLAIM] if each.rule.name == name]
+        assert [each.is_blocking for each in gate.found(look_at(now))] == [False]
+
+
 @pytest.mark.parametrize(("end", "told"), [(90, None), (70, "behind the active controller: controller 3002 by 30")])
 def test_a_broker_in_sync_lets_no_controller_far_behind_lead(end, told):
     reads = replace(WELL, voter_ends=lambda *at: {3000: 100, 3001: 99, 3002: end})
