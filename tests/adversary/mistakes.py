@@ -24,6 +24,7 @@ from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import Order, ReplaceParameters, item_of
 from kit.migrate.group.toggle import Toggle
+from kit.migrate.offsets.kafka import Answer, _Writing
 
 Mistake = Mapping[tuple[Any, str], Any]
 
@@ -154,3 +155,11 @@ TWICE_BACK: Mistake = {
     (ActedRecord, "written"): property(lambda self: tuple(it for it in self.outcomes if it.is_written)),
 }
 """A second undo takes back again what the first one took back."""
+
+
+BLIND_RETRIES: Mistake = {(_Writing, "unmoved"): lambda self, pending, current: pending}
+"""A commit is tried again over what members committed meanwhile."""
+
+
+THEIRS_CONFIRMED: Mistake = {(Answer, "is_refused"): property(lambda self: False)}
+"""A value that is as wanted is this run's own, though its write was refused for certain."""

@@ -16,7 +16,7 @@ from kit.migrate.engine.step import Step
 from kit.migrate.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_logs
 from kit.migrate.offsets.group_steps import before_of, groups_of, told
 from kit.migrate.offsets.kafka import ABSENT, Answer, KafkaWriter
-from kit.migrate.offsets.moves import Stored, shortened
+from kit.migrate.offsets.moves import NOTHING, Stored, shortened
 from kit.migrate.offsets.rules import why_busy
 from kit.migrate.offsets.selection import Key, Place
 from kit.read.broker_client import DEADLINE_S
@@ -114,7 +114,8 @@ class GroupDeleter:
         todo = [each for each in before if each not in outcomes]
         if todo:
             report.attempt(todo)
-            answers = self._kafka.delete_groups(todo)
+            known = {each: found for each in todo if not isinstance(found := held[each], str)}
+            answers = self._kafka.delete_groups(known)
             back = self._kafka.read_groups(todo)
             outcomes |= {each: _deleted(each, before[each], answers[each], back[each]) for each in todo}
         return [outcomes[each] for each in before]
@@ -125,7 +126,7 @@ class GroupDeleter:
         todo = [each for each in wanted if each not in outcomes]
         if todo:
             report.attempt(todo)
-            answers = self._kafka.write(_keyed({each: wanted[each] for each in todo}), {})
+            answers = self._kafka.write(_keyed({each: wanted[each] for each in todo}), _known(wanted, held))
             back = self._kafka.read_groups(todo)
             outcomes |= {each: _restored(each, wanted[each], answers, back[each]) for each in todo}
         return [outcomes[each] for each in wanted]
@@ -171,11 +172,11 @@ def _undeletable(group_id: str, before: Offsets, held: Held, there: Collection[s
 
 
 def _deleted(group_id: str, before: Offsets, answer: Answer, back: Held) -> ItemOutcome:
-    if answer == ABSENT and not back:
+    if not back and (answer == ABSENT or (before and answer.is_refused)):
         return _outcome(group_id, Outcome.UNCHANGED, before, back)  # Somebody else was faster.
     if not back and (answer.error is None or (before and not answer.is_certain)):
         return _outcome(group_id, Outcome.CONFIRMED, before, back)
-    if answer.error is not None and answer.is_certain:
+    if answer.is_refused:
         return _outcome(group_id, Outcome.REFUSED, before, back, answer.error)
     told_error = answer.error or "it was deleted"
     return _outcome(group_id, Outcome.UNKNOWN, before, back, f"{told_error}; it has {_said(back)}")
@@ -191,9 +192,10 @@ def _unrestorable(group_id: str, wanted: Offsets, held: Held) -> ItemOutcome | N
 
 
 def _restored(group_id: str, wanted: Offsets, answers: Mapping[Key, Answer], back: Held) -> ItemOutcome:
-    if not isinstance(back, str) and _has(back, wanted):
-        return _outcome(group_id, Outcome.CONFIRMED, wanted, back)
     answered = [answers[group_id, *place] for place in wanted]
+    are_refused = all(answer.is_refused for answer in answered)
+    if not isinstance(back, str) and _has(back, wanted):
+        return _outcome(group_id, Outcome.UNCHANGED if are_refused else Outcome.CONFIRMED, wanted, back)
     errors = sorted({answer.error for answer in answered if answer.error is not None})
     is_refused = not isinstance(back, str) and not back and all(answer.is_certain for answer in answered)
     outcome = Outcome.REFUSED if is_refused and errors else Outcome.UNKNOWN
@@ -235,6 +237,16 @@ def _without(offsets: Offsets, topics: Collection[str]) -> Offsets:
 
 def _keyed(groups: Mapping[str, Offsets]) -> dict[Key, Stored]:
     return {(each, *place): stored for each, offsets in groups.items() for place, stored in offsets.items()}
+
+
+def _known(wanted: Mapping[str, Offsets], held: Mapping[str, Held]) -> dict[Key, Stored]:
+    """What was read in the place of each wanted offset."""
+    return {
+        (each, *place): found.get(place, NOTHING)
+        for each, offsets in wanted.items()
+        if not isinstance(found := held[each], str)
+        for place in offsets
+    }
 
 
 def _difference(before: Offsets, held: Offsets) -> str:

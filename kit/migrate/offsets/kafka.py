@@ -64,6 +64,11 @@ class Answer:
     error: str | None = None
     is_certain: bool = True
 
+    @property
+    def is_refused(self) -> bool:
+        """Nothing was written, for certain."""
+        return self.error is not None and self.is_certain
+
 
 ACCEPTED = Answer()
 ABSENT = Answer("the group is not there any more")
@@ -99,34 +104,44 @@ class KafkaWriter:
         groups = sorted(set(group_ids))
         return self._client.run(self._fetch, groups, Deadline(self._deadline_s))
 
-    def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Answer]:
-        """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member."""
+    def delete_groups(self, known: Mapping[str, Asked]) -> dict[str, Answer]:
+        """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member.
+
+        Before a deletion is tried again, the group's offsets are read again. If they are not the ``known`` ones,
+        members have committed meanwhile, and the deletion is refused.
+        """
         answers: dict[str, Answer] = {}
-        self._client.run(self._delete_groups, sorted(set(group_ids)), answers, Deadline(self._deadline_s))
+        self._client.run(self._delete_groups, known, answers, Deadline(self._deadline_s))
         return answers
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
         """Commit each offset with its metadata and leader epoch; delete those whose wanted offset is None.
 
-        The protocol has no condition on the offset before (``known``); its only condition is that the group has no
-        members.
+        The protocol has no condition on the offset before; its only condition is that the group has no members. So
+        before a write is tried again, the offset is read again: if it is no longer the ``known`` one, members have
+        committed meanwhile, and the write is refused. A key without a known offset has no such condition.
         """
         commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
         deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
-        return self._write(commits, commit_of, commit_codes) | self._write(deletes, delete_of, delete_codes)
+        sent = self._write(commits, known, commit_of, commit_codes)
+        return sent | self._write(deletes, known, delete_of, delete_codes)
 
     def remove_parents(self, paths: Sequence[str]) -> None:
         """Kafka has no parents to remove."""
 
     def _write(
-        self, wanted: Mapping[Key, Stored], request: Callable[[str, Asked], Any], codes: Callable[[Asked], Codes]
+        self,
+        wanted: Mapping[Key, Stored],
+        known: Mapping[Key, Stored],
+        request: Callable[[str, Asked], Any],
+        codes: Callable[[Asked], Codes],
     ) -> dict[Key, Answer]:
         by_group: dict[str, dict[Place, Stored]] = {}
         for (group_id, topic, partition), stored in wanted.items():
             by_group.setdefault(group_id, {})[topic, partition] = stored
         answers: dict[Key, Answer] = {}
         if by_group:
-            writing = _Writing(request, codes, answers)
+            writing = _Writing(request, codes, answers, known)
             self._client.run(self._carry_out, by_group, writing, Deadline(self._deadline_s))
         return answers
 
@@ -146,6 +161,8 @@ class KafkaWriter:
             self._forget(pending)
             await self._client.pause(attempt)
             attempt += 1
+            if writing.known:
+                pending = writing.unmoved(pending, await self._fetch(list(pending), deadline))
 
     async def _write_to(
         self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
@@ -158,8 +175,8 @@ class KafkaWriter:
         while under_way:
             await writing.receive(*under_way.popleft(), pending)
 
-    async def _delete_groups(self, pending: Sequence[str], answers: dict[str, Answer], deadline: Deadline) -> None:
-        attempt = 0
+    async def _delete_groups(self, known: Mapping[str, Asked], answers: dict[str, Answer], deadline: Deadline) -> None:
+        pending, attempt = sorted(known), 0
         while True:
             homes = await self._homes(pending, deadline)
             for group_id in set(pending).difference(*homes.values()):
@@ -174,6 +191,11 @@ class KafkaWriter:
             self._forget(pending)
             await self._client.pause(attempt)
             attempt += 1
+            current = await self._fetch(pending, deadline)
+            for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
+                pending.remove(group_id)
+                if not isinstance(current[group_id], str):
+                    _take(answers, group_id, _moved("its offsets are no longer those of the plan"))
 
     async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
         for chunk in _chunks(groups, GROUPS_PER_REQUEST):
@@ -245,6 +267,7 @@ class _Writing:
     request: Callable[[str, Asked], Any]
     codes: Callable[[Asked], Codes]
     answers: dict[Key, Answer]
+    known: Mapping[Key, Stored]
 
     def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
         for place in asked:
@@ -271,6 +294,20 @@ class _Writing:
         }
         return {group_id: asked for group_id, asked in left.items() if asked}
 
+    def unmoved(
+        self, pending: Mapping[str, Asked], current: Mapping[str, Asked | str]
+    ) -> dict[str, dict[Place, Stored]]:
+        """The writes whose offset is still as known; the others get an answer, or keep the one they have."""
+        left: dict[str, dict[Place, Stored]] = {}
+        for group_id, asked in pending.items():
+            for place, wanted in asked.items():
+                key, now = (group_id, *place), _of(current[group_id], place)
+                if now == self.known.get(key, now) and not now.is_hidden:
+                    left.setdefault(group_id, {})[place] = wanted
+                elif now.offset != wanted.offset and not now.is_hidden:
+                    _take(self.answers, key, _moved(f"the offset is {now.offset} now"))
+        return left
+
 
 @dataclass(frozen=True, slots=True)
 class _Passing(Answer):
@@ -287,6 +324,10 @@ def _take(answers: dict[T, Answer], what: T, answer: Answer) -> None:
     if answer.error is not None and before is not None and not before.is_certain:
         answer = Answer(answer.error, is_certain=False)
     answers[what] = answer
+
+
+def _moved(found: str) -> Answer:
+    return Answer(f"another client committed between two attempts of this write: {found}")
 
 
 def _deleted(code: int | None, before: Answer) -> Answer:

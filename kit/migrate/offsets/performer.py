@@ -261,8 +261,9 @@ class _Batch:
 
     def _written(self, key: Key, answer: Answer, back: Stored) -> ItemOutcome:
         if back.error is None and back.offset == self.new[key].offset:
-            return self._outcome(key, Outcome.CONFIRMED, back)
-        if answer.error is not None and answer.is_certain:
+            # If the write was refused for certain, another client wrote the value: no undo may touch it.
+            return self._outcome(key, Outcome.UNCHANGED if answer.is_refused else Outcome.CONFIRMED, back)
+        if answer.is_refused:
             return self._outcome(key, Outcome.REFUSED, back, answer.error)
         reads = f"can't be read back: {back.error}" if back.error else f"reads back as {_said(back)}"
         return self._outcome(

@@ -196,6 +196,7 @@ class ZookeeperWriter:
         answers: dict[Key, Answer] = {}
         pending, deadline, attempt = list(wanted), Deadline(self._deadline_s), 0
         while pending:
+            is_certain = attempt == 0  # A transaction that was lost before may have been applied since.
             transaction = self._client.transaction()
             for key in pending:
                 _add(transaction, key, wanted[key], known[key], lists)
@@ -206,8 +207,8 @@ class ZookeeperWriter:
                 self._sleep(backoff_s(attempt))
                 attempt += 1
             else:
-                answers |= {pending[index]: Answer(_described(error)) for index, error in failed.items()}
-                answers |= self._moved(pending, known) if failed else dict.fromkeys(pending, ACCEPTED)
+                answers |= {pending[index]: Answer(_described(error), is_certain) for index, error in failed.items()}
+                answers |= self._moved(pending, known, is_certain) if failed else dict.fromkeys(pending, ACCEPTED)
             pending = [key for key in pending if key not in answers]
         return answers
 
@@ -215,10 +216,11 @@ class ZookeeperWriter:
         results: list[Any] = transaction.commit_async().get(timeout=self._deadline_s)
         return results
 
-    def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+    def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored], is_certain: bool) -> dict[Key, Answer]:
         """The znodes with another version by now, found in one read: a hundred must not take a hundred tries."""
         current = self.read(pending)
-        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if current[key] != known[key]}
+        moved = Answer("somebody wrote this znode meanwhile", is_certain)
+        return {key: moved for key in pending if current[key] != known[key]}
 
     def _after_loss(
         self,
