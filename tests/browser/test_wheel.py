@@ -21,6 +21,7 @@ from tests.browser.jupyter import START_SECONDS, Jupyter
 from tests.browser.notebook_page import RUN_MS, NotebookPage
 from tests.notebooks.executed import ROOT
 from tests.notebooks.process_tree import end_all
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(900)
 GROUP = "checkout"
@@ -111,6 +112,7 @@ def test_nothing_comes_from_the_checkout(installed, notebooks):
     assert names == {str(path.relative_to(ROOT / "notebooks")) for path in (ROOT / "notebooks").glob("*/*.ipynb")}
 
 
+@soak_only
 def test_groups_and_rebalances(lab):
     groups = {row["group_id"]: row for row in json.loads(lab.run("offramp", "groups", "--json"))}
     assert groups[GROUP]["stage"] == "OZKCC"
@@ -118,6 +120,7 @@ def test_groups_and_rebalances(lab):
     assert "Group ops-console" in lab.run("offramp", "rebalances", logs, "--zone", "UTC")
 
 
+@soak_only
 def test_the_report(lab):
     told = dict(line.split(maxsplit=1) for line in lab.run("offramp", "report", "--output", "reports").splitlines())
     page = Path(told["report"]).read_text(encoding="utf-8")

@@ -84,6 +84,7 @@ def crons_command(site: Path) -> str:
     return f"cd / && {fields[1].replace('/srv/offramp', str(site))}"
 
 
+@soak_only
 def test_crons_line_leaves_a_report(site):
     ran(site, crons_command(site), CRON)
     assert (site / "reports/report-lab.html").stat().st_size > 10_000

@@ -1,6 +1,6 @@
 """Two processes write to one history at once: while one stands still before a change, the other one begins and ends.
 
-``make soak`` goes through all changes of the first and more pairs.
+``make soak``.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from tests.generators.small_snapshots import SECOND, small_snapshot, snapshot_id
 from tests.property.history import scenes
 from tests.property.history.scenes import BEGUN, NEW, SCENES, InterruptedWrite
 from tests.property.history.standing import fresh, moments, told
-from tests.soak import IS_SOAK, report
+from tests.soak import report, soak_only
 
-pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
+pytestmark = [soak_only, pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
 
 OTHERS = 5
 SCENE = {scene.name: scene for scene in SCENES}
-PAIRS = [("first append", "append")]
-if IS_SOAK:
-    PAIRS += [
-        ("append", "append"),
-        ("compact", "compact"),
-        ("append", "compact"),
-        ("compact", "append"),
-        ("compact", "expire"),
-    ]
-    PAIRS += [("sweep", "compact"), ("hours", "hours"), ("hours", "expire")]
+PAIRS = [
+    ("first append", "append"),
+    ("append", "append"),
+    ("compact", "compact"),
+    ("append", "compact"),
+    ("compact", "append"),
+    ("compact", "expire"),
+    ("sweep", "compact"),
+    ("hours", "hours"),
+    ("hours", "expire"),
+]
 
 
 def other(spark: SparkSession, folder: Path, verb: str, scene: InterruptedWrite) -> None:
@@ -41,7 +42,7 @@ def other(spark: SparkSession, folder: Path, verb: str, scene: InterruptedWrite)
         scenes.again(spark, folder, InterruptedWrite(verb, verb, "", later=scene.later))
 
 
-@pytest.mark.timeout(3600 if IS_SOAK else 900)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("name", "verb"), PAIRS, ids=lambda each: each)
 def test_two_at_once(spark, writer, begun, tmp_path, name, verb, record_property):
     scene, folder = SCENE[name], tmp_path / "history"
