@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.property.history.scenes import ADDED, InterruptedWrite
 from tests.property.history.writer import Writer
-from tests.soak import IS_SOAK
 
 
 def fresh(folder: Path, begun: dict[bool, Path], scene: InterruptedWrite) -> str:
@@ -23,10 +22,7 @@ def told(writer: Writer, folder: str, scene: InterruptedWrite, what: str, at: in
 
 
 def moments(writer: Writer, folder: str, scene: InterruptedWrite) -> list[tuple[str, int]]:
-    """The scene's own, and in the long form all changes: each by its begin and which of those."""
-    own = [(scene.moment, 1)]
-    if not IS_SOAK:
-        return own
+    """The scene's own change, then all changes: each by its begin, and which one of those it is."""
     n_changes = int(told(writer, folder, scene, "", 0).removeprefix("done "))
     assert n_changes > 5, n_changes
-    return own + [("", at) for at in range(1, n_changes + 1)]
+    return [(scene.moment, 1)] + [("", at) for at in range(1, n_changes + 1)]
