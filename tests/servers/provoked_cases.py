@@ -92,7 +92,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "left-over checkpoint",
         "/migration with an offset that no log has",
-        ("Z02", "/migration", BLOCK, "is left over from another attempt (offset 142)", "wipe the controllers' disks"),
+        ("Z02", "/migration", BLOCK, "is left over from another attempt (offset 142)", "plan kraft --repair"),
         look=STATUS,
     ),
     *_seen(

@@ -10,6 +10,7 @@ from kit.analyze.metadata.phase import (
     FINALISED,
     KRAFT,
     MIGRATION,
+    NONE,
     POST_MIGRATION,
     PRE_MIGRATION,
     Facts,
@@ -98,7 +99,21 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
             "/migration",
             f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these controllers "
             "holds no migration. With all brokers registered they would delete from ZooKeeper what they don't know.",
-            "Stop the controllers, delete /migration, wipe the controllers' disks: offramp plan kraft --repair",
+            "Repair it by a plan: offramp plan kraft --repair",
+        )
+
+
+def _kraft_without_migration(facts: Facts) -> Iterator[KraftFinding]:
+    """A cluster that runs on these controllers. If a profile names no ZooKeeper, that is how it should be."""
+    in_kraft = [each.address for each in facts.brokers if each.mode == KRAFT]
+    is_in_use = facts.control is not None or facts.control_error is not None
+    if in_kraft and is_in_use and facts.has_log and facts.zk_state in (None, NONE):
+        yield _alarm(
+            named(in_kraft, "broker"),
+            f"{named(in_kraft, 'Broker {} runs', 'Brokers {} run')} in KRaft mode, and the metadata log holds no "
+            "migration: the cluster's metadata is in that log, and not in this ZooKeeper.",
+            "Do not wipe a controller. If the cluster never used this ZooKeeper, take zookeeper_connect out of the "
+            "profile.",
         )
 
 
@@ -263,6 +278,7 @@ _RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
     _finalised_too_early,
     _would_finalise,
     _lost_checkpoint,
+    _kraft_without_migration,
     _stands_still,
     _left_over,
     _another_chroot,

@@ -36,10 +36,10 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     """Z02: a ``/migration`` of another attempt: the controllers would delete from ZooKeeper what they don't know."""
     control = facts.control
     assert control is not None
-    delete = "Stop the controllers, delete /migration, wipe the controllers' metadata folders, and start again."
+    repair = "offramp plan kraft --repair"
     broken = [each for each in control.problems if each.startswith("/migration:")]
     for each in broken:
-        hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", delete)
+        hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", repair)
         yield unread("/migration", f"{each}.") if control.has_migration is None else hangs
     if not broken and control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
         has_log = facts.facts.has_log
@@ -48,7 +48,7 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
             "/migration",
             f"/migration is at offset {control.checkpoint} (epoch {control.checkpoint_epoch}), and {why}: controllers "
             "that are new to it delete from ZooKeeper every topic and ACL that they don't know.",
-            delete if has_log else "Name the controllers in the profile and look again; if there are none, delete it.",
+            repair if has_log else f"Name the controllers in the profile and ask again. If there are none: {repair}",
         )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from kit.analyze.metadata.node_settings import KRAFT as KRAFT_MODE
 from kit.analyze.metadata.node_settings import MIGRATION as MIGRATION_MODE
 from kit.analyze.metadata.node_settings import VOTERS
+from kit.analyze.metadata.node_settings import ZOOKEEPER as ZOOKEEPER_MODE
 from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
 from kit.analyze.metadata.preflight_checks import (
     BLOCK,
@@ -122,18 +123,27 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _begin_again(facts: PreflightFacts) -> str:
-    """Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02)."""
+    """How to begin again, only if each fact shows that nothing would be lost.
+
+    Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02). Controllers
+    with a topic, or with a broker in KRaft mode, hold the only copy of the metadata.
+    """
     if facts.facts.zk_state == POST_MIGRATION:
         return "The move is final, and the controllers hold the only copy of the metadata: wipe nothing."
-    control = facts.control
+    control, items, modes = facts.control, facts.kraft_items, {each.mode for each in facts.facts.brokers}
     is_copied = control is None or control.checkpoint is not None or facts.facts.zk_state == MIGRATION
-    return _KEEP if is_copied else _WIPE
+    has_topics = items is None or "topic" in items["kind"]
+    is_in_zookeeper = bool(modes) and modes <= {ZOOKEEPER_MODE, MIGRATION_MODE}
+    return _WIPE if is_in_zookeeper and not is_copied and not has_topics else _KEEP
 
 
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
 _START_THEM = "Start the controllers, all at once; those that run do not answer, or elect nobody (L01)."
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
-_KEEP = "Wipe no controller: metadata was copied, or that can't be told; see /migration and Z02 first."
+_KEEP = (
+    "Wipe no controller: its log may hold the only copy of the metadata. See /migration (Z02), the brokers' modes and "
+    "the topics in the log first."
+)
 _RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (

@@ -69,6 +69,10 @@ def test_what_was_not_read_is_unknown_and_not_zero():
         (replace(SOUND, zk_state="POST_MIGRATION", registrations=()), "P01", "alarm", "broker 1 is in /brokers/ids"),
         (replace(SOUND, nodes=(node("controller", has_flag=False),)), "P01", "alarm", "finalises the migration"),
         (replace(SOUND, control=control(has_migration=False)), "P01", "alarm", "has no /migration"),
+        (
+            replace(SOUND, nodes=(node("broker", mode="kraft"),), zk_state="NONE", control=plain()),
+            "P01", "alarm", "in KRaft mode, and the metadata log holds no migration",
+        ),
         (replace(SOUND, stood_still_s=15.2), "P02", "alarm", "did not move in 15 s of watching"),
         (replace(SOUND, behind=timedelta(seconds=16)), "P02", "alarm", "16 s behind"),
         (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),

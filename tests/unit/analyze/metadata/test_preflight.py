@@ -238,18 +238,21 @@ def test_one_change_breaks_it(check_id, facts, told):
 
 
 @pytest.mark.parametrize(
-    ("facts", "is_wiped"),
+    ("facts", "mode", "topics", "is_wiped"),
     [
-        (control(checkpoint=None), True),
-        (control(checkpoint=142), False),
-        (nodes(*NODES, zk_state="MIGRATION"), False),
-        (nodes(*NODES, zk_state="POST_MIGRATION"), False),
+        (control(checkpoint=None), "zookeeper", (), True),
+        (control(checkpoint=None), "zookeeper", (ITEMS[0],), False),
+        (control(checkpoint=None), "kraft", (), False),
+        (control(checkpoint=None), None, (), False),
+        (control(checkpoint=142), "zookeeper", (), False),
+        (nodes(*NODES, zk_state="MIGRATION"), "zookeeper", (), False),
+        (nodes(*NODES, zk_state="POST_MIGRATION"), "zookeeper", (), False),
     ],
 )
-def test_controllers_are_wiped_only_while_nothing_was_copied(facts, is_wiped):
+def test_controllers_are_wiped_only_if_nothing_is_lost(facts, mode, topics, is_wiped):
     """Fresh controllers beside a ``/migration`` of an earlier copy delete every topic from ZooKeeper."""
-    late = [node("controller", 3000, leader_epoch=41)]
-    facts = replace(facts, facts=replace(facts.facts, nodes=(*NODES[:2], *late)), kraft_items=items(ITEMS[0]))
+    seen = (*(replace(each, mode=mode) for each in NODES[:2]), node("controller", 3000, leader_epoch=41))
+    facts = replace(facts, facts=replace(facts.facts, nodes=seen), kraft_items=items(*topics))
     remedies = [each.remedy for name in ("L01", "L02", "L03") for each in of(name, facts) if each.is_met is False]
     assert remedies
     assert {"format them" in each for each in remedies} == {is_wiped}, remedies
