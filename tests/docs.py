@@ -212,6 +212,7 @@ def files() -> str:
         (f"{runs_folder.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
         (f"{runs_folder.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
         (f"{plan}.seen", "the latest time at which an approval was looked at", "`offramp act`"),
+        (f"{plan}.expired-…", "when an approval was first seen expired", "`offramp act`, `resume`, `undo`"),
         (
             f"{plan}.offsets.jsonl",
             "the offsets that the plan deletes",
@@ -222,6 +223,11 @@ def files() -> str:
             f"{run}/{journal.APPROVAL}, approval-2.json, …",
             "the approvals of the run",
             "`act`, `resume`, `undo`",
+        ),
+        (
+            f"{run}/expired-…",
+            "when an approval, or the permission to undo, was first seen expired",
+            "`resume`, `undo`",
         ),
         (f"{run}/{journal.EVENTS}", "the journal: a line per event, each chained to the one before", "same"),
         (f"{run}/{record.VERDICT}", "how the run ended, with hashes of its other files; written at each end", "same"),

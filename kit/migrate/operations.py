@@ -26,6 +26,7 @@ from kit.migrate.engine.approval import (
 )
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
+from kit.migrate.engine.expiry import latest_seen, time_in
 from kit.migrate.engine.files import keep_new, keep_whole, private_folder
 from kit.migrate.engine.performer import Lock, Performer
 from kit.migrate.engine.plan import Plan, load_plan, save_plan
@@ -273,40 +274,34 @@ class Operations:
 
     def _holds(self, approval: Approval, plan: Plan) -> bool:
         try:
-            earliest = self._first_seen(plan, approval)
-            refuse_unless_valid(approval, plan, self._clock.now(), rules=self._rules, earliest=earliest)
+            earliest, now = self._first_seen(plan, approval), self._clock.now()
+            latest = latest_seen(self._mark("expired", plan, approval), approval.expires_at, now)
+            refuse_unless_valid(approval, plan, now, rules=self._rules, latest=latest, earliest=earliest)
         except ApprovalError:
             return False
         return True
 
     def _first_seen(self, plan: Plan, approval: Approval) -> datetime:
         """When the approval was first looked at, where it was of a time still to come then: that is kept beside it."""
-        mark, now = f".ahead-{digest_of(approval.to_json())[:PREFIX]}", self._clock.now()
-        path = self._file(plan.digest).with_suffix(mark)
+        path, now = self._mark("ahead", plan, approval), self._clock.now()
         if approval.approved_at > now + CLOCK_SKEW:
             keep_new(path, now.isoformat() + "\n")
-        return _time_in(path) or now
+        return time_in(path) or now
+
+    def _mark(self, what: str, plan: Plan, approval: Approval) -> Path:
+        """Where it is kept beside the plan that an approval was seen so."""
+        return self._file(plan.digest).with_suffix(f".{what}-{digest_of(approval.to_json())[:PREFIX]}")
 
     def _seen(self, plan: Plan) -> datetime:
         """The latest time at which this plan's approval was asked for, kept: a clock set back revives none."""
         path, now = self._file(plan.digest).with_suffix(".seen"), self._clock.now()
-        latest = max(_time_in(path) or now, now)
+        latest = max(time_in(path) or now, now)
         self.save_plan(plan)
         keep_whole(path, latest.isoformat() + "\n")
         return latest
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
-
-
-def _time_in(path: Path) -> datetime | None:
-    """None: there is no such file."""
-    try:
-        return datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
 
 
 def operator() -> str:

@@ -17,6 +17,7 @@ from kit.migrate.engine.actor import ClusterPerformer
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import frozen_mapping
+from kit.migrate.execution import run as run_module
 from kit.migrate.execution.run import Run
 from kit.migrate.execution.run_context import RunContext, _Reporter
 from kit.migrate.fleet.wave import WaveActor
@@ -163,3 +164,7 @@ BLIND_RETRIES: Mistake = {(_Writing, "unmoved"): lambda self, pending, current: 
 
 THEIRS_CONFIRMED: Mistake = {(Answer, "is_refused"): property(lambda self: False)}
 """A value that is as wanted is this run's own, though its write was refused for certain."""
+
+
+REVIVED: Mistake = {(run_module, "latest_seen"): lambda mark, expires_at, now: now}
+"""What was seen expired holds again once the clock is set back."""

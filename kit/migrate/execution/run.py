@@ -25,6 +25,7 @@ from kit.errors import (
 from kit.migrate.engine.approval import Approval, refuse_unless_genuine, refuse_unless_valid, save_approval
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event, at
+from kit.migrate.engine.expiry import latest_seen
 from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.journal import PLAN, Entry, Journal, create_run, taken_request
 from kit.migrate.engine.performer import Lock, Performer, refuse_other_cluster
@@ -32,7 +33,7 @@ from kit.migrate.engine.plan import UNDO, Plan, load_plan, refuse_older_format
 from kit.migrate.engine.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import canonical, frozen_mapping, readable
+from kit.migrate.engine.values import canonical, digest_of, frozen_mapping, readable
 from kit.migrate.execution.execute import Execution
 from kit.migrate.execution.rollback import Rollback, titles_to_undo
 from kit.migrate.execution.run_context import RunContext, StopButton
@@ -203,6 +204,7 @@ class Run:
                 hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
                 context = RunContext(record, *hands, _latest(record))
                 context.permit = lambda: self._refuse_unless_approved(context)
+                self._note_expired(context)
                 if record.has_written:  # Before its first write a run has left no mark: the last one is then older.
                     context.followed = self._lock.followed_by(plan.targets, self.run_id)
                 yield context
@@ -212,15 +214,16 @@ class Run:
 
     def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
         given, now = approval or context.record.approvals[-1], self._clock.now()
-        latest = None if approval else context.latest_known()
+        known = now if approval else max(now, context.latest_known())
+        latest = latest_seen(self._mark_of(given), given.expires_at, known)
         earliest = self._first_seen(given)
         refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest, earliest=earliest)
 
     def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
         refuse_unless_genuine(context.record.approvals[0], context.record.plan, self._rules)
-        until = way_back_until(context.record)
-        if max(self._clock.now(), context.latest_known()) >= until:
+        if self._is_way_back_over(context):
+            until = way_back_until(context.record)
             try:
                 self._refuse_unless_approved(context)
             except ApprovalError as error:
@@ -228,6 +231,19 @@ class Run:
                     f"the way back of run {self.run_id} was open until {until.isoformat()}; approve its plan"
                     f" again: {error}"
                 ) from error
+
+    def _note_expired(self, context: RunContext) -> None:
+        """Keep what has expired by now, before anything can refuse: it stays so if the clock is set back."""
+        for approval in context.record.approvals:
+            latest_seen(self._mark_of(approval), approval.expires_at, self._clock.now())
+        self._is_way_back_over(context)
+
+    def _is_way_back_over(self, context: RunContext) -> bool:
+        until, known = way_back_until(context.record), max(self._clock.now(), context.latest_known())
+        return latest_seen(self.folder / "expired-undo", until, known) >= until
+
+    def _mark_of(self, approval: Approval) -> Path:
+        return self.folder / f"expired-{digest_of(approval.to_json())[:12]}"
 
     def _refuse_followed(self, context: RunContext) -> None:
         """Refuse to continue if later runs changed all targets of this run; ``RunContext.refused`` has the others.
@@ -260,7 +276,7 @@ class Run:
             if approval is not None:
                 self._take(context, approval)
         except ApprovalError:
-            if max(self._clock.now(), context.latest_known()) >= way_back_until(context.record):
+            if self._is_way_back_over(context):
                 raise
 
     def _forward(self, context: RunContext) -> RunResult:

@@ -38,6 +38,8 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import dry_run
 from kit.migrate.execution.run import Run, RunResult, start_run
 from kit.profile import ApprovalSettings
+from tests.adversary import mistakes
+from tests.adversary.mistakes import put_back
 from tests.generators.names import SECRET_LIKE
 from tests.models.engine import START, Killed, ModelRun, approve_plan, make_plan
 
@@ -408,14 +410,15 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
 @pytest.mark.parametrize("ends", ["VERIFIED", "FAILED"])
 def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
     """However the run ended; the approval itself has long run out by then."""
-    world = ModelRun(tmp_path, way_back_s=3 * 3600.0)
-    if ends == "FAILED":
-        answering(world, "verify", lambda step: Verified(False, "no"))
-    assert world.run.act().state == ends
-    world.time.ahead = timedelta(hours=3, minutes=1)
+    late, world = (ModelRun(tmp_path / name, way_back_s=3 * 3600.0) for name in ("late", "in time"))
+    for each in (late, world):
+        if ends == "FAILED":
+            answering(each, "verify", lambda step: Verified(False, "no"))
+        assert each.run.act().state == ends
+    late.time.ahead = timedelta(hours=3, minutes=1)
     with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*: the approval expired"):
-        world.process().undo()
-    assert world.run.record.state == ends
+        late.process().undo()
+    assert late.run.record.state == ends
     written = len(world.cluster.writes)
     world.time.ahead = timedelta(hours=2, minutes=58)
     assert world.process().undo().state == RunState.UNDONE
@@ -470,6 +473,35 @@ def test_a_clock_that_is_set_back_revives_no_approval(world, tmp_path):
         world.process().resume()
     assert len(world.cluster.writes) == 1
     assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
+
+
+def test_an_approval_that_resume_saw_expired_is_not_revived_by_a_clock_set_back(world, tmp_path):
+    """Nothing of the refusal is in the journal; a new approval holds."""
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.press_stop)
+    world.run.act()
+    newer = approve_plan(world.plan, now=world.time.clock.now(), valid_for=timedelta(minutes=30))
+    for given in (newer, None):
+        world.time.ahead = timedelta(hours=2)
+        with pytest.raises(ApprovalError, match="the approval expired"):
+            world.process().resume(given)
+        world.time.ahead = timedelta(0)
+        with pytest.raises(ApprovalError, match="was the clock set back"):
+            world.process().resume(given)
+    assert len(world.cluster.writes) == 1
+    assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
+
+
+def test_an_undo_that_was_seen_too_late_is_not_revived_by_a_clock_set_back(tmp_path):
+    world = ModelRun(tmp_path, way_back_s=5400)
+    world.run.act().raise_unless()
+    world.time.ahead = timedelta(hours=2)
+    with pytest.raises(ApprovalError, match="the way back of run"):
+        world.process().undo()
+    world.time.ahead = timedelta(hours=1, minutes=10)
+    with pytest.raises(ApprovalError, match="the way back of run"):
+        world.process().undo()
+    assert world.is_all_done
+    assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
 
 
 @pytest.mark.parametrize("verb", ["resume", "undo"])
@@ -733,6 +765,8 @@ _PROCESS = """
 import json, os, sys
 from pathlib import Path
 from kit.migrate.execution.run import Run
+from tests.adversary import mistakes
+from tests.adversary.mistakes import put_back
 from tests.generators.names import SECRET_LIKE
 from tests.models.engine import Cluster, Hazard, ModelLock, ModelPerformer, START, Time
 from kit.migrate.engine.record import load_run
@@ -1023,3 +1057,16 @@ def test_a_second_undo_of_a_step_that_is_taken_back_reads_it_back(world, tmp_pat
     assert answering(world, "state", state).undo().state == RunState.UNDONE
     assert asked[0] == "s1"
     assert world.is_all_back
+
+
+@pytest.mark.parametrize(
+    ("mistake", "race"),
+    [
+        (mistakes.LATER_RUNS, test_undo_leaves_the_targets_alone_that_a_later_run_changed),
+        (mistakes.REVIVED, test_an_undo_that_was_seen_too_late_is_not_revived_by_a_clock_set_back),
+    ],
+    ids=["later runs", "revived"],
+)
+def test_the_mistake_is_found(tmp_path, mistake, race):
+    with put_back(mistake), pytest.raises((AssertionError, pytest.fail.Exception)):
+        race(tmp_path)
