@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from kit import connect
@@ -136,6 +136,27 @@ def test_groups_go_whole_and_come_back_with_all_they_had(site, tmp_path):
     assert {it for it, _ in outcomes_of(run, plan).values()} == {Outcome.CONFIRMED}
     run.undo().raise_unless(RunState.UNDONE)
     assert site.all_of(*names) == before
+
+
+LARGE = 300
+"""Offsets with metadata of 4,000 bytes: 1.2 MB, more than a coordinator appends at once."""
+
+
+def test_a_group_with_more_offsets_than_one_batch_holds_comes_back(old_site):
+    lab = old_site.lab
+    lab.create_topic("large-groups", LARGE)
+    consumer = Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": "large"})
+    offsets = [TopicPartition("large-groups", number, number, metadata="m" * 4_000) for number in range(LARGE)]
+    for half in (offsets[: LARGE // 2], offsets[LARGE // 2 :]):
+        assert all(each.error is None for each in consumer.commit(offsets=half, asynchronous=False))
+    consumer.close()
+    before = old_site.all_of("large")
+    assert len(before["large"]) == LARGE
+    run = old_site.begin(old_site.plan("large"))
+    run.act().raise_unless(RunState.VERIFIED)
+    assert "large" not in old_site.everything().kafka
+    run.undo().raise_unless(RunState.UNDONE)
+    assert old_site.all_of("large") == before
 
 
 def test_a_group_in_use_is_refused_by_name_and_left_out_by_pattern(site):

@@ -45,11 +45,18 @@ from kit.read.coordinator import GROUPS_PER_REQUEST
 T = TypeVar("T")
 _IN_FLIGHT = 4
 """kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
+BATCH_BYTES = 500_000
+"""A coordinator appends the offsets of one request as one batch, of at most ``max.message.bytes`` of
+``__consumer_offsets``: 1,048,588 by default. A request stays below a half of that."""
+_RECORD_BYTES = 80
+"""The most that a record takes besides its names and its metadata: lengths, times, offset and epoch."""
 _REQUEST_TIMED_OUT = 7
+_INVALID_COMMIT_OFFSET_SIZE = 28
 _GROUP_ID_NOT_FOUND = 69
 _MEANINGS = {
     3: "the topic or partition does not exist any more",
     12: "the metadata is too large",
+    28: "the offset is larger than a batch of __consumer_offsets may be (max.message.bytes)",
     22: "the group has members now, and only members can commit: stop them",
     25: "the group has members now, and only members can commit: stop them",
     68: "the group has members now: stop them",
@@ -154,7 +161,7 @@ class KafkaWriter:
             jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
             asked, pending = pending, writing.left(pending)
-            if len(pending) < len(asked):
+            if sum(map(len, pending.values())) < sum(map(len, asked.values())):
                 deadline.renew()
             if not pending or not deadline.allows(attempt):
                 return
@@ -167,13 +174,14 @@ class KafkaWriter:
     async def _write_to(
         self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
     ) -> None:
-        under_way: deque[tuple[str, Any]] = deque()
-        for group_id in groups:
-            if len(under_way) == _IN_FLIGHT:
-                await writing.receive(*under_way.popleft(), pending)
-            under_way.append((group_id, self._client.send(writing.request(group_id, pending[group_id]), broker_id)))
-        while under_way:
-            await writing.receive(*under_way.popleft(), pending)
+        left = deque((group_id, part) for group_id in groups for part in _batches(group_id, pending[group_id]))
+        under_way: deque[tuple[str, Asked, Any]] = deque()
+        while left or under_way:
+            if left and len(under_way) < _IN_FLIGHT:
+                group_id, part = left.popleft()
+                under_way.append((group_id, part, self._client.send(writing.request(group_id, part), broker_id)))
+            else:
+                left.extendleft(await writing.receive(*under_way.popleft()))
 
     async def _delete_groups(self, known: Mapping[str, Asked], answers: dict[str, Answer], deadline: Deadline) -> None:
         pending, attempt = sorted(known), 0
@@ -273,18 +281,22 @@ class _Writing:
         for place in asked:
             _take(self.answers, (group_id, *place), answer)
 
-    async def receive(self, group_id: str, future: Any, pending: Mapping[str, Asked]) -> None:
-        asked = pending[group_id]
+    async def receive(self, group_id: str, asked: Asked, future: Any) -> list[tuple[str, Asked]]:
+        """Take the answers. Return the halves of a request that was too large for a batch: nothing was written."""
         try:
             response = await future
         except RETRIABLE_FAILURES:
             self.take(group_id, asked, _UNANSWERED)
-            return
-        unanswered = set(asked)
-        for place, code in self.codes(asked)(response):
-            unanswered.discard(place)
+            return []
+        found = dict(self.codes(asked)(response))
+        if len(asked) > 1 and set(found.values()) == {_INVALID_COMMIT_OFFSET_SIZE}:
+            places = list(asked)
+            halves = places[: len(places) // 2], places[len(places) // 2 :]
+            return [(group_id, {place: asked[place] for place in half}) for half in halves]
+        for place, code in found.items():
             _take(self.answers, (group_id, *place), _answer(code))
-        self.take(group_id, unanswered, _UNANSWERED)
+        self.take(group_id, asked.keys() - found, _UNANSWERED)
+        return []
 
     def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
         """The writes to try again."""
@@ -371,6 +383,20 @@ async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked |
             fetched[group_id] = {
                 (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
             }
+
+
+def _batches(group_id: str, asked: Asked) -> Iterator[Asked]:
+    """Parts of at most about ``BATCH_BYTES`` each."""
+    part: dict[Place, Stored] = {}
+    n_bytes = 0
+    for place, stored in asked.items():
+        n_record = len(f"{group_id}{place[0]}{stored.metadata or ''}".encode()) + _RECORD_BYTES
+        if part and n_bytes + n_record > BATCH_BYTES:
+            yield part
+            part, n_bytes = {}, 0
+        part[place] = stored
+        n_bytes += n_record
+    yield part
 
 
 def _chunks(groups: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -77,6 +77,50 @@ def test_a_coordinator_that_never_comes_is_told_after_the_deadline(wanted):
     assert 2 <= broker.lookups <= 4
 
 
+class SmallBatches(SlowBroker):
+    """A coordinator that appends at most ``limit`` bytes at once, and refuses all of a larger request by code 28."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(ready=1)
+        self.limit, self.committed, self.sizes = limit, dict[tuple[str, int], int](), list[int]()
+
+    async def send(self, request: Any, broker_id: int) -> Any:
+        rows = [(topic.name, each) for topic in request.topics for each in topic.partitions]
+        size = sum(len(name) + len(each.committed_metadata or "") + 60 for name, each in rows)
+        self.sizes.append(size)
+        code = 28 if size > self.limit else 0
+        if code == 0:
+            self.committed |= {(name, each.partition_index): each.committed_offset for name, each in rows}
+        answers = [
+            SimpleNamespace(
+                name=name, partitions=[SimpleNamespace(partition_index=each.partition_index, error_code=code)]
+            )
+            for name, each in rows
+        ]
+        return SimpleNamespace(topics=answers)
+
+
+@pytest.mark.parametrize("limit", [1_048_576, 100_000, 5_000])
+def test_offsets_of_one_group_are_cut_into_batches_that_the_coordinator_takes(limit: int) -> None:
+    broker = SmallBatches(limit)
+    wanted = {("g", "t" * 80, number): Stored(number, metadata="m" * 4_000) for number in range(300)}
+    answers = KafkaWriter(broker, DEADLINE_S).write(wanted, {})
+    assert {each.error for each in answers.values()} == {None}
+    assert broker.committed == {("t" * 80, number): number for number in range(300)}
+    assert max(broker.sizes) < 600_000
+
+
+def test_one_offset_that_is_larger_than_a_batch_is_refused_and_the_others_are_committed() -> None:
+    broker = SmallBatches(2_000)
+    wanted = {("g", "t", number): Stored(number, metadata="m" * (4_000 if number == 3 else 10)) for number in range(9)}
+    answers = KafkaWriter(broker, DEADLINE_S).write(wanted, {})
+    (refused,) = [(key, each) for key, each in answers.items() if each.error is not None]
+    assert refused[0] == ("g", "t", 3)
+    assert refused[1].is_refused
+    assert "max.message.bytes" in refused[1].error
+    assert len(broker.committed) == 8
+
+
 KEY = ("g", "t", 0)
 LOADING = 14
 
@@ -85,7 +129,7 @@ class ContestedBroker(SlowBroker):
     """One group with one offset. The first write meets ``first``, then another client commits ``theirs``, if any."""
 
     def __init__(self, stored: int | None, first: Callable[[Any], int], theirs: int | None = None) -> None:
-        super().__init__(ready=0)
+        super().__init__(ready=1)
         self.stored, self.first, self.theirs, self.writes = stored, first, theirs, 0
 
     async def send(self, request: Any, broker_id: int) -> Any:
