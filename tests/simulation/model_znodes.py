@@ -106,12 +106,22 @@ class ZnodeSteps:
     def claim_all(self, threads: Assignment) -> Steps:
         mine, blocked = yield from self._sorted_owners(threads)
         missing = {pair: thread for pair, thread in threads.items() if pair not in mine}
-        if not blocked and missing and not (yield from self._make(missing)):
+        if not blocked and not (yield from self._make_all(missing)):
             blocked = (yield from self._sorted_owners(missing))[1] or frozenset(missing)
         if blocked:
             yield from self._watch_foreign(blocked)
             return blocked
         return (yield from self._watch(threads))
+
+    def _make_all(self, missing: Assignment) -> Steps:
+        """Each partition is a transaction, as if each filled one."""
+        made: list[TopicAndPartition] = []
+        for pair in sorted(missing):
+            if not (yield from self._make({pair: missing[pair]})):
+                yield from self.release(made)
+                return False
+            made.append(pair)
+        return True
 
     def claim_each(self, threads: Assignment) -> Steps:
         """One request for each partition."""
@@ -124,21 +134,18 @@ class ZnodeSteps:
         return blocked | gone
 
     def rename(self, threads: Assignment) -> Steps:
-        for pair in threads:
+        mine = yield from self._own_owners(threads)
+        for pair, znode in mine.items():
             self._watched.pop(pair, None)
-        changes = [Set(("owners", pair), thread) for pair, thread in threads.items()]
-        yield from self._expect(*changes)
-        yield from self._watch(threads)
+            yield from self._expect(Set(("owners", pair), threads[pair], znode.version))
+        return (yield from self._watch(threads))
 
     def release(self, partitions: Iterable[TopicAndPartition]) -> Steps:
-        session = self.session()
-        pairs = sorted(partitions)
-        znodes = yield from self._read_all([("owners", pair) for pair in pairs])
-        mine = {pair: znode for pair, znode in zip(pairs, znodes) if znode is not None and znode.session == session}
+        mine = yield from self._own_owners(partitions)
         for pair in mine:
             self._watched.pop(pair, None)
-        if mine:
-            yield from self._expect(*(Delete(("owners", pair), znode.version) for pair, znode in mine.items()))
+        for pair, znode in mine.items():
+            yield from self._expect(Delete(("owners", pair), znode.version))
 
     def read_offsets(self, partitions: Sequence[TopicAndPartition]) -> Steps:
         znodes = yield from self._read_all([("offsets", pair) for pair in partitions])
@@ -185,6 +192,11 @@ class ZnodeSteps:
             return [self.client.server.look(path) for path in paths]
 
         return (yield from self.client.ask(request)) if paths else []
+
+    def _own_owners(self, partitions: Iterable[TopicAndPartition]) -> Steps:
+        session, pairs = self.session(), sorted(partitions)
+        znodes = yield from self._read_all([("owners", pair) for pair in pairs])
+        return {pair: znode for pair, znode in zip(pairs, znodes) if znode is not None and znode.session == session}
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> Steps:
         session = self.session()

@@ -276,8 +276,8 @@ class Coordination:
     def _rename(self, mine: Assignment) -> Effects:
         moved = {pair: thread for pair, thread in mine.items() if self.held[pair] != thread}
         if moved:
-            yield Rename(moved)
-            self.held = self.held | moved
+            gone: Pairs = yield Rename(moved)
+            self.held = _without(self.held | moved, gone)
 
     def _consume(
         self, mine: Assignment, assignment_epoch: int | None, result: RoundResult, telling: BeforeStarting
@@ -288,6 +288,7 @@ class Coordination:
         it is returned when something is blocked, else with the status that this part ends with.
         """
         yield from self._rename(mine)
+        mine = _only(mine, self.held)
         kept: Pairs = (yield Keep(mine, assignment_epoch)) if mine else frozenset()
         starting = _without(mine, kept)
         started: Pairs = frozenset()

@@ -202,7 +202,10 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAll:
-    """→ partitions that others hold. Create all owner znodes or, when one can't be created, none."""
+    """→ partitions that others hold. Create all owner znodes or, when one can't be created, none.
+
+    A large claim takes several transactions, so others may see a part of it for a moment.
+    """
 
     threads: Assignment
 
@@ -216,7 +219,7 @@ class ClaimEach:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Write another thread of this member into owner znodes it holds."""
+    """→ partitions that are not this member's any more. Write another thread of this member into owner znodes."""
 
     threads: Assignment
 

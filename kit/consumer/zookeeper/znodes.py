@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,11 @@ from kit.read.registration import Registration, parse_registration
 from kit.text.numbers import partition_in
 
 Changed = Callable[[str], None]
-OPERATIONS_PER_TRANSACTION = 500
+BYTES_PER_TRANSACTION = 200_000
+"""ZooKeeper drops the connection of a client that sends more than ``jute.maxbuffer`` (1 MB), so a transaction stays
+well below that: its operations are estimated, and the server adds to them in its log."""
+BYTES_PER_OPERATION = 300
+"""An operation's header, access list and numbers; its path and its data come on top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +207,29 @@ class GroupZnodes:
     # Claiming and releasing
 
     def claim_all(self, threads: Assignment) -> Pairs:
-        """Claim all or none, in one transaction; → what others hold. Owner znodes of this session count as claimed."""
+        """Claim all or none; → what others hold. Owner znodes of this session count as claimed.
+
+        A large claim is several transactions. If a later one is blocked, the earlier ones are released.
+        """
         mine, blocked = self._sorted_owners(threads)
         missing = {pair: thread for pair, thread in threads.items() if pair not in mine}
-        if not blocked and missing and not self._were_made(self._creation(missing)):
+        if not blocked and not self._make_all(missing):
             # Another member was faster: at least one of them is that member's.
             blocked = self._sorted_owners(missing)[1] or frozenset(missing)
         if blocked:
             self._watch_foreign(blocked)
             return blocked
         return self._watch(threads)
+
+    def _make_all(self, missing: Assignment) -> bool:
+        """False: one exists already, and none was left."""
+        made: list[TopicAndPartition] = []
+        for part in self._parts(missing):
+            if not self._were_made(self._creation(part)):
+                self.release(made)
+                return False
+            made += part
+        return True
 
     def claim_each(self, threads: Assignment) -> Pairs:
         """Claim as many as possible; → what others hold."""
@@ -223,26 +240,26 @@ class GroupZnodes:
         self._watch_foreign(blocked)
         return blocked | self._watch(pair for pair in threads if pair not in blocked)
 
-    def rename(self, threads: Assignment) -> None:
-        """Write another thread into owner znodes of this session."""
-        transaction = self._transaction()
-        for pair, thread in threads.items():
-            transaction.set_data(self.owner_path(pair), thread.encode())
-            self._watched.pop(pair, None)
-        self._expect(transaction)
-        self._watch(threads)
+    def rename(self, threads: Assignment) -> Pairs:
+        """Write another thread into owner znodes of this session; → those that are not of this session any more."""
+        mine = self._own_owners(threads)
+        for part in self._parts({pair: threads[pair] for pair in mine}):
+            transaction = self._transaction()
+            for pair, thread in part.items():
+                transaction.set_data(self.owner_path(pair), thread.encode(), mine[pair].version)
+                self._watched.pop(pair, None)
+            self._expect(transaction)
+        return self._watch(threads)
 
     def release(self, partitions: Iterable[TopicAndPartition]) -> None:
         """Delete owner znodes of this session. Those of other sessions stay, also this member's own (R15)."""
-        session = self.session
-        owners = self._owners_of(partitions)
-        mine = [(pair, znode) for pair, znode in owners.items() if znode.ephemeral_owner == session]
-        for pair, _ in mine:
+        mine = self._own_owners(partitions)
+        for pair in mine:
             self._watched.pop(pair, None)
-        for start in range(0, len(mine), OPERATIONS_PER_TRANSACTION):
+        for part in self._parts(dict.fromkeys(mine, "")):
             transaction = self._transaction()
-            for pair, znode in mine[start : start + OPERATIONS_PER_TRANSACTION]:
-                transaction.delete(self.owner_path(pair), znode.version)
+            for pair in part:
+                transaction.delete(self.owner_path(pair), mine[pair].version)
             self._expect(transaction)
 
     # Offsets
@@ -346,6 +363,26 @@ class GroupZnodes:
         pairs = list(partitions)
         znodes = fetch_data(self._client, [self.owner_path(pair) for pair in pairs])
         return {pair: znode for pair, znode in zip(pairs, znodes) if isinstance(znode, Znode)}
+
+    def _own_owners(self, partitions: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, Znode]:
+        """Of these: the owner znodes of this session."""
+        session = self.session
+        owners = self._owners_of(partitions)
+        return {pair: znode for pair, znode in owners.items() if znode.ephemeral_owner == session}
+
+    def _parts(self, threads: Assignment) -> Iterator[Assignment]:
+        """Cut into what one transaction holds."""
+        part: Assignment = {}
+        size = 0
+        for pair, thread in threads.items():
+            added = BYTES_PER_OPERATION + len(self.owner_path(pair).encode()) + len(thread.encode())
+            if part and size + added > BYTES_PER_TRANSACTION:
+                yield part
+                part, size = {}, 0
+            part[pair] = thread
+            size += added
+        if part:
+            yield part
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> tuple[Pairs, Pairs]:
         """Of these: those whose owner znode is of this session, and those that another session holds."""
