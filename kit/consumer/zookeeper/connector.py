@@ -348,6 +348,8 @@ class ZookeeperConsumer:
         self.metrics.add("OffsetResets")
         if self._zookeeper_offsets is not None:
             self._zookeeper_offsets.allow_lower(pair)
+        if (embedded := self._embedded_consumer) is not None:
+            embedded.forget([pair])  # Else Kafka's offset would stay high, and the next owner takes the higher one.
         return offsets[pair]
 
     @property

@@ -23,6 +23,7 @@ log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.05
 NO_MEMBER = "the embedded consumer is joining the Kafka group"
+OUTDATED = KafkaError(KafkaError._OUTDATED, "a newer offset was sent, or the partition started again")
 DEFAULTS = {
     # As ZooKeeper's session of an old consumer, so that a dead member is noticed by both at about the same time.
     "session.timeout.ms": 6000,
@@ -46,10 +47,11 @@ class EmbeddedConsumer:
         revoked: Callable[[], None],
         lost: Callable[[], None],
         polled: Callable[[float], None],
+        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
     ) -> None:
         forced = {"enable.auto.commit": False, "on_commit": self._on_commit, "auto.offset.reset": "error"}
         effective = {**DEFAULTS, **settings, **forced}
-        self._consumer = Consumer(effective)
+        self._consumer = connect(effective)
         self.session_seconds = float(effective["session.timeout.ms"]) / 1000
         self._timeout = min(POLL_SECONDS, poll_seconds)
         self._assigned, self._revoked, self._lost, self._polled = assigned, revoked, lost, polled
@@ -69,21 +71,26 @@ class EmbeddedConsumer:
         self._work.put(lambda: self._subscribe(tuple(sorted(topics))))
 
     def commit(self, offsets: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
-        """Commit as a member. An offset lower than one sent since :meth:`forget` is left out: it is out of date.
+        """Commit as a member; → each partition's answer.
+
+        An offset lower than one sent since :meth:`forget` is not sent. Its answer is ``OUTDATED``.
 
         Raises:
             KafkaException: the commit failed as a whole, or did not end in time; at once while it is no member.
         """
         if threading.current_thread() is self._thread:
             partitions = self._newest(offsets)
-            return _answers(self._consumer.commit(offsets=partitions, asynchronous=False) or []) if partitions else {}
+            answers = (
+                _answers(self._consumer.commit(offsets=partitions, asynchronous=False) or []) if partitions else {}
+            )
+            return {**dict.fromkeys(offsets, OUTDATED), **answers}
         if self.assignment.membership is not Membership.IN:
             raise KafkaException(KafkaError(KafkaError._STATE, NO_MEMBER))
         future: Future[Mapping[TopicAndPartition, int | KafkaError]] = Future()
         stamp = self.assignment.epoch, {pair: self._turns.get(pair, 0) for pair in offsets}
         self._work.put(lambda: self._commit_later(offsets, stamp, future))
         try:
-            return future.result(seconds)
+            return {**dict.fromkeys(offsets, OUTDATED), **future.result(seconds)}
         except TimeoutError:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 

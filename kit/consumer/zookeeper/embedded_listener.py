@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kit.consumer.zookeeper.coordination import Coordination
 from kit.consumer.zookeeper.driver import Driver
 from kit.consumer.zookeeper.effects import Membership
-from kit.consumer.zookeeper.embedded import EmbeddedConsumer
+from kit.consumer.zookeeper.embedded import OUTDATED, EmbeddedConsumer
 from kit.consumer.zookeeper.gate import Gate
 
 
@@ -58,4 +58,5 @@ class EmbeddedRebalanceListener:
             answers = embedded.commit(self._gate.kafka_assigned(), 0)
         except KafkaException:
             return False
-        return bool(answers) and not any(isinstance(each, KafkaError) for each in answers.values())
+        asked = [each for each in answers.values() if each is not OUTDATED]
+        return bool(asked) and not any(isinstance(each, KafkaError) for each in asked)
