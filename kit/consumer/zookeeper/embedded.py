@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import KafkaAssignment, Membership, Offsets
+from kit.consumer.zookeeper.lease import seconds_since_boot
 
 log = logging.getLogger("offramp.consumer")
 
@@ -110,7 +111,7 @@ class EmbeddedConsumer:
         self._thread.join()
 
     def _run(self) -> None:
-        polled_at = time.monotonic()
+        polled_at = seconds_since_boot()
         while not self._is_stopping:
             try:
                 self._do_work()
@@ -122,7 +123,7 @@ class EmbeddedConsumer:
                 continue
             if message is not None and (error := message.error()) is not None:
                 log.warning("embedded consumer: %s", error.str())
-            before, polled_at = polled_at, time.monotonic()
+            before, polled_at = polled_at, seconds_since_boot()
             self._polled(polled_at - before)
         self._do_work()
         self._consumer.close()

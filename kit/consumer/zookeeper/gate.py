@@ -8,13 +8,12 @@ before every record. So a process that stood still (SIGSTOP, a paused machine) h
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets, Pairs
-from kit.consumer.zookeeper.lease import Clock, Lease
+from kit.consumer.zookeeper.lease import Clock, Lease, seconds_since_boot
 from kit.consumer.zookeeper.uncommitted import UncommittedOffsets
 
 FINISH_SECONDS = 0.3
@@ -44,7 +43,7 @@ class Gate:
     ``lease`` says until when records may be handed out; ``uncommitted`` has the offsets of what was stopped.
     """
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Clock = seconds_since_boot) -> None:
         self.clock = clock
         self.lease = Lease(clock)
         self.uncommitted = UncommittedOffsets()

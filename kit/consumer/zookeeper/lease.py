@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 NEVER = float("-inf")
 Clock = Callable[[], float]
+
+
+def seconds_since_boot() -> float:
+    """The clock of a lease. It goes on while the machine is suspended; ``time.monotonic`` does not on Linux.
+
+    A system without CLOCK_BOOTTIME counts suspension in its monotonic clock, or has no suspension to count.
+    """
+    return time.clock_gettime(_CLOCK) if _CLOCK is not None else time.monotonic()
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Lease:
