@@ -7,7 +7,7 @@ Rules: the old consumers 0.8.2 … 1.1; the parser of ≤ 0.11 reads every numbe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 LARGEST_STREAMS = 100_000
 """Streams of one member and topic. No process could run more, and an assignment has an entry for each."""
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,11 @@ class Registration:
             return dict(self.streams)
         (regex, n_streams), *_ = self.streams.items()
         wanted = self.pattern == WHITE_LIST
-        compiled = _compiled(normalised(regex))
-        if isinstance(compiled, str):
+        if _problem_of(normalised(regex)) is not None:
             return {}
-        matches = compiled.fullmatch
-        candidates = (topic for topic in existing if not excludes_internal or topic not in INTERNAL_TOPICS)
-        return {topic: n_streams for topic in candidates if bool(matches(topic)) is wanted}
+        candidates = [topic for topic in existing if not excludes_internal or topic not in INTERNAL_TOPICS]
+        matches = _matches(normalised(regex), candidates)
+        return {topic: n_streams for topic, is_match in zip(candidates, matches) if is_match is wanted}
 
 
 def parse_registration(data: bytes | None) -> Registration:
@@ -94,17 +94,46 @@ def _regex_problem(pattern: str, streams: Mapping[str, int]) -> str | None:
     if pattern not in (WHITE_LIST, BLACK_LIST):
         return None
     regex = normalised(next(iter(streams)))
-    compiled = _compiled(regex)
-    return f"the {pattern} {shown(regex)} can't be resolved here ({compiled})" if isinstance(compiled, str) else None
+    problem = _problem_of(regex)
+    return f"the {pattern} {shown(regex)} can't be resolved here ({problem})" if problem is not None else None
 
 
 @lru_cache(maxsize=10_000)
-def _compiled(regex: str) -> re.Pattern[str] | str:
-    """The compiled expression, or the error. Expressions that are too deep or too long raise other errors."""
+def _problem_of(regex: str) -> str | None:
+    """Why the expression is not resolved: only Java's engine knows it, or no engine does."""
+    if "&&" in regex or _has_union(regex):
+        return "only Java's engine knows intersections and unions of character classes"
     try:
-        return re.compile(regex)
-    except (re.error, OverflowError, RecursionError, MemoryError) as error:
-        return str(error) or type(error).__name__
+        _matches(regex, [""])
+    except ValueError as error:  # ArrowInvalid is one
+        return f"RE2: {shown(str(error).removeprefix('Invalid regular expression: '))}"
+    return None
+
+
+def _matches(regex: str, topics: Sequence[str]) -> list[bool]:
+    """Match whole names by RE2, whose time is linear: a backtracking engine can need years for a stranger's expression.
+
+    Raises:
+        ArrowInvalid: RE2 does not know the expression, for example a look-ahead or a back reference.
+    """
+    # Here, because it takes long to load, and most groups have no wildcard.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # Alone first: a bracket of the expression must not close the group around it.
+    pc.match_substring_regex(pa.array([""]), pattern=regex)
+    found: list[bool] = pc.match_substring_regex(pa.array(topics, pa.string()), pattern=rf"\A(?:{regex})\z").to_pylist()
+    return found
+
+
+def _has_union(regex: str) -> bool:
+    """Whether a character class is opened in a class. What is escaped doesn't count."""
+    is_in_class = False
+    for character in _ESCAPED.sub("", regex):
+        if character == "[" and is_in_class:
+            return True
+        is_in_class = character == "[" or (is_in_class and character != "]")
+    return False
 
 
 def _number_problem(payload: dict[str, Any]) -> str | None:

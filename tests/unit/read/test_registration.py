@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kit.read.registration import parse_registration
@@ -69,3 +71,26 @@ def test_a_wildcard_without_a_topic_is_static_and_empty():
     registration = parse_registration(b'{"version":1,"subscription":{},"pattern":"white_list","timestamp":"1"}')
     assert registration.problem is None
     assert registration.topics(TOPICS) == {}
+
+
+def test_a_pattern_that_backtracks_is_matched_in_linear_time() -> None:
+    registration = parse_registration(b'{"version":1,"pattern":"white_list","subscription":{"(a+)+b":1}}')
+    began = time.monotonic()
+    assert registration.topics(["a" * 28, "a" * 200, "aab"]) == {"aab": 1}
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("regex", ["(?!x).*", "(a)\\\\1", "a*+", "[a-z&&[^b]]", "[a-z[0-9]]", "a)|(b"])
+def test_what_re2_does_not_know_is_the_registrations_problem(regex: str) -> None:
+    payload = '{"version":1,"pattern":"black_list","subscription":{"REGEX":1}}'.replace("REGEX", regex)
+    registration = parse_registration(payload.encode())
+    assert "can't be resolved here" in str(registration.problem)
+    assert not registration.is_usable
+    assert registration.topics(["a", "x"]) == {}
+
+
+@pytest.mark.parametrize("regex", ["\\\\[a[b]", "[a-z]+[0-9]", "[\\\\[a]", "a|b", "(?i)A"])
+def test_brackets_side_by_side_or_escaped_are_no_union(regex: str) -> None:
+    assert parse_registration(
+        ('{"version":1,"pattern":"white_list","subscription":{"REGEX":1}}'.replace("REGEX", regex)).encode()
+    ).is_usable
