@@ -166,7 +166,10 @@ def approve(
         say(
             f"{made.approved_by} approved {loaded.digest[:8]} for {loaded.subject}, until {made.expires_at.isoformat()}"
         )
-        say(f"carry it out: offramp act {loaded.digest[:8]}")
+        if operations.needs_two_signers(loaded) and made.first is None:
+            say(f"another signer has to approve too: offramp approve {loaded.digest[:8]} --sign-with KEY")
+        else:
+            say(f"carry it out: offramp act {loaded.digest[:8]}")
 
 
 @app.command()

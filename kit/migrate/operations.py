@@ -22,6 +22,7 @@ from kit.migrate.engine.approval import (
     approve,
     longest_hours,
     needs_second_person,
+    needs_two_signers,
     refuse_unless_valid,
 )
 from kit.migrate.engine.clock import Clock
@@ -187,6 +188,7 @@ class Operations:
             rules=self._rules,
             sign_with=sign_with,
             passphrase=passphrase,
+            given=self.approvals(plan),
         )
         self.save_plan(plan)
         add_approval(self._file(plan.digest), approval)
@@ -195,6 +197,10 @@ class Operations:
     def needs_second_person(self, plan: Plan) -> bool:
         """Whether who made the plan may not approve it."""
         return needs_second_person(plan, self._rules)
+
+    def needs_two_signers(self, plan: Plan) -> bool:
+        """Whether the approval of one signer does not hold alone."""
+        return needs_two_signers(plan, self._rules)
 
     def approvals(self, plan: Plan) -> tuple[Approval, ...]:
         """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""

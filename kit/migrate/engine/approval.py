@@ -31,7 +31,7 @@ class Approval:
     """Who agreed to the plan of this digest, when, and until when it may be carried out.
 
     ``approved_by`` was typed; ``approved_as`` is whom the operating system knew (None: in approvals of older versions).
-    ``signature`` is over all the rest.
+    ``first``: where two signers are needed, the approval of the other one. ``signature`` is over all the rest.
     """
 
     digest: str
@@ -40,6 +40,7 @@ class Approval:
     expires_at: datetime
     approved_as: str | None = None
     signature: str | None = None
+    first: Approval | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "approved_at", utc(self.approved_at, "approved_at"))
@@ -53,8 +54,9 @@ class Approval:
             "expires_at": self.expires_at.isoformat(),
             "approved_as": self.approved_as,
             "signature": self.signature,
+            "first": None if self.first is None else self.first.to_json(),
         }
-        later = ("approved_as", "signature")
+        later = ("approved_as", "signature", "first")
         return {name: value for name, value in content.items() if value is not None or name not in later}
 
     @property
@@ -75,10 +77,12 @@ def approve(
     approved_as: str | None = None,
     sign_with: Path | None = None,
     passphrase: Callable[[], str] | None = None,
+    given: Sequence[Approval] = (),
 ) -> Approval:
     """The approval of a plan by who typed its subject and the first eight or more characters of its digest.
 
-    ``sign_with`` is a private SSH key; ``passphrase`` is asked where that is encrypted.
+    ``sign_with`` is a private SSH key; ``passphrase`` is asked where that is encrypted. ``given``: earlier approvals.
+    Where two signers are needed, the result of the first one does not hold alone: the second one's includes it.
 
     Raises:
         ApprovalError: what was typed is not this plan's, or it would not hold: see :func:`refuse_unless_valid`.
@@ -94,12 +98,23 @@ def approve(
         )
     as_user = system_user() if approved_as is None else approved_as
     approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
+    if needs_two_signers(plan, rules):
+        approval = replace(approval, first=next((it for it in given if _may_be_first(it, approval, plan, rules)), None))
     if sign_with is not None:
         from kit.identity.ssh_signature import sign  # Only who signs needs it, and it takes time to load.
 
         approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
-    refuse_unless_valid(approval, plan, now, rules=rules)
+    if needs_two_signers(plan, rules) and approval.first is None:
+        _refuse_unless_given(approval, plan, rules)
+        _refuse_times(approval, plan, utc(now, "now"), rules, None)
+    else:
+        refuse_unless_valid(approval, plan, now, rules=rules)
     return approval
+
+
+def needs_two_signers(plan: Plan, rules: ApprovalSettings) -> bool:
+    """Whether two signers must approve: a second person is required, and names in files are no proof of one."""
+    return rules.require_signature and needs_second_person(plan, rules)
 
 
 def needs_second_person(plan: Plan, rules: ApprovalSettings) -> bool:
@@ -169,13 +184,11 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
         ApprovalError: it is another plan's; it is by the planner where a second person is required; it is not signed
             where that is required, or signed by nobody whom the profile names so.
     """
-    if approval.digest != plan.digest:
-        raise ApprovalError(f"the approval is of plan {approval.digest[:8]}: offramp approve {plan.digest[:8]}")
-    if not approval.approved_by.strip():
-        raise ApprovalError("an approval has to say who approves")
+    _refuse_unless_given(approval, plan, rules)
     if needs_second_person(plan, rules):
         _refuse_planner(approval, plan)
-    _refuse_signature(approval, rules)
+    if needs_two_signers(plan, rules):
+        _refuse_one_signer(approval, plan, rules)
 
 
 def told_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
@@ -244,10 +257,48 @@ def parse_approval(data: Any, where: str) -> Approval:
     if digest_of(content) != data.get("checksum"):
         raise ApprovalError(f"{where} was edited after it was made, or is not an approval; {_AGAIN}")
     try:
-        times = {name: datetime.fromisoformat(content[name]) for name in ("approved_at", "expires_at")}
-        return Approval(**{**content, **times})
+        return _approval_of(content)
     except (KeyError, TypeError, ValueError, InputError) as error:
         raise ApprovalError(f"{where} is not an approval: {error}; {_AGAIN}") from error
+
+
+def _approval_of(content: Any) -> Approval:
+    times = {name: datetime.fromisoformat(content[name]) for name in ("approved_at", "expires_at")}
+    first = {"first": _approval_of(content["first"])} if content.get("first") is not None else {}
+    return Approval(**{**content, **times, **first})
+
+
+def _refuse_unless_given(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
+    """Whether this person approved this plan at all: its digest, a name, and the signature."""
+    if approval.digest != plan.digest:
+        raise ApprovalError(f"the approval is of plan {approval.digest[:8]}: offramp approve {plan.digest[:8]}")
+    if not approval.approved_by.strip():
+        raise ApprovalError("an approval has to say who approves")
+    _refuse_signature(approval, rules)
+
+
+def _refuse_one_signer(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
+    """The name of the plan's maker is a text that anybody can edit: two keys of two signers prove two people."""
+    if approval.first is None:
+        raise ApprovalError(
+            f"the profile requires a second person and signatures, and only {approval.approved_by} signed: another"
+            f" signer has to approve the plan too: offramp approve {plan.digest[:8]} --sign-with KEY"
+        )
+    if not _may_be_first(approval.first, approval, plan, rules):
+        raise ApprovalError(
+            f"the approval of {approval.first.approved_by} does not count beside the one of {approval.approved_by}:"
+            f" two signers with keys of their own have to approve the plan; {_AGAIN}"
+        )
+
+
+def _may_be_first(first: Approval, second: Approval, plan: Plan, rules: ApprovalSettings) -> bool:
+    """Whether another signer had approved when the second one did. No two signers of a profile share a key."""
+    try:
+        _refuse_unless_given(first, plan, rules)
+    except ApprovalError:
+        return False
+    is_other = _person(first.approved_by) != _person(second.approved_by)
+    return is_other and first.approved_at - CLOCK_SKEW <= second.approved_at < first.expires_at
 
 
 def _refuse_planner(approval: Approval, plan: Plan) -> None:

@@ -221,7 +221,7 @@ class Run:
 
     def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
-        refuse_unless_genuine(context.record.approvals[0], context.record.plan, self._rules)
+        refuse_unless_genuine(context.record.approvals[-1], context.record.plan, self._rules)
         if self._is_way_back_over(context):
             until = way_back_until(context.record)
             try:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from kit.cli import operate
 from kit.cli.main import app
 from kit.errors import ApprovalError, EvidenceError, ProfileError
+from kit.identity.ssh_signature import sign
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval, told_signature
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.journal import create_run
@@ -310,3 +311,55 @@ def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
     with pytest.raises(ApprovalError, match="the profile wants approvals signed"):
         run.undo()
     assert world.is_all_done
+
+
+@pytest.fixture
+def two(keys):
+    """Both rules, and two signers."""
+    signers = {"Bob": [keys["bob"][1]], "Eve": [keys["eve"][1]]}
+    return ApprovalSettings(require_signature=True, require_second_person=True, signers=signers)
+
+
+def test_two_signers_approve_where_both_rules_are_on(keys, two, tmp_path):
+    """The maker's name is a text: who edits it is one person with one key all the same."""
+    plan = replace(PLAN, made_by="Ann", made_as="ann")
+    eve = approve_plan(plan, approver="Eve", rules=two, sign_with=keys["eve"][0])
+    with pytest.raises(ApprovalError, match="only Eve signed: another signer has to approve the plan too"):
+        refuse_unless_valid(eve, plan, START, rules=two)
+    bob = approve_plan(plan, approver="Bob", rules=two, sign_with=keys["bob"][0], given=[eve])
+    refuse_unless_valid(bob, plan, START, rules=two)
+    save_approval(bob, tmp_path / "approval.json")
+    assert load_approval(tmp_path / "approval.json") == bob
+    assert bob.first == eve
+
+
+@pytest.mark.parametrize("by", ["Eve", " EVE "])
+def test_one_key_is_one_signer_however_the_name_is_typed(keys, two, by):
+    plan = replace(PLAN, made_by="Ann", made_as="ann")
+    eve = approve_plan(plan, approver="Eve", rules=two, sign_with=keys["eve"][0])
+    again = approve_plan(plan, approver=by, rules=two, sign_with=keys["eve"][0], given=[eve])
+    assert again.first is None
+    forged = replace(again, first=eve, signature=None)
+    forged = replace(forged, signature=sign(forged.signed_content, keys["eve"][0]))
+    with pytest.raises(ApprovalError, match="two signers with keys of their own"):
+        refuse_unless_valid(forged, plan, START, rules=two)
+
+
+def test_the_maker_may_sign_first_and_not_last(keys, two):
+    plan = replace(PLAN, made_by="Eve", made_as="eve")
+    eve = approve_plan(plan, approver="Eve", rules=two, sign_with=keys["eve"][0])
+    bob = approve_plan(plan, approver="Bob", rules=two, sign_with=keys["bob"][0], given=[eve])
+    refuse_unless_valid(bob, plan, START, rules=two)
+    with pytest.raises(ApprovalError, match="Eve made this plan"):
+        approve_plan(plan, approver="Eve", rules=two, sign_with=keys["eve"][0], given=[bob])
+    late = START + HOUR
+    with pytest.raises(ApprovalError, match="two signers with keys of their own"):
+        refuse_unless_valid(replace_first(bob, eve, keys, expires_at=START), plan, late - HOUR / 2, rules=two)
+
+
+def replace_first(approval, first, keys, **changed):
+    """The approval with another first one; both are signed again by their own keys."""
+    first = replace(first, signature=None, **changed)
+    first = replace(first, signature=sign(first.signed_content, keys["eve"][0]))
+    approval = replace(approval, first=first, signature=None)
+    return replace(approval, signature=sign(approval.signed_content, keys["bob"][0]))
