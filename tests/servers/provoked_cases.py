@@ -116,7 +116,7 @@ CASES: tuple[Case, ...] = (
             "Broker 9 is in the replica lists of 1 partition (zombie-0",
             "Start that broker, or",
         ),
-        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "delete /migration"),
+        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "plan kraft --repair"),
         ("Z03", "/controller", BLOCK, "held by KRaft controller 3005 of another attempt", "Finish the rollback"),
         ("Z04", "topic idless", BLOCK, "has no topic_id: the copy never begins", "elect leaders"),
         ("Z04", "topic hollow", BLOCK, "it has no partitions", "Write the znode as brokers do"),
@@ -343,7 +343,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "null checkpoint",
         "/migration without data, before the controllers start",
-        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "delete /migration"),
+        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "plan kraft --repair"),
         test=TRAPS,
     ),
     *_seen(

@@ -36,7 +36,7 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     """Z02: a ``/migration`` of another attempt: the controllers would delete from ZooKeeper what they don't know."""
     control = facts.control
     assert control is not None
-    repair = "offramp plan kraft --repair"
+    repair = "Repair it by a plan: offramp plan kraft --repair"
     broken = [each for each in control.problems if each.startswith("/migration:")]
     for each in broken:
         hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", repair)
@@ -48,7 +48,9 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
             "/migration",
             f"/migration is at offset {control.checkpoint} (epoch {control.checkpoint_epoch}), and {why}: controllers "
             "that are new to it delete from ZooKeeper every topic and ACL that they don't know.",
-            repair if has_log else f"Name the controllers in the profile and ask again. If there are none: {repair}",
+            repair
+            if has_log
+            else "Name the controllers in the profile and ask again. If there are none: offramp plan kraft --repair",
         )
 
 
