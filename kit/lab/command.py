@@ -17,6 +17,8 @@ from kit.text.quantity import quantity
 BROKERS = 3
 PHASES = ("zookeeper", "controllers", "dual-write", "kraft", "finalised")
 """As the lab has them, which loads clients."""
+VERSIONS = ("3.9.1", "4.1.1", "4.4.0")
+"""Of Kafka without ZooKeeper, as the lab has them."""
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
 
@@ -32,6 +34,10 @@ def up(
         str | None,
         typer.Option(help=f"A cluster that moves to KRaft, in this phase: {', '.join(PHASES)}."),
     ] = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(help=f"A cluster without ZooKeeper and without groups, of this version: {', '.join(VERSIONS)}."),
+    ] = None,
 ) -> None:
     """Start servers and about twenty consumer groups in the background, and print the profile to use.
 
@@ -39,12 +45,16 @@ def up(
     """
     if kraft is not None and kraft not in PHASES:
         raise typer.BadParameter(f"there is no phase {kraft!r}; there are {', '.join(PHASES)}", param_hint="--kraft")
+    if kafka is not None and kafka not in VERSIONS:
+        raise typer.BadParameter(f"the versions are {', '.join(VERSIONS)}, not {kafka!r}", param_hint="--kafka")
+    if kafka is not None and kraft is not None:
+        raise typer.BadParameter("a cluster without ZooKeeper has no phase: leave out --kraft", param_hint="--kafka")
     running = state.load()
     if running is not None:
         typer.echo(f"A lab is running already ({running.summary}).")
         show_profile(running)
         return
-    started = start(brokers, kraft or ("bare" if bare else "fleet"))
+    started = start(brokers, kafka or kraft or ("bare" if bare else "fleet"))
     typer.echo(f"The lab is up: {started.summary}. It goes on until `offramp lab down`, at most 8 hours.")
     show_profile(started)
 

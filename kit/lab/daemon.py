@@ -1,6 +1,8 @@
-"""Holds a lab in the background for ``offramp lab up``: ``python -m kit.lab.daemon <brokers> fleet|bare|PHASE``.
+"""Holds a lab in the background for ``offramp lab up``: ``python -m kit.lab.daemon <brokers> CONTENT``.
 
-A PHASE (``migrating_cluster.PHASES``) is of a move to KRaft: that lab has one of every kind of metadata, and no fleet.
+CONTENT is ``fleet``, ``bare``, a version of ``jars.KAFKA_SETS`` or a phase of ``migrating_cluster.PHASES``. A version is a
+cluster without ZooKeeper and without groups. A phase is of a move to KRaft: that lab has one of every kind of metadata,
+and no fleet.
 
 What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM or after eight hours.
 """
@@ -19,6 +21,7 @@ from types import FrameType
 from kit.errors import LabError, OfframpError
 from kit.lab import scenario, state
 from kit.lab.entities import make_one_of_everything
+from kit.lab.java.jars import KAFKA_SETS
 from kit.lab.lab import Lab
 from kit.lab.servers.migrating_cluster import PHASES
 from kit.text.quantity import quantity
@@ -44,14 +47,19 @@ def hold(brokers: int, content: str) -> None:
     began = time.monotonic()
     racks = [scenario.RACKS[number % len(scenario.RACKS)] for number in range(brokers)]
     phase = content if content in PHASES else None
-    say(f"Starting ZooKeeper and {quantity(brokers, 'broker')} …")
-    with Lab(brokers, racks, controllers=CONTROLLERS if phase else 0) as lab:
+    version = content if content in KAFKA_SETS else ""
+    summary = f"{f'Kafka {version} without ZooKeeper' if version else 'ZooKeeper'}, {quantity(brokers, 'broker')}"
+    say(f"Starting {summary} …")
+    if version:
+        made = Lab(brokers, kraft=True, kafka_version=version)
+    else:
+        made = Lab(brokers, racks, controllers=CONTROLLERS if phase else 0)
+    with made as lab:
         say(f"servers are up ({time.monotonic() - began:.0f} s)")
-        summary = f"ZooKeeper, {quantity(brokers, 'broker')}"
         if phase:
             move(lab, phase)
             summary += f", {quantity(CONTROLLERS, 'controller')}, phase {phase}"
-        elif content != BARE:
+        elif not version and content != BARE:
             summary += f", {quantity(len(scenario.start(lab, say).groups), 'group')}"
         profile = lab.folder / PROFILE_NAME
         profile.write_text(lab.profile_toml(), encoding="utf-8")

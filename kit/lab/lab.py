@@ -31,6 +31,7 @@ from kit.lab.servers.node_verbs import move_node
 from kit.lab.servers.security import Security, profile_sections
 from kit.text.quantity import quantity
 
+ZOOKEEPER_KAFKA, *_, NEWEST_KAFKA = jars.KAFKA_SETS
 PROTECTED_GROUP = "vault-payments"
 QUICK_SPARK = """[clusters.lab.spark.conf]
 "spark.driver.defaultJavaOptions" = "-XX:TieredStopAtLevel=1"
@@ -57,7 +58,8 @@ class Lab:
     brokers under a path of ZooKeeper. ``secured`` gives the brokers SASL_SSL and mutual TLS listeners and closes
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
-    ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
+    ``kraft=True`` starts no ZooKeeper but plain combined nodes, each broker and controller, of Kafka
+    ``kafka_version``: 3.9.1, 4.1.1, or 4.4.0 unless another one is named.
     ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``. Of a secured lab they have
     one listener, SASL_SSL with PLAIN; brokers call each other by SASL_SSL with SCRAM, and ZooKeeper knows the nodes by
     SASL and keeps what they write to them (``zookeeper.set.acl``).
@@ -72,17 +74,23 @@ class Lab:
         zookeeper_version: str = "3.8",
         kraft: bool = False,
         controllers: int = 0,
+        kafka_version: str = "",
     ) -> None:
         if racks and len(racks) != brokers:
             raise InputError(f"A lab of {quantity(brokers, 'broker')} needs as many racks or none, not {len(racks)}.")
         if zookeeper_version != "3.8" and brokers:
             raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
-        if kraft and (brokers, tuple(racks), chroot, secured, zookeeper_version) != (1, (), "", False, "3.8"):
-            raise InputError("A lab without ZooKeeper is one plain broker: Lab(kraft=True).")
+        if kraft and (not brokers or (tuple(racks), chroot, secured, zookeeper_version) != ((), "", False, "3.8")):
+            raise InputError("A lab without ZooKeeper has plain brokers: Lab(brokers=3, kraft=True).")
+        known = list(jars.KAFKA_SETS) if kraft else [ZOOKEEPER_KAFKA]
+        if kafka_version and kafka_version not in known:
+            place = "without" if kraft else "with"
+            raise InputError(f"A lab {place} ZooKeeper runs Kafka {', '.join(known)}, not {kafka_version!r}.")
         if controllers and (kraft or not brokers or zookeeper_version != "3.8"):
             raise InputError("A lab that moves to KRaft has ZooKeeper 3.8 and brokers: Lab(brokers, controllers=1).")
         self._controllers = controllers
         self._kraft = kraft
+        self._kafka_version = kafka_version or NEWEST_KAFKA
         self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
         self._secured = secured
         self._numbers: Counter[str] = Counter()
@@ -110,7 +118,7 @@ class Lab:
 
     def _servers(self) -> Servers:
         if self._kraft:
-            return KRaftServers(self.supervisor)
+            return KRaftServers(self.supervisor, self._shape[0], self._kafka_version)
         if self._controllers:
             brokers, racks, chroot, _ = self._shape
             return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot, self.security)

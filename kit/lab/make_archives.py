@@ -25,9 +25,10 @@ def main() -> None:
             lab.create_topic("archive", 1)
             lab.produce("archive", 1)
             _end(lab, _members(lab, here))
-        if jars.NEWER_SERVERS in here:
-            with Lab(kraft=True) as lab:
-                _end(lab, [])
+        for version, jar_set in jars.KAFKA_SETS.items():
+            if jar_set in here and jar_set is not jars.SERVERS:
+                with Lab(kraft=True, kafka_version=version) as lab:
+                    _end(lab, [])
 
 
 def _members(lab: Lab, here: list[jars.JarSet]) -> list[Consumer]:

@@ -93,7 +93,7 @@ class Played:
 def played(lab: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:  # noqa: F811
     """All groups at the same time, on both kinds of broker."""
     folder, began_at = tmp_path_factory.mktemp("logs"), datetime.now(UTC)
-    with Lab(kraft=True) as kraft_lab, connected(lab) as zookeeper:
+    with Lab(kraft=True, kafka_version="4.1.1") as kraft_lab, connected(lab) as zookeeper:
         labs = (lab, kraft_lab)
         groups = [log_scenes.on_zookeeper(lab, zookeeper), log_scenes.on_kraft(kraft_lab)]
         for each in labs:

@@ -1,4 +1,4 @@
-"""The jars of Kafka 3.9.1, 4.1.1 and of older consumers: resolved by Ivy, checked by SHA-256, kept in a cache folder.
+"""The jars of Kafka's servers and of older consumers: resolved by Ivy, checked by SHA-256, kept in a cache folder.
 
 ``python -m kit.lab.java.jars`` fetches what is missing and prints where it lies. No repository is named here: Ivy's own
 default is used, or the mirror in ``OFFRAMP_MAVEN_MIRROR``, or the one in ``~/.m2/settings.xml``.
@@ -48,6 +48,17 @@ SERVERS = JarSet(
 )
 # Members of KIP-848 groups by librdkafka >= 2.12 need a broker >= 4.0.
 NEWER_SERVERS = JarSet("servers-4.1.1", ("org.apache.kafka:kafka_2.13:4.1.1", "org.slf4j:slf4j-reload4j:1.7.36"))
+NEWEST_SERVERS = JarSet(
+    "servers-4.4.0",
+    (
+        "org.apache.kafka:kafka_2.13:4.4.0",
+        "org.apache.kafka:kafka-tools:4.4.0",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    ),
+    without=("org.apache.kafka:connect-runtime",),
+)
+KAFKA_SETS = {"3.9.1": SERVERS, "4.1.1": NEWER_SERVERS, "4.4.0": NEWEST_SERVERS}
+"""Servers by Kafka's version, oldest first. Only the first one can run with ZooKeeper."""
 OLD_CONSUMERS = {
     "1.1.1": JarSet("consumer-1.1.1", ("org.apache.kafka:kafka_2.11:1.1.1", "org.slf4j:slf4j-log4j12:1.7.25")),
     "0.10.2.2": JarSet("consumer-0.10.2.2", ("org.apache.kafka:kafka_2.11:0.10.2.2",)),
@@ -61,9 +72,10 @@ CLIENTS = {
     "2.8.2": JarSet("client-2.8.2", ("org.apache.kafka:kafka-clients:2.8.2", "org.slf4j:slf4j-reload4j:1.7.36")),
     "3.9.1": SERVERS,
     "4.1.1": NEWER_SERVERS,
+    "4.4.0": NEWEST_SERVERS,
 }
 DEMO_SETS = (SERVERS, *OLD_CONSUMERS.values())
-ALL_SETS = (*DEMO_SETS, NEWER_SERVERS, CLIENTS["0.9.0.1"], CLIENTS["2.8.2"])
+ALL_SETS = (*DEMO_SETS, NEWER_SERVERS, NEWEST_SERVERS, CLIENTS["0.9.0.1"], CLIENTS["2.8.2"])
 
 
 def class_path(jar_set: JarSet, *before: Path) -> str:

@@ -1,10 +1,11 @@
-"""A lab without ZooKeeper: one Kafka 4.1.1 node, broker and controller in one process, which speaks KIP-848."""
+"""A lab without ZooKeeper: one to nine combined nodes, each broker and controller in one process."""
 
 from __future__ import annotations
 
 import base64
 import subprocess
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from kit.errors import InputError, LabError
@@ -16,32 +17,42 @@ from kit.lab.servers.kafka import Broker
 
 HEAP_MB = 256
 STORAGE_TOOL = "kafka.tools.StorageTool"
+SHARE_GROUPS_SINCE = "4.1"
+"""First version whose brokers have the settings of share groups."""
+
+
+_QUICK_GROUPS = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 
 
 class KRaftBroker(Broker):
-    """Node 1 of a cluster that never knew ZooKeeper; groups of both protocols, quick to notice a lost member."""
+    """A combined node of a cluster that never knew ZooKeeper. A member that was lost is noticed after seconds."""
 
     heap_mb = HEAP_MB
-    jar_set = jars.NEWER_SERVERS
 
-    def __init__(self, supervisor: ProcessSupervisor) -> None:
-        super().__init__(supervisor, broker_id=1, zookeeper_connect="", brokers=1)
+    def __init__(self, supervisor: ProcessSupervisor, node_id: int, nodes: int, version: str) -> None:
+        super().__init__(supervisor, broker_id=node_id, zookeeper_connect="", brokers=nodes)
+        self.jar_set = jars.KAFKA_SETS[version]
         self.controller = f"127.0.0.1:{free_ports(1)[0]}"
-        self.added = {
-            "group.consumer.session.timeout.ms": "6000",
-            "group.consumer.min.session.timeout.ms": "1000",
-            "group.consumer.heartbeat.interval.ms": "300",
-            "group.consumer.min.heartbeat.interval.ms": "100",
-            "group.min.session.timeout.ms": "1000",
-        }
+        self.cluster_id = self.voters = ""  # As KRaftServers, which knows all nodes, sets them.
+        self.added = dict(_QUICK_GROUPS)
+        if version >= SHARE_GROUPS_SINCE:
+            copies = min(3, nodes)
+            self.added["share.coordinator.state.topic.num.partitions"] = "3"
+            self.added["share.coordinator.state.topic.replication.factor"] = str(copies)
+            self.added["share.coordinator.state.topic.min.isr"] = str(max(1, copies - 1))
 
     def prepare(self, config: Path) -> None:
         """Format the storage before the first start; raises LabError with the tool's words."""
         if (config.parent / "data").exists():
             return
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Both forms of an argument in one, because an id may begin with a dash.
-        arguments = ["format", f"--cluster-id={cluster_id}", f"--config={config}"]
+        arguments = ["format", f"--cluster-id={self.cluster_id}", f"--config={config}"]
         class_path = jars.class_path(self.jar_set)
         command = jvm.java(class_path, STORAGE_TOOL, arguments, self.heap_mb, self.supervisor.folder)
         done = subprocess.run(command, capture_output=True, text=True)
@@ -58,16 +69,22 @@ class KRaftBroker(Broker):
             "listeners": f"PLAINTEXT://{self.addresses['PLAINTEXT']},CONTROLLER://{self.controller}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"{self.broker_id}@{self.controller}",
+            "controller.quorum.voters": self.voters,
         }
 
 
 class KRaftServers(Servers):
-    """One :class:`KRaftBroker`."""
+    """Nodes 1 … ``nodes``, all of them voters, of one Kafka version (a key of ``jars.KAFKA_SETS``)."""
 
-    def __init__(self, supervisor: ProcessSupervisor) -> None:
+    def __init__(self, supervisor: ProcessSupervisor, nodes: int, version: str) -> None:
+        jars.ensure([jars.KAFKA_SETS[version]])
         self.supervisor = supervisor
-        self.brokers = [KRaftBroker(supervisor)]
+        started = [KRaftBroker(supervisor, number, nodes, version) for number in range(1, nodes + 1)]
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        voters = ",".join(f"{node.broker_id}@{node.controller}" for node in started)
+        for node in started:
+            node.cluster_id, node.voters = cluster_id, voters
+        self.brokers: Sequence[KRaftBroker] = started
 
     @property
     def zookeeper_connect(self) -> str:
@@ -75,5 +92,5 @@ class KRaftServers(Servers):
         raise InputError("This lab has no ZooKeeper: it was started with kraft=True.")
 
     def start(self) -> None:
-        """Return when the node serves; raises LabError."""
+        """Return when every node serves and knows all others; raises LabError."""
         self.start_brokers()
