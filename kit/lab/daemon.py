@@ -1,8 +1,8 @@
 """Holds a lab in the background for ``offramp lab up``: ``python -m kit.lab.daemon <brokers> CONTENT``.
 
-CONTENT is ``fleet``, ``bare``, a version of ``jars.KAFKA_SETS`` or a phase of ``migrating_cluster.PHASES``. A version is a
-cluster without ZooKeeper and without groups. A phase is of a move to KRaft: that lab has one of every kind of metadata,
-and no fleet.
+CONTENT is ``fleet``, ``bare``, a version of ``jars.KAFKA_SETS`` or a phase of ``migrating_cluster.PHASES``.
+A version is a cluster without ZooKeeper and without groups. A phase is of a move to KRaft: that lab has one of every
+kind of metadata, and no fleet.
 
 What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM or after eight hours.
 """
