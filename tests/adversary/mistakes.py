@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kit.errors import InputError
 from kit.migrate.engine import step as step_module
 from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import frozen_mapping
 from kit.migrate.execution import run as run_module
@@ -68,16 +68,12 @@ def _anybody(self: Any, step: Step, found: GroupState, acted: ActedRecord, flavo
 A1: Mistake = {
     (Run, "_refuse_unless_open"): _nothing,
     (Run, "_refuse_followed"): _nothing,
-    (ReplaceActor, "check_back"): lambda self, step, acted: _Fine(),
+    (ReplaceActor, "check_back"): lambda self, step, acted: Checked(True, "not looked at"),
     (ReplaceActor, "undo"): _undo_by_counts,
     (ReplaceActor, "_on_the_way"): lambda self, step: self._look(step),
     (ReplaceActor, "_victim"): _anybody,
 }
 """The way back looks at nothing: no time limit, no later run, no counts, no mode."""
-
-
-class _Fine:
-    ok, sentence = True, "not looked at"
 
 
 A3: Mistake = {(ClusterPerformer, "refuse_altered"): _nothing}

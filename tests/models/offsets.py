@@ -12,6 +12,7 @@ from kit.migrate.offsets import build, current, observations, performer, plan
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.kafka import ACCEPTED
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
+from kit.migrate.offsets.topics import Present, Topic
 from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
@@ -74,6 +75,10 @@ class ToyOffsets:
             "fetch_kafka": lambda cluster, accepts: self.stores[KAFKA].groups(accepts),
             "fetch_zookeeper": lambda cluster, accepts: self.stores[ZOOKEEPER].groups(accepts),
             "fetch_logs": lambda cluster, topics: self._read_logs(topics),
+            "fetch_topics": lambda cluster: self._read_topics(),
+            "fetch_present": lambda cluster, offsets: Present(
+                self._read_topics(), self._read_logs({topic for topic, _ in self.logs})
+            ),
             "missing_of": lambda client, paths: [],
         }
         for module in (plan, current, observations, performer, build):
@@ -85,6 +90,10 @@ class ToyOffsets:
         found = Stores(*(self.stores[name].groups(accepts) for name in (KAFKA, ZOOKEEPER)))
         self.asked.append(found.known())
         return found
+
+    def _read_topics(self) -> dict[str, Topic]:
+        topics = {topic for topic, _ in self.logs}
+        return {topic: Topic(None, [number for name, number in self.logs if name == topic]) for topic in topics}
 
     def _read_logs(self, topics) -> dict[tuple[str, int], LogOffset]:
         return {place: LogOffset(*place, *ends) for place, ends in self.logs.items() if place[0] in topics}

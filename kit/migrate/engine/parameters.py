@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from kit.errors import PlanError
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
+
+_LATER = "later"
+
+
+def later_mapping() -> Any:
+    """A parameter, a mapping, that plans of older versions lack. An empty one is not written either."""
+    return field(default_factory=dict, metadata={_LATER: True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class StepParameters:
             PlanError: one is missing, one is too many, or one is of another type.
         """
         kinds = get_type_hints(cls)
-        odd = step.parameters.keys() ^ kinds.keys()
+        later = {each.name for each in fields(cls) if _LATER in each.metadata}
+        odd = (step.parameters.keys() ^ kinds.keys()) - (later - step.parameters.keys())
         if odd:
             raise PlanError(
                 f"step {step.step_id!r} of kind {step.kind!r}: parameter {min(odd)!r} is missing or unknown;"
@@ -42,7 +50,8 @@ class StepParameters:
         return cls(**step.parameters)
 
     def to_json(self) -> dict[str, Json]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {each: getattr(self, each.name) for each in fields(self)}
+        return {each.name: value for each, value in values.items() if value or _LATER not in each.metadata}
 
 
 def _is(value: object, kind: Any) -> bool:

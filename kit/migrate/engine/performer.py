@@ -82,10 +82,14 @@ class ItemOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a step may begin, and why, in a sentence."""
+    """Whether a step may begin, and why, in a sentence.
+
+    ``left_alone``: for ``check_back``, the items that ``undo`` refuses for good, each with the reason.
+    """
 
     ok: bool
     sentence: str
+    left_alone: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,11 @@ class RunRecord:
 
     @property
     def left_alone(self) -> tuple[str, ...]:
-        """What the way back refused to touch, as ``item: why``: somebody else had changed it since."""
+        """What an undo did not restore, or not as a whole, as ``item: why``."""
         last = {(it.step_id, it.item): it for it in self.events if it.event == "undone"}
-        return tuple(f"{it.item}: {it.error}" for it in last.values() if it.outcome == Outcome.REFUSED)
+        in_part = {it.item for it in last.values() if it.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED) and it.error}
+        refused = {it.item for it in last.values() if it.outcome == Outcome.REFUSED}
+        return tuple(f"{it.item}: {it.error}" for it in last.values() if it.item in refused | in_part)
 
     def _ok(self, kind: str) -> frozenset[str]:
         return frozenset(it.step_id or "" for it in self.events if it.event == kind and it.outcome == "ok")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kit.errors import AuthenticationFailed, ConnectError, RunError
 from kit.migrate.engine.journal import Entry, of_item
@@ -11,6 +11,8 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.execution.run_context import RunContext
+
+_CHANGED = "another hand changed it after this run"
 
 
 def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
@@ -87,7 +89,7 @@ class Rollback:
             self._refuse_left(step, acted, outcomes)
         else:
             self._leave(step)
-            self._tell_changed_by_others(step, acted)
+            self._tell_changed_by_others(step, acted, performer.check_back(step, acted).left_alone)
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
 
     def _mine(self, step: Step) -> ActedRecord:
@@ -101,19 +103,20 @@ class Rollback:
             *(of_item("undone", step.step_id, outcome) for item, outcome in refused.items() if item in written)
         )
 
-    def _tell_changed_by_others(self, step: Step, acted: ActedRecord) -> None:
+    def _tell_changed_by_others(self, step: Step, acted: ActedRecord, reasons: Mapping[str, str]) -> None:
         """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed.
 
-        What this run had begun to take back when it was cut off is read back now.
+        What this run had begun to take back when it was cut off is read back now. ``reasons`` are of the items that the
+        actor would refuse.
         """
         events = self._context.journal.events
         told = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
-        begun = {it.item for it in acted.attempts if it.is_back}
+        begun = {it.item for it in acted.attempts if it.is_back} - reasons.keys()
         left = [it.item for it in acted.written if it.item not in told]
-        why = "another hand changed it after this run"
+        others = {item: reasons.get(item, _CHANGED) for item in left if item not in begun}
         self._context.journal.append(
             *(Entry("undone", step.step_id, item, Outcome.CONFIRMED) for item in left if item in begun),
-            *(Entry("undone", step.step_id, item, Outcome.REFUSED, error=why) for item in left if item not in begun),
+            *(Entry("undone", step.step_id, item, Outcome.REFUSED, error=why) for item, why in others.items()),
         )
 
     def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:

@@ -108,6 +108,7 @@ def _steps(inputs: PlanInputs, changes: Sequence[Move], targets: Iterable[str]) 
         can_delete=inputs.store == ZOOKEEPER or KafkaWriter(inputs.cluster.broker_client).can_delete,
         missing_parents=frozenset(missing),
         new_groups={group_id for group_id in targets if inputs.stores.group(KAFKA, group_id).state == "Dead"},
+        topic_ids=inputs.stores.topic_ids,
     )
 
 

@@ -98,7 +98,7 @@ def plan_delete_groups(
         made_by=made_by,
         made_at=now,
         observed={},
-        steps=delete_steps({each: group.offsets for each, group in chosen.items()}, gone),
+        steps=delete_steps({each: group.offsets for each, group in chosen.items()}, gone, stores.topic_ids),
         parameters={"at_most": request.at_most, "pattern": request.pattern, "left_out": left_out},
         risks=tuple(_risks(chosen, gone, left_out)),
         overridden=overridden,

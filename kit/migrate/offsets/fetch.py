@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from kit.cluster import Cluster
 from kit.errors import InputError, ReadError
 from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.selection import Place
+from kit.migrate.offsets.topics import Present, Topic, is_told_by_id
 from kit.read.brokers import fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import fetch_groups
 from kit.read.zookeeper import fetch_consumers
@@ -31,14 +33,24 @@ class GroupInStore:
 NOT_IN_KAFKA = GroupInStore("Dead")
 """DescribeGroups answers so for a group that does not exist."""
 NOT_IN_ZOOKEEPER = GroupInStore()
+NO_IDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The groups of both stores by id; ``zookeeper`` is None if the profile has no ZooKeeper."""
+    """The groups of both stores by id; ``zookeeper`` is None if the profile has no ZooKeeper.
+
+    ``topics`` are as the brokers described them before the offsets were read.
+    """
 
     kafka: Mapping[str, GroupInStore]
     zookeeper: Mapping[str, GroupInStore] | None
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """The id by topic, where it is known."""
+        return _ids(self.topics)
 
     def group(self, store: str, group_id: str) -> GroupInStore:
         if store == KAFKA:
@@ -70,23 +82,32 @@ def refuse_unless_connected(cluster: Cluster, *stores: str) -> None:
 def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
     """The accepted groups in both stores, ZooKeeper first: an old consumer that leaves commits there last.
 
+    The topics are read before the offsets. If a topic is created again in between, its offsets get the id of the topic
+    that is gone, and are never written again.
+
     Raises:
         ConnectError: ZooKeeper or a broker does not answer.
         ReadError: a broker could not list its groups, so a group may be missing.
     """
-    zookeeper = None if cluster.zookeeper is None else fetch_zookeeper(cluster, accepts)
-    return Stores(fetch_kafka(cluster, accepts), zookeeper)
+    topics = fetch_topics(cluster)
+    ids = _ids(topics)
+    zookeeper = None if cluster.zookeeper is None else fetch_zookeeper(cluster, accepts, ids)
+    return Stores(fetch_kafka(cluster, accepts, ids), zookeeper, topics)
 
 
-def fetch_kafka(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
+def fetch_kafka(
+    cluster: Cluster, accepts: Callable[[str], bool], topic_ids: Mapping[str, str] = NO_IDS
+) -> dict[str, GroupInStore]:
     """The accepted groups that brokers list, with members and committed offsets. Raises as fetch_stores."""
     listed = fetch_groups(cluster.broker_client, accepts)
     if listed.errors:
         raise ReadError(f"cluster {cluster.name!r}: {listed.errors[0].subject}: {listed.errors[0].error}")
-    return _assembled(listed.groups, listed.members, listed.committed_offsets)
+    return _assembled(listed.groups, listed.members, listed.committed_offsets, topic_ids)
 
 
-def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
+def fetch_zookeeper(
+    cluster: Cluster, accepts: Callable[[str], bool], topic_ids: Mapping[str, str] = NO_IDS
+) -> dict[str, GroupInStore]:
     """The accepted groups under ``/consumers``, with registered members and offset znodes with their versions.
 
     Raises:
@@ -95,7 +116,28 @@ def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[st
     """
     refuse_unless_connected(cluster, ZOOKEEPER)
     consumers = fetch_consumers(cluster.zookeeper, accepts)
-    return _assembled(consumers.groups, consumers.members, consumers.committed_offsets)
+    return _assembled(consumers.groups, consumers.members, consumers.committed_offsets, topic_ids)
+
+
+def fetch_topics(cluster: Cluster) -> dict[str, Topic]:
+    """All topics by name. Raises ConnectError as fetch_stores."""
+    metadata = fetch_metadata(cluster.broker_client)
+    ids = {name: urlsafe_b64encode(octets).decode().rstrip("=") for octets, name in metadata.topic_names.items()}
+    partitions: dict[str, set[int]] = {}
+    for each in metadata.topic_partitions:
+        partitions.setdefault(each.topic, set()).add(each.partition)
+    return {name: Topic(ids.get(name), frozenset(numbers)) for name, numbers in partitions.items()}
+
+
+def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> Present:
+    """The topics now; of ``offsets`` whose topic can't be told by its id, the logs too. Raises as fetch_stores."""
+    topics = fetch_topics(cluster)
+    unsure = {
+        place[0]
+        for place, stored in offsets
+        if stored.offset is not None and place[0] in topics and not is_told_by_id(topics, place[0], stored)
+    }
+    return Present(topics, fetch_logs(cluster, unsure) if unsure else {})
 
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:
@@ -117,7 +159,13 @@ def partitions_by_topic(logs: Iterable[Place]) -> dict[str, list[int]]:
     return partitions
 
 
-def _assembled(groups: Columns, members: Columns, committed: Columns) -> dict[str, GroupInStore]:
+def _ids(topics: Mapping[str, Topic]) -> dict[str, str]:
+    return {name: topic.topic_id for name, topic in topics.items() if topic.topic_id is not None}
+
+
+def _assembled(
+    groups: Columns, members: Columns, committed: Columns, topic_ids: Mapping[str, str]
+) -> dict[str, GroupInStore]:
     ids: dict[str, list[str]] = {}
     for group_id, member_id in members.rows("group_id", "member_id"):
         ids.setdefault(group_id, []).append(member_id)
@@ -125,7 +173,7 @@ def _assembled(groups: Columns, members: Columns, committed: Columns) -> dict[st
     columns = ("group_id", "topic", "partition", "committed_offset", "metadata", "leader_epoch", "version", "error")
     for group_id, topic, partition, *stored in committed.rows(*columns):
         if stored[0] is not None or stored[-1] is not None:
-            offsets.setdefault(group_id, {})[topic, partition] = Stored(*stored)
+            offsets.setdefault(group_id, {})[topic, partition] = Stored(*stored, topic_id=topic_ids.get(topic))  # type: ignore[misc]  # of five columns
     return {
         group_id: GroupInStore(state, tuple(sorted(ids.get(group_id, ()))), offsets.get(group_id, {}), error)
         for group_id, state, error in groups.rows("group_id", "state", "error")

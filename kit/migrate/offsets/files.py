@@ -2,7 +2,8 @@
 
 A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV file (``.csv``) with the same object after
 ``# ``. The ``digest`` shows whether rows were edited. Each row has ``group_id``, ``topic``, ``partition`` and
-``offset``, and may have ``metadata`` and ``leader_epoch``.
+``offset``, and may have ``metadata``, ``leader_epoch`` and ``topic_id`` (since format 3): the id of the topic when the
+offset was read. A topic that was created again has another id.
 
 In CSV an apostrophe stands before a text that a spreadsheet would run as a formula, and before a text that begins with
 an apostrophe (since format 2).
@@ -26,8 +27,8 @@ from kit.migrate.offsets.selection import Key
 from kit.text.naming import listed
 from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
 
-KIND, FORMAT = "offramp offsets", 2
-COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch")
+KIND, FORMAT = "offramp offsets", 3
+COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch", "topic_id")
 _REQUIRED = COLUMNS[:4]
 _LARGEST = {"partition": INT32_MAX, "offset": INT64_MAX, "leader_epoch": INT32_MAX}
 _MARK = "# "
@@ -97,7 +98,7 @@ def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, ed
 
 
 def _row(key: Key, stored: Stored) -> dict[str, Json]:
-    values = (*key, stored.offset, stored.metadata, stored.leader_epoch)
+    values = (*key, stored.offset, stored.metadata, stored.leader_epoch, stored.topic_id)
     return {name: value for name, value in zip(COLUMNS, values) if value is not None}
 
 
@@ -212,4 +213,4 @@ def _unique(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterat
         if key in lines:
             raise InputError(f"{path}: {item_of(key)} is in line {lines[key]} and in line {number}; keep one of them")
         lines[key] = number
-        yield key, Stored(row["offset"], row.get("metadata"), row.get("leader_epoch"))
+        yield key, Stored(row["offset"], row.get("metadata"), row.get("leader_epoch"), topic_id=row.get("topic_id"))

@@ -7,18 +7,19 @@ read just before; a commit between this read and the delete goes with the group 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kit.cluster import Cluster
 from kit.errors import RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
-from kit.migrate.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_logs
+from kit.migrate.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_present, fetch_topics
 from kit.migrate.offsets.group_steps import before_of, groups_of, told
 from kit.migrate.offsets.kafka import ABSENT, Answer, KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, shortened
 from kit.migrate.offsets.rules import why_busy
 from kit.migrate.offsets.selection import Key, Place
+from kit.migrate.offsets.topics import Present, made_again
 from kit.read.broker_client import DEADLINE_S
 from kit.text.quantity import quantity
 
@@ -44,6 +45,7 @@ class GroupDeleter:
         groups = groups_of(step)
         known = fetch_kafka(self._cluster, groups.__contains__)
         busy = [f"group {each!r} {why}" for each in sorted(groups) if (why := why_busy(known.get(each, NOT_IN_KAFKA)))]
+        busy += [f"group {each!r}: {why}" for each, why in self._made_again(before_of(step)).items()]
         count = quantity(len(groups), "group")
         if not busy:
             return Checked(True, f"{count}, none with a member")
@@ -86,23 +88,29 @@ class GroupDeleter:
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Always true: ``undo`` looks at each group alone, so one that somebody uses again stops no other."""
-        return Checked(True, f"{quantity(len(acted.written), 'group was', 'groups were')} deleted by this run")
+        before = before_of(step)
+        parts = self._parts({it.item: before[it.item] for it in acted.written})
+        alone = {each: part.left_out for each, part in parts.items() if not part.wanted and part.left_out}
+        sentence = f"{quantity(len(acted.written), 'group was', 'groups were')} deleted by this run"
+        return Checked(True, sentence, alone)
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Commit again what each group had that this run deleted, but for topics that don't exist any more.
 
+        A topic that was deleted and created again is another topic: offsets of the old one are refused.
+
         Raises:
             RunError: some groups were not brought back; the message has their number and the first ones.
         """
-        before, outcomes = before_of(step), list[ItemOutcome]()
+        before, outcomes, failed = before_of(step), list[ItemOutcome](), list[ItemOutcome]()
         ours = {it.item: before[it.item] for it in acted.written}
-        gone = self._gone_topics(ours)
         for names in _batches(ours):
-            done = self._restore({each: _without(ours[each], gone) for each in names}, report)
-            done = [_with_left_out(it, ours[it.item], gone) for it in done]
-            outcomes += done
-            report(done)
-        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE or _is_refused_here(it)]
+            alone, tried = self._restore({each: ours[each] for each in names}, report)
+            outcomes += [*alone, *tried]
+            failed += [it for it in alone if it.outcome in _NOT_DONE]
+            failed += [it for it in tried if it.outcome in {*_NOT_DONE, Outcome.REFUSED}]
+            report([*alone, *tried])
+        left = [f"{it.item}: {it.error}" for it in failed]
         if left:
             raise RunError(f"not brought back: {len(left):,} of {quantity(len(outcomes), 'group')}: {shortened(left)}")
         return outcomes
@@ -111,6 +119,10 @@ class GroupDeleter:
         held = self._kafka.read_groups(before)
         there = self._there(before, held)
         outcomes = {each: it for each in before if (it := _undeletable(each, before[each], held[each], there))}
+        again = self._made_again({each: offsets for each, offsets in before.items() if each not in outcomes})
+        outcomes |= {
+            each: _outcome(each, Outcome.REFUSED, before[each], held[each], why) for each, why in again.items()
+        }
         todo = [each for each in before if each not in outcomes]
         if todo:
             report.attempt(todo)
@@ -120,21 +132,25 @@ class GroupDeleter:
             outcomes |= {each: _deleted(each, before[each], answers[each], back[each]) for each in todo}
         return [outcomes[each] for each in before]
 
-    def _restore(self, wanted: Mapping[str, Offsets], report: Report) -> list[ItemOutcome]:
-        held = self._kafka.read_groups(wanted)
-        outcomes = {each: it for each in wanted if (it := _unrestorable(each, wanted[each], held[each]))}
-        todo = [each for each in wanted if each not in outcomes]
+    def _restore(self, ours: Mapping[str, Offsets], report: Report) -> tuple[list[ItemOutcome], list[ItemOutcome]]:
+        """The groups for which nothing was sent, and those that were tried."""
+        held = self._kafka.read_groups(ours)
+        parts = self._parts(ours)
+        wanted = {each: part.wanted for each, part in parts.items()}
+        alone = {each: it for each, part in parts.items() if (it := _unrestorable(each, part, held[each]))}
+        todo, tried = [each for each in ours if each not in alone], list[ItemOutcome]()
         if todo:
             report.attempt(todo)
             answers = self._kafka.write(_keyed({each: wanted[each] for each in todo}), _known(wanted, held))
             back = self._kafka.read_groups(todo)
-            outcomes |= {each: _restored(each, wanted[each], answers, back[each]) for each in todo}
-        return [outcomes[each] for each in wanted]
+            tried = [_restored(each, wanted[each], answers, back[each]) for each in todo]
+        return [_with_left_out(it, parts[it.item]) for it in alone.values()], [
+            _with_left_out(it, parts[it.item]) for it in tried
+        ]
 
     def _state_of_undo(self, step: Step, ours: Mapping[str, Offsets]) -> StepState:
         """DONE or PARTLY while a group is away that could be brought back, and that nobody else has made again."""
-        gone = self._gone_topics(ours)
-        wanted = {each: left for each, offsets in ours.items() if (left := _without(offsets, gone))}
+        wanted = {each: part.wanted for each, part in self._parts(ours).items() if part.wanted}
         held = self._kafka.read_groups(wanted)
         if any(isinstance(each, str) for each in held.values()):
             return StepState.UNKNOWN
@@ -151,9 +167,52 @@ class GroupDeleter:
         listed = fetch_kafka(self._cluster, bare.__contains__) if any(not before[each] for each in bare) else {}
         return {each for each in before if held[each]} | {each for each in bare if _exists(listed.get(each))}
 
-    def _gone_topics(self, groups: Mapping[str, Offsets]) -> set[str]:
-        topics = {topic for offsets in groups.values() for topic, _ in offsets}
-        return topics - {topic for topic, _ in fetch_logs(self._cluster, topics)} if topics else set()
+    def _made_again(self, groups: Mapping[str, Offsets]) -> dict[str, str]:
+        """The groups with an offset of a topic that was created again since the plan, with the reason."""
+        topics = fetch_topics(self._cluster) if groups else {}
+        again = {
+            each: {why.reason for (topic, _), stored in offsets.items() if (why := made_again(topics, topic, stored))}
+            for each, offsets in groups.items()
+        }
+        return {each: f"{shortened(sorted(reasons))}. Make a new plan" for each, reasons in again.items() if reasons}
+
+    def _parts(self, groups: Mapping[str, Offsets]) -> dict[str, _Parts]:
+        """What of each group's offsets may be committed again now, by the topics and logs of this moment."""
+        present = fetch_present(self._cluster, (item for offsets in groups.values() for item in offsets.items()))
+        return {each: _parts_of(offsets, present) for each, offsets in groups.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """One group's offsets: those to commit again, and those that can't be.
+
+    ``gone``: the partition doesn't exist; ``misplaced``: the topic is another one now, with the reason; ``unsure``: why
+    nothing can be committed at the moment.
+    """
+
+    wanted: Offsets
+    gone: Sequence[Place]
+    misplaced: Mapping[Place, str]
+    unsure: str | None
+
+    @property
+    def left_out(self) -> str:
+        """The offsets that are not committed again, with the reasons; empty if there are none."""
+        by_reason: dict[str, list[str]] = {}
+        for (topic, partition), why in sorted(self.misplaced.items()):
+            by_reason.setdefault(why, []).append(f"{topic}-{partition}")
+        gone = [f"{topic}-{partition}" for topic, partition in sorted(self.gone)]
+        notes = [f"not committed again, for the topic doesn't exist: {shortened(gone)}"] if gone else []
+        return "; ".join(notes + [f"not committed again: {shortened(of)}: {why}" for why, of in by_reason.items()])
+
+
+def _parts_of(offsets: Offsets, present: Present) -> _Parts:
+    why = {place: present.misplaced(place, stored) for place, stored in offsets.items()}
+    misplaced = {place: it.reason for place, it in why.items() if it is not None and it.outcome == Outcome.REFUSED}
+    unsure = [it.reason for it in why.values() if it is not None and it.outcome != Outcome.REFUSED]
+    gone = [place for place in offsets if place not in misplaced and present.is_gone(place)]
+    wanted = {place: stored for place, stored in offsets.items() if place not in misplaced and place not in gone}
+    return _Parts(wanted, gone, misplaced, unsure[0] if unsure else None)
 
 
 def _exists(group: GroupInStore | None) -> bool:
@@ -182,12 +241,17 @@ def _deleted(group_id: str, before: Offsets, answer: Answer, back: Held) -> Item
     return _outcome(group_id, Outcome.UNKNOWN, before, back, f"{told_error}; it has {_said(back)}")
 
 
-def _unrestorable(group_id: str, wanted: Offsets, held: Held) -> ItemOutcome | None:
+def _unrestorable(group_id: str, parts: _Parts, held: Held) -> ItemOutcome | None:
     """The outcome of a group that need not or must not be brought back; None: commit its offsets."""
+    wanted = parts.wanted
     if isinstance(held, str):
         return _outcome(group_id, Outcome.NOT_ATTEMPTED, wanted, held, f"its offsets can't be read: {held}")
     if _is_others(wanted, held):
         return _outcome(group_id, Outcome.REFUSED, wanted, held, f"{_AGAIN}: {_difference(wanted, held)}")
+    if parts.unsure is not None:
+        return _outcome(group_id, Outcome.NOT_ATTEMPTED, wanted, held, parts.unsure)
+    if parts.misplaced and not wanted:
+        return _outcome(group_id, Outcome.REFUSED, wanted, held, parts.left_out)
     return _outcome(group_id, Outcome.UNCHANGED, wanted, held) if _has(held, wanted) else None
 
 
@@ -202,16 +266,8 @@ def _restored(group_id: str, wanted: Offsets, answers: Mapping[Key, Answer], bac
     return _outcome(group_id, outcome, wanted, back, f"{'; '.join(errors) or 'accepted'}; it has {_said(back)}")
 
 
-def _with_left_out(outcome: ItemOutcome, offsets: Offsets, gone: Collection[str]) -> ItemOutcome:
-    lost = [f"{topic}-{partition}" for topic, partition in sorted(offsets) if topic in gone]
-    if not lost or outcome.error is not None:
-        return outcome
-    return replace(outcome, error=f"not committed again, for the topic doesn't exist: {shortened(lost)}")
-
-
-def _is_refused_here(outcome: ItemOutcome) -> bool:
-    """By the coordinator; what somebody else uses again is left alone, and no failure."""
-    return outcome.outcome == Outcome.REFUSED and not (outcome.error or "").startswith(_AGAIN)
+def _with_left_out(outcome: ItemOutcome, parts: _Parts) -> ItemOutcome:
+    return outcome if outcome.error is not None else replace(outcome, error=parts.left_out or None)
 
 
 def _outcome(group_id: str, outcome: Outcome, before: Offsets, held: Held, error: str | None = None) -> ItemOutcome:
@@ -229,10 +285,6 @@ def _has(held: Held, wanted: Offsets) -> bool:
 
 def _is_others(wanted: Offsets, held: Held) -> bool:
     return not isinstance(held, str) and any(wanted.get(place) != stored for place, stored in held.items())
-
-
-def _without(offsets: Offsets, topics: Collection[str]) -> Offsets:
-    return {place: stored for place, stored in offsets.items() if place[0] not in topics}
 
 
 def _keyed(groups: Mapping[str, Offsets]) -> dict[Key, Stored]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kit.errors import PlanError
-from kit.migrate.engine.parameters import StepParameters
+from kit.migrate.engine.parameters import StepParameters, later_mapping
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.offsets.moves import Stored
@@ -32,22 +32,27 @@ _NOTHING_KEPT = "none of these groups has an offset that could be committed agai
 @dataclass(frozen=True, slots=True)
 class DeleteGroupsParameters(StepParameters):
     """``number`` counts the steps of a plan. ``kept``: by group and ``topic-partition``, the ``offset``, and its
-    ``metadata`` and ``leader_epoch`` where there are any. ``gone``: topics of them that don't exist."""
+    ``metadata`` and ``leader_epoch`` where there are any. ``gone``: topics of them that don't exist. ``topic_ids``:
+    the ids of the topics before the offsets were read, where they are known."""
 
     number: int
     kept: Mapping[str, Mapping[str, Mapping[str, int | str]]]
     gone: tuple[str, ...]
+    topic_ids: Mapping[str, str] = later_mapping()
 
 
-def delete_steps(groups: Mapping[str, Mapping[Place, Stored]], gone: Iterable[str]) -> tuple[Step, ...]:
-    """The steps that delete these groups, a thousand in each; ``gone``: topics that don't exist."""
+def delete_steps(
+    groups: Mapping[str, Mapping[Place, Stored]], gone: Iterable[str], topic_ids: Mapping[str, str]
+) -> tuple[Step, ...]:
+    """The steps that delete these groups, a thousand in each; ``gone``: topics that don't exist; ids by topic."""
     names = sorted(groups)
     batches = [names[start : start + GROUPS_PER_STEP] for start in range(0, len(names), GROUPS_PER_STEP)]
     missing, steps = set(gone), []
     for number, batch in enumerate(batches, 1):
         topics = {topic for group_id in batch for topic, _ in groups[group_id]}
         kept = {group_id: _kept(groups[group_id]) for group_id in batch}
-        steps.append(_step(DeleteGroupsParameters(number, kept, tuple(sorted(topics & missing)))))
+        ids = {topic: topic_ids[topic] for topic in sorted(topics) if topic in topic_ids}
+        steps.append(_step(DeleteGroupsParameters(number, kept, tuple(sorted(topics & missing)), ids)))
     return tuple(steps)
 
 
@@ -57,9 +62,12 @@ def groups_of(step: Step) -> frozenset[str]:
 
 def before_of(step: Step) -> dict[str, dict[Place, Stored]]:
     """What each group had committed when the step was planned."""
-    groups = DeleteGroupsParameters.of(step).kept
+    parameters = DeleteGroupsParameters.of(step)
     return {
-        change.item: {_place(name): _stored(fields) for name, fields in groups[change.item].items()}
+        change.item: {
+            (place := _place(name)): _stored(fields, parameters.topic_ids.get(place[0]))
+            for name, fields in parameters.kept[change.item].items()
+        }
         for change in step.changes
     }
 
@@ -136,8 +144,8 @@ def _place(name: str) -> Place:
     return topic, int(partition)
 
 
-def _stored(fields: Mapping[str, int | str]) -> Stored:
-    return Stored(**fields)  # type: ignore[arg-type]  # see _refuse_odd
+def _stored(fields: Mapping[str, int | str], topic_id: str | None) -> Stored:
+    return Stored(**fields, topic_id=topic_id)  # type: ignore[arg-type]  # see _refuse_odd
 
 
 RECIPES: Recipes = {KIND: Recipe(lambda step: _step(DeleteGroupsParameters.of(step)), groups_of, target_of=str)}

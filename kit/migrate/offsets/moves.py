@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit.errors import InputError
 from kit.migrate.offsets.selection import Key
@@ -15,7 +15,8 @@ class Stored:
     """One committed offset in a store; ``offset`` None without an ``error``: there is none.
 
     ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` says why the offset is
-    not known.
+    not known. ``topic_id`` is the id that the topic had before the offset was read, None if unknown; no store holds it,
+    so two offsets with different topic ids may be equal.
     """
 
     offset: int | None = None
@@ -23,6 +24,7 @@ class Stored:
     leader_epoch: int | None = None
     version: int | None = None
     error: str | None = None
+    topic_id: str | None = field(default=None, compare=False)
 
     @property
     def is_hidden(self) -> bool:

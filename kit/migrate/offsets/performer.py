@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from kit.cluster import Cluster
 from kit.errors import PlanError, RunError
@@ -21,6 +21,7 @@ from kit.migrate.offsets.fetch import (
     NOT_IN_ZOOKEEPER,
     fetch_kafka,
     fetch_logs,
+    fetch_present,
     fetch_zookeeper,
     refuse_unless_connected,
 )
@@ -28,7 +29,7 @@ from kit.migrate.offsets.kafka import Answer, KafkaWriter
 from kit.migrate.offsets.moves import Stored, item_of, parse_item, shortened
 from kit.migrate.offsets.observations import observe_offsets
 from kit.migrate.offsets.rules import why_busy
-from kit.migrate.offsets.selection import Key
+from kit.migrate.offsets.selection import Key, Place
 from kit.migrate.offsets.steps import (
     RECIPES,
     STEP_KINDS,
@@ -39,6 +40,7 @@ from kit.migrate.offsets.steps import (
     groups_of,
     store_of,
 )
+from kit.migrate.offsets.topics import Present, made_again
 from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
 from kit.read.broker_client import DEADLINE_S
 from kit.read.brokers import fetch_metadata
@@ -48,6 +50,8 @@ from kit.text.quantity import quantity
 KEYS_PER_BATCH = 5_000
 """Keys that are written, read back and reported together; a stop waits for one batch at most."""
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
+Look: TypeAlias = Callable[[Iterable[tuple[Place, Stored]]], Present]
+"""Reads the topics of some offsets as they are now."""
 
 
 class Writer(Protocol):
@@ -81,6 +85,11 @@ class OffsetsActor:
         if busy:
             named = shortened(f"group {group_id!r} {why}" for group_id, why in busy.items())
             return Checked(False, f"{len(busy):,} of {quantity(len(groups), 'group')} can't be written to: {named}")
+        topics = self._present([]).topics
+        again = [made_again(topics, key[1], stored) for key, stored in after_of(step).items()]
+        reasons = {each.reason for each in again if each is not None}
+        if reasons:
+            return Checked(False, f"{shortened(sorted(reasons))}. Make a new plan")
         if deletes(step):
             return Checked(True, f"{quantity(len(groups), 'group has', 'groups have')} no members")
         outside = self._outside(step)
@@ -94,13 +103,14 @@ class OffsetsActor:
         """By the offsets now. PARTLY if an offset is neither the one before nor the one after: somebody else moved it.
 
         With ``acted``: PARTLY while an offset that this run wrote is still there. An offset that was moved since does
-        not count, and a deleted offset whose topic was deleted too needs no undo.
+        not count, nor does one that ``undo`` refuses for good. A deleted offset whose topic was deleted too needs no
+        undo.
         """
         before, after = before_of(step), after_of(step)
-        asked = list(after) if acted is None else [parse_item(outcome.item) for outcome in acted.written]
-        if acted is not None and deletes(step):
-            gone = self._gone(step)
-            asked = [key for key in asked if key not in gone]
+        asked = list(after)
+        if acted is not None:
+            back = self._back(step, acted)
+            asked = [key for key in back.ours if not (deletes(step) and key in back.gone)]
         current = self._writer(step).read(asked)
         if any(current[key].is_hidden for key in asked):
             return StepState.UNKNOWN
@@ -134,26 +144,29 @@ class OffsetsActor:
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Always true: ``undo`` checks each offset alone, so an offset that was moved since stops no other."""
-        return Checked(True, f"{quantity(len(acted.written), 'offset was', 'offsets were')} written by this run")
+        sentence = f"{quantity(len(acted.written), 'offset was', 'offsets were')} written by this run"
+        return Checked(True, sentence, {item_of(key): why for key, why in self._back(step, acted).alone.items()})
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Restore each offset that this run wrote and nobody moved since, with its metadata.
 
         Offsets that this run did not write stay, and so do offsets in Kafka whose topic was deleted. An offset that was
-        moved since stays and is reported.
+        moved since stays and is reported, and so is one of a topic that was deleted and created again.
 
         Raises:
             RunError: some offsets were not restored; the message has their number and the first ones.
         """
-        ours = {parse_item(outcome.item) for outcome in acted.written} - self._gone(step)
+        back = self._back(step, acted)
+        ours = {*back.ours, *back.alone}.difference(back.gone)
         before = {key: stored for key, stored in before_of(step).items() if key in ours}
         after = {key: stored for key, stored in after_of(step).items() if key in ours}
         writer = self._writer(step)
         outcomes = self._carry_out(writer, after, before, report)
         writer.remove_parents(_parents_made(step, ours))
         wanted = {change.item: change.after for change in step.changes}
-        moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
-        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
+        others = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
+        others |= set(map(item_of, back.alone))
+        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in others]
         if left:
             raise RunError(f"not taken back: {len(left):,} of {quantity(len(outcomes), 'offset')}: {shortened(left)}")
         return outcomes
@@ -164,18 +177,24 @@ class OffsetsActor:
         outcomes: list[ItemOutcome] = []
         for keys in _batches(new):
             batch = _Batch({key: old[key] for key in keys}, {key: new[key] for key in keys})
-            done = batch.carry_out(writer, report)
+            done = batch.carry_out(writer, self._present, report)
             outcomes += done
             report(done)
         return outcomes
 
-    def _gone(self, step: Step) -> set[Key]:
-        """Offsets of deleted topics: coordinators forget them and accept no new ones."""
-        if store_of(step) != KAFKA:
-            return set()
-        keys = after_of(step)
-        logs = fetch_logs(self._cluster, {topic for _, topic, _ in keys})
-        return {key for key in keys if key[1:] not in logs}
+    def _back(self, step: Step, acted: ActedRecord) -> _Back:
+        """What this run wrote, by what an undo may do with it now."""
+        before = before_of(step)
+        ours = {key: before[key] for outcome in acted.written if (key := parse_item(outcome.item)) in before}
+        present = self._present((key[1:], stored) for key, stored in ours.items())
+        why = {key: present.misplaced(key[1:], stored) for key, stored in ours.items()}
+        alone = {key: it.reason for key, it in why.items() if it is not None and it.outcome == Outcome.REFUSED}
+        is_forgotten = store_of(step) == KAFKA
+        gone = {key for key in ours if is_forgotten and key not in alone and present.is_gone(key[1:])}
+        return _Back([key for key in ours if key not in alone], gone, alone)
+
+    def _present(self, offsets: Iterable[tuple[Place, Stored]]) -> Present:
+        return fetch_present(self._cluster, offsets)
 
     def _outside(self, step: Step) -> list[str]:
         after = after_of(step)
@@ -225,15 +244,27 @@ class OffsetsPerformer(OffsetsActor):
 
 
 @dataclass(frozen=True, slots=True)
+class _Back:
+    """Offsets that a run wrote: ``ours`` may be restored, but for those of deleted topics (``gone``), which Kafka's
+    coordinators forget and accept no more. ``alone`` must not, each with the reason."""
+
+    ours: Sequence[Key]
+    gone: Collection[Key]
+    alone: Mapping[Key, str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Batch:
     """Offsets to change from ``old`` to ``new``: forward, or back in an undo."""
 
     old: Mapping[Key, Stored]
     new: Mapping[Key, Stored]
 
-    def carry_out(self, writer: Writer, report: Report) -> list[ItemOutcome]:
+    def carry_out(self, writer: Writer, look: Look, report: Report) -> list[ItemOutcome]:
         current = writer.read(self.new)
-        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, current[key])) is not None}
+        present = look((key[1:], stored) for key, stored in self.new.items())
+        judged = {key: self._unwritten(key, current[key], present) for key in self.new}
+        outcomes = {key: outcome for key, outcome in judged.items() if outcome is not None}
         todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
         if todo:
             report.attempt([item_of(key) for key in todo])
@@ -242,7 +273,7 @@ class _Batch:
             outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}
         return [outcomes[key] for key in self.new]
 
-    def _unwritten(self, key: Key, current: Stored) -> ItemOutcome | None:
+    def _unwritten(self, key: Key, current: Stored, present: Present) -> ItemOutcome | None:
         """The outcome of an offset that need not or must not be written; None: write it."""
         if current.error is not None:
             return self._outcome(
@@ -250,6 +281,8 @@ class _Batch:
             )
         if current.offset == self.new[key].offset:
             return self._outcome(key, Outcome.UNCHANGED, current)
+        if (misplaced := present.misplaced(key[1:], self.new[key])) is not None:
+            return self._outcome(key, misplaced.outcome, current, misplaced.reason)
         if current.offset != self.old[key].offset:
             return self._outcome(
                 key,

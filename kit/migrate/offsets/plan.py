@@ -21,6 +21,7 @@ from pathlib import Path
 
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound
+from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.changes import offset_changes
@@ -40,6 +41,7 @@ from kit.migrate.offsets.refusals import (
 from kit.migrate.offsets.resets import Reset, bounds, parse_reset, wanted_by
 from kit.migrate.offsets.selection import Key, Place, Selection, select
 from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
+from kit.migrate.offsets.topics import Present
 from kit.read.brokers import fetch_offsets_at
 from kit.tables.groups import KAFKA, LogOffset
 from kit.text.quantity import quantity
@@ -141,6 +143,9 @@ def plan_import(
 ) -> Plan:
     """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only the selected ones.
 
+    An offset of a topic that was deleted and created again since the export is left out and listed. If the file has no
+    topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster say nothing.
+
     Raises:
         InputError, WrongCluster: see ``load_offsets``; or the selection takes nothing of the file.
         NotFound: the file names a group (unless ``options.new_groups``), topic or partition that does not exist.
@@ -152,6 +157,7 @@ def plan_import(
     if not offsets:
         raise InputError(f"{path} has {quantity(len(file.offsets), 'offset')}, of which the selection takes none")
     groups = {key[0] for key in offsets}
+    is_foreign = file.cluster_id != cluster.cluster_id
     stores = fetch_stores(cluster, groups.__contains__)
     unknown = sorted(groups - stores.known())
     if unknown and not options.new_groups:
@@ -165,7 +171,10 @@ def plan_import(
         )
     parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
     inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters)
-    return build_plan(inputs, _selected(inputs, dict(sorted(offsets.items())), carries_metadata=store == KAFKA))
+    misplaced = [] if is_foreign else _misplaced(Present(stores.topics, logs), offsets)
+    left_out = {each.key for each in misplaced}
+    to_write = {key: stored for key, stored in sorted(offsets.items()) if key not in left_out}
+    return build_plan(inputs, [*misplaced, *_selected(inputs, to_write, carries_metadata=store == KAFKA)])
 
 
 def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
@@ -233,6 +242,13 @@ def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stor
     picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
     refuse_unknown_places(selection, picked, source)
     return picked
+
+
+def _misplaced(present: Present, offsets: Mapping[Key, Stored]) -> list[Excluded]:
+    """The offsets of a file whose topic is another one now."""
+    why = {key: present.misplaced(key[1:], stored) for key, stored in offsets.items()}
+    kinds = {Outcome.REFUSED: Exclusion.LEFT_OUT, Outcome.NOT_ATTEMPTED: Exclusion.UNKNOWN_LOG}
+    return [Excluded(key, it.reason, kinds[it.outcome]) for key, it in why.items() if it is not None]
 
 
 def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:

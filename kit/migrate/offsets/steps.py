@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.errors import InputError, PlanError
-from kit.migrate.engine.parameters import StepParameters
+from kit.migrate.engine.parameters import StepParameters, later_mapping
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
@@ -65,7 +65,7 @@ class OffsetStepParameters(StepParameters):
     groups that their coordinator doesn't know yet. ``kept`` is what is stored beside the offset before the step,
     ``written`` what the step stores beside it: ``metadata``, ``leader_epoch`` and ``version``, where there are any.
     ``noted`` has the ``wanted`` offsets that were clamped, with the ``reason``. ``new_parents`` are znodes to create
-    above new offsets.
+    above new offsets. ``topic_ids`` are the ids of the topics before the offsets were read, where they are known.
     """
 
     store: str
@@ -76,12 +76,14 @@ class OffsetStepParameters(StepParameters):
     written: Mapping[str, Fields]
     noted: Mapping[str, Fields]
     new_parents: tuple[str, ...]
+    topic_ids: Mapping[str, str] = later_mapping()
 
     def within(self, items: Collection[str]) -> OffsetStepParameters:
         """These parameters without what belongs to other items than those of the step."""
         keys = [parse_item(item) for item in items]
         groups = {key[0] for key in keys} if self.store == KAFKA else set()
         parents = {path for key in keys for path in parents_of(key)} if self.store == ZOOKEEPER else set()
+        topics = {topic for _, topic, _ in keys}
         return replace(
             self,
             new_groups=tuple(sorted(groups.intersection(self.new_groups))),
@@ -89,6 +91,7 @@ class OffsetStepParameters(StepParameters):
             written=_of_items(self.written, items if self.store == KAFKA else (), _BESIDE),
             noted=_of_items(self.noted, items, _NOTE, needed=_NOTE.keys()),
             new_parents=tuple(sorted(parents.intersection(self.new_parents))),
+            topic_ids={topic: self.topic_ids[topic] for topic in sorted(topics) if topic in self.topic_ids},
         )
 
 
@@ -99,10 +102,12 @@ def offset_steps(
     can_delete: bool,
     missing_parents: Collection[str],
     new_groups: Collection[str],
+    topic_ids: Mapping[str, str],
 ) -> tuple[Step, ...]:
     """The steps for moves that are all changes, and all writes or all deletions; a thousand groups in each.
 
-    ``new_groups`` are unknown to their coordinator; ``missing_parents`` are the znodes that don't exist yet.
+    ``new_groups`` are unknown to their coordinator; ``missing_parents`` are the znodes that don't exist yet;
+    ``topic_ids`` are by topic, where they are known.
     """
     by_group: dict[str, list[Move]] = {}
     for move in moves:
@@ -121,6 +126,7 @@ def offset_steps(
             written={move.item: fields for move in of_batch if (fields := _beside(_to_write(move)))},
             noted={move.item: _noted(move) for move in of_batch if move.reason},
             new_parents=tuple(missing_parents),
+            topic_ids=topic_ids,
         )
         changes = [Change(move.item, move.before, move.after) for move in of_batch]
         steps.append(_step(changes, everything.within({change.item for change in changes})))
@@ -238,16 +244,27 @@ def deletes(step: Step) -> bool:
 
 def before_of(step: Step) -> dict[Key, Stored]:
     """The offset before each change, with what was stored beside it."""
-    kept = OffsetStepParameters.of(step).kept
-    return {parse_item(it.item): _stored(it.before, kept.get(it.item, {})) for it in step.changes}
+    parameters = OffsetStepParameters.of(step)
+    return _offsets(((it.item, it.before) for it in step.changes), parameters.kept, parameters.topic_ids)
 
 
 def after_of(step: Step) -> dict[Key, Stored]:
     """The offset after each change, with what is stored beside it."""
-    written = OffsetStepParameters.of(step).written
-    return {parse_item(it.item): _stored(it.after, written.get(it.item, {})) for it in step.changes}
+    parameters = OffsetStepParameters.of(step)
+    return _offsets(((it.item, it.after) for it in step.changes), parameters.written, parameters.topic_ids)
 
 
-def _stored(offset: Json, fields: Fields) -> Stored:
-    assert offset is None or isinstance(offset, int)
-    return Stored(offset, fields.get("metadata"), fields.get("leader_epoch"))  # type: ignore[arg-type]  # see _of_items
+def _offsets(
+    values: Iterable[tuple[str, Json]], beside: Mapping[str, Fields], topic_ids: Mapping[str, str]
+) -> dict[Key, Stored]:
+    offsets = {}
+    for item, offset in values:
+        assert offset is None or isinstance(offset, int)
+        key, fields = parse_item(item), beside.get(item, {})
+        offsets[key] = Stored(
+            offset,
+            fields.get("metadata"),  # type: ignore[arg-type]  # see _of_items
+            fields.get("leader_epoch"),  # type: ignore[arg-type]
+            topic_id=topic_ids.get(key[1]),
+        )
+    return offsets

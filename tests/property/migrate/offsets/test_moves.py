@@ -24,6 +24,7 @@ from kit.migrate.offsets.kafka import ACCEPTED, Answer
 from kit.migrate.offsets.moves import OffsetTarget, Stored, clamp, item_of, parse_item
 from kit.migrate.offsets.performer import OffsetsActor, _Batch
 from kit.migrate.offsets.steps import after_of, before_of, offset_steps, remade
+from kit.migrate.offsets.topics import Present, Topic
 from kit.tables.groups import LogOffset
 from tests.reporting import Permissive
 
@@ -119,7 +120,7 @@ faults = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(FAULTS))
 def test_an_outcome_says_what_happened(there, old, new, wrong):
     store = Store(there, wrong)
     batch = _Batch({key: Stored(old.get(key)) for key in new}, {key: Stored(offset) for key, offset in new.items()})
-    outcomes = batch.carry_out(store, Permissive())
+    outcomes = batch.carry_out(store, lambda offsets: Present({}), Permissive())
     assert [it.item for it in outcomes] == [item_of(key) for key in new]
     for key, it in zip(new, outcomes):
         if it.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED):
@@ -189,8 +190,9 @@ class ModelActor(OffsetsActor):
 
     gone = frozenset()
 
-    def _gone(self, step):
-        return self.gone
+    def _present(self, offsets):
+        left = [key[2] for key in KEYS if key not in self.gone]
+        return Present({"t": Topic(None, left)}, {("t", number): LogOffset("t", number, 0, 1000) for number in left})
 
     def _writer(self, step):
         return self.store
@@ -248,7 +250,7 @@ def test_an_undo_leaves_parents_alone_that_are_not_above_what_this_run_wrote():
     removed = []
     moves = [clamp(OffsetTarget((group_id, "t", 0), Stored(), 5), 0, 9) for group_id in ("a", "b")]
     missing = {f"/consumers/{group_id}{below}" for group_id in ("a", "b") for below in ("", "/offsets", "/offsets/t")}
-    (step,) = offset_steps("zookeeper", moves, can_delete=True, missing_parents=missing, new_groups=())
+    (step,) = offset_steps("zookeeper", moves, can_delete=True, missing_parents=missing, new_groups=(), topic_ids={})
     actor = ModelActor(Store({}, {}))
     outcomes = {it.item: it for it in actor.act(step, Permissive())}
     acted = ActedRecord(step.step_id, (outcomes["a/t-0"], ItemOutcome("b/t-0", Outcome.NOT_ATTEMPTED)))

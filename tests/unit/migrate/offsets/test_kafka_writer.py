@@ -14,6 +14,7 @@ from kit.migrate.offsets import group_deleter
 from kit.migrate.offsets.kafka import Answer, KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
 from kit.migrate.offsets.performer import _Batch
+from kit.migrate.offsets.topics import Present
 from kit.read.broker_client import backoff_s
 from tests.adversary import mistakes
 from tests.adversary.mistakes import put_back
@@ -213,7 +214,9 @@ class Rival:
 )
 def test_a_value_whose_write_was_refused_for_certain_is_another_clients(answer, outcome):
     """An undo takes back what is CONFIRMED."""
-    (told,) = _Batch({KEY: Stored(5)}, {KEY: Stored(7)}).carry_out(Rival(answer), Permissive())
+    (told,) = _Batch({KEY: Stored(5)}, {KEY: Stored(7)}).carry_out(
+        Rival(answer), lambda offsets: Present({}), Permissive()
+    )
     assert (told.item, told.outcome, told.error) == (item_of(KEY), outcome, None)
 
 

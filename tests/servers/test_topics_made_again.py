@@ -1,0 +1,209 @@
+"""Topics that were deleted and created again with the same name: their offsets belong to nobody's log any more."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from kit import connect
+from kit.errors import NothingToDo
+from kit.migrate.engine.actor import ClusterPerformer
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Run
+from kit.migrate.offsets import delete_groups
+from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.migrate.offsets.fetch import fetch_topics
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.plan import (
+    PlanOptions,
+    Reset,
+    export_offsets,
+    plan_delete,
+    plan_import,
+    plan_reset,
+    select,
+)
+from kit.profile import load_profile
+from tests.reporting import Permissive
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import await_coordinator
+from tests.servers.offset_operations import OffsetOperations, await_gone
+from tests.servers.tuned_lab import TunedLab
+
+NOW = datetime.now(UTC)
+OPTIONS = PlanOptions(made_by="ann", now=NOW, allow_backwards=True, overrides=("kept_elsewhere",))
+AGAIN = "was deleted and created again"
+
+
+class Site(OffsetOperations):
+    """One cluster with two topics of one partition and 100 records, of which one is made again."""
+
+    def __init__(self, lab, cluster, root, name: str) -> None:
+        super().__init__(cluster, root)
+        self.lab, self.group = lab, f"g-{name}"
+        self.kept, self.topic = f"kept-{name}", f"again-{name}"
+        for topic in (self.kept, self.topic):
+            lab.create_topic(topic, 1)
+            lab.produce(topic, 100)
+
+    def make_again(self, records: int = 40) -> None:
+        self.lab.admin.delete_topics([self.topic])[self.topic].result(SECONDS)
+        await_gone(self.lab, self.topic)
+        zookeeper = self.cluster.zookeeper
+        awaited(lambda: zookeeper.exists(f"/brokers/topics/{self.topic}"), lambda it: it is None, "its znode is gone")
+        self.lab.create_topic(self.topic, 1)
+        self.lab.produce(self.topic, records)
+
+    def hold(self, store: str, kept: int = 60, again: int = 20) -> None:
+        """Give the group an offset of each topic."""
+        for topic, offset in ((self.kept, kept), (self.topic, again)):
+            (self.commit if store == "kafka" else self.put)(self.group, topic, {0: offset})
+
+    def undone(self, run: Run) -> dict[str, tuple[str | None, str | None]]:
+        """Outcome and error by item, as the undo reported them last."""
+        return {it.item: (it.outcome, it.error) for it in run.record.events if it.event == "undone"}
+
+
+@pytest.fixture
+def site(lab, request, tmp_path):
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml())
+    name = request.node.name.replace("[", "-").rstrip("]").removeprefix("test_")[:80]
+    with connect(load_profile(file=path)) as cluster:
+        yield Site(lab, cluster, tmp_path / "runs", name)
+
+
+@pytest.fixture(scope="module")
+def old_lab():
+    """Brokers whose protocol version is from before topic ids."""
+    with TunedLab({"inter.broker.protocol.version": "2.7"}) as running:
+        await_coordinator(running)
+        yield running
+
+
+@pytest.mark.parametrize("store", ["kafka", "zookeeper"])
+def test_an_undo_restores_no_offset_of_a_topic_that_was_made_again(site, store):
+    site.hold(store)
+    run = site.act(plan_delete(site.cluster, store, select(groups=site.group), OPTIONS))
+    site.make_again()
+    ending = run.undo()
+    assert ending.state == RunState.UNDONE
+    outcome, why = site.undone(run)[f"{site.group}/{site.topic}-0"]
+    assert outcome == Outcome.REFUSED
+    assert AGAIN in why
+    assert f"{site.group}/{site.topic}-0: topic '{site.topic}' {AGAIN}" in ending.sentence
+    assert site.offsets(store, site.group) == {(site.kept, 0): 60}
+
+
+def test_an_undo_of_that_topic_alone_gives_the_reason_too(site):
+    site.hold("kafka")
+    run = site.act(
+        plan_reset(site.cluster, "kafka", select(groups=site.group, topics=site.topic), Reset("latest"), OPTIONS)
+    )
+    site.make_again(records=100)
+    site.commit(site.group, site.topic, {0: 100})  # In the new topic; the same value as the run's.
+    ending = run.undo()
+    assert (ending.state, AGAIN in ending.sentence) == (RunState.UNDONE, True)
+    assert site.offsets("kafka", site.group)[site.topic, 0] == 100
+
+
+def test_a_deleted_group_comes_back_without_offsets_of_a_topic_that_was_made_again(site):
+    whole, half = f"whole-{site.group}", f"half-{site.group}"
+    for group, topics in ((whole, [site.topic]), (half, [site.kept, site.topic])):
+        for topic in topics:
+            site.commit(group, topic, {0: Stored(20, "m", 0)})
+    site.performer = delete_groups.performer(site.cluster)
+    assert isinstance(site.performer, ClusterPerformer)
+    run = site.act(plan_delete_groups(site.cluster, DeleteGroupsRequest((whole, half)), "ann", NOW))
+    site.make_again()
+    ending = run.undo()
+    assert ending.state == RunState.UNDONE
+    found = site.undone(run)
+    assert (found[whole][0], found[half][0]) == (Outcome.REFUSED, Outcome.CONFIRMED)
+    for group in (whole, half):
+        assert f"not committed again: {site.topic}-0: topic '{site.topic}' {AGAIN}" in found[group][1]
+        assert f"{group}: not committed again" in ending.sentence
+    assert site.stored("kafka", whole) == {}
+    assert site.stored("kafka", half) == {(site.kept, 0): Stored(20, "m", 0)}
+
+
+def test_no_plan_acts_on_a_topic_that_was_made_again_since(site):
+    """All that the plan has observed is as it was, but for the topic's id."""
+    site.hold("kafka")
+    plan = plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("earliest"), OPTIONS)
+    deletion = plan_delete_groups(site.cluster, DeleteGroupsRequest((site.group,)), "ann", NOW)
+    site.make_again(records=100)
+    site.hold("kafka")
+    ending = site.run(plan).act()
+    assert (ending.state, AGAIN in ending.sentence) == (RunState.FAILED, True)
+    outcomes = {it.item: it.outcome for it in site.performer.act(plan.steps[0], Permissive())}
+    assert outcomes == {
+        f"{site.group}/{site.kept}-0": Outcome.CONFIRMED,
+        f"{site.group}/{site.topic}-0": Outcome.REFUSED,
+    }
+    site.hold("kafka")
+    deleter = delete_groups.performer(site.cluster)
+    (outcome,) = deleter.act(deletion.steps[0], Permissive())
+    assert (outcome.outcome, AGAIN in outcome.error) == (Outcome.REFUSED, True)
+    assert site.offsets("kafka", site.group) == {(site.kept, 0): 60, (site.topic, 0): 20}
+
+
+def test_an_import_leaves_out_a_topic_that_was_made_again_since_the_export(site, tmp_path):
+    path = tmp_path / "offsets.jsonl"
+    site.hold("kafka")
+    export_offsets(site.cluster, path, "kafka", select(groups=site.group), NOW)
+    site.act(plan_delete(site.cluster, "kafka", select(groups=site.group), OPTIONS))
+    site.make_again()
+    plan = plan_import(site.cluster, path, "kafka", PlanOptions("ann", NOW, new_groups=True))
+    assert AGAIN in plan.parameters["left_out"][f"{site.group}/{site.topic}-0"]
+    assert any(AGAIN in risk for risk in plan.risks)
+    site.act(plan)
+    assert site.offsets("kafka", site.group) == {(site.kept, 0): 60}
+    with pytest.raises(NothingToDo, match=AGAIN):
+        plan_import(site.cluster, path, "kafka", OPTIONS, select(topics=site.topic))
+
+
+def without_ids(path):
+    """The file as an older version of offramp wrote it."""
+    header, *rows = map(json.loads, path.read_text().splitlines())
+    rows = [{name: value for name, value in row.items() if name != "topic_id"} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in ({**header, "format": 2}, *rows)))
+
+
+def test_an_older_file_is_imported_within_its_logs_alone(site, tmp_path):
+    path = tmp_path / "offsets.jsonl"
+    site.hold("kafka", again=60)
+    export_offsets(site.cluster, path, "kafka", select(groups=site.group), NOW)
+    without_ids(path)
+    site.act(plan_delete(site.cluster, "kafka", select(groups=site.group), OPTIONS))
+    site.make_again()
+    options = PlanOptions("ann", NOW, new_groups=True)
+    plan = plan_import(site.cluster, path, "kafka", options, edited=True)
+    assert "60 is outside the log (0 to 40)" in plan.parameters["left_out"][f"{site.group}/{site.topic}-0"]
+    assert [change.item for change in plan.steps[0].changes] == [f"{site.group}/{site.kept}-0"]
+
+
+def test_without_topic_ids_an_undo_restores_within_the_logs_alone(old_lab, tmp_path):
+    path = tmp_path / "offramp.toml"
+    path.write_text(old_lab.profile_toml())
+    with connect(load_profile(file=path)) as cluster:
+        site = Site(old_lab, cluster, tmp_path / "runs", "old")
+        site.hold("kafka", again=60)
+        assert fetch_topics(cluster)[site.topic].topic_id is None
+        run = site.act(plan_delete(cluster, "kafka", select(groups=site.group), OPTIONS))
+        assert "topic_ids" not in run.record.plan.steps[0].parameters
+        site.make_again()
+        ending = run.undo()
+        assert (ending.state, "60 is outside the log (0 to 40)" in ending.sentence) == (RunState.UNDONE, True)
+        assert site.offsets("kafka", site.group) == {(site.kept, 0): 60}
+        site.performer = delete_groups.performer(cluster)
+        site.commit("deleted", site.kept, {0: 60})
+        site.commit("deleted", site.topic, {0: 40})
+        run = site.act(plan_delete_groups(cluster, DeleteGroupsRequest(("deleted",)), "ann", NOW))
+        site.make_again(records=20)
+        ending = run.undo()
+        assert (ending.state, "40 is outside the log (0 to 20)" in ending.sentence) == (RunState.UNDONE, True)
+        assert site.offsets("kafka", "deleted") == {(site.kept, 0): 60}
