@@ -93,7 +93,7 @@ class ToyOffsets:
 
     def _read_topics(self) -> dict[str, Topic]:
         topics = {topic for topic, _ in self.logs}
-        return {topic: Topic(None, [number for name, number in self.logs if name == topic]) for topic in topics}
+        return {topic: Topic(None, {number: 0 for name, number in self.logs if name == topic}) for topic in topics}
 
     def _read_logs(self, topics) -> dict[tuple[str, int], LogOffset]:
         return {place: LogOffset(*place, *ends) for place, ends in self.logs.items() if place[0] in topics}

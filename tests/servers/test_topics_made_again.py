@@ -9,6 +9,7 @@ import pytest
 
 from kit import connect
 from kit.errors import NothingToDo
+from kit.lab.process import wait_until
 from kit.migrate.engine.actor import ClusterPerformer
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.states import RunState
@@ -21,6 +22,7 @@ from kit.migrate.offsets.plan import (
     PlanOptions,
     Reset,
     export_offsets,
+    plan_copy,
     plan_delete,
     plan_import,
     plan_reset,
@@ -166,18 +168,69 @@ def test_an_import_leaves_out_a_topic_that_was_made_again_since_the_export(site,
         plan_import(site.cluster, path, "kafka", OPTIONS, select(topics=site.topic))
 
 
-def without_ids(path):
-    """The file as an older version of offramp wrote it."""
+def rewritten(path, change) -> None:
+    """The file with another header and other rows."""
     header, *rows = map(json.loads, path.read_text().splitlines())
-    rows = [{name: value for name, value in row.items() if name != "topic_id"} for row in rows]
-    path.write_text("".join(json.dumps(row) + "\n" for row in ({**header, "format": 2}, *rows)))
+    path.write_text("".join(json.dumps(change(each)) + "\n" for each in (header, *rows)))
+
+
+def assert_java_reads_on(site, expected: int) -> None:
+    """A Java consumer of the group gets the records from the committed offset on."""
+    consumer = site.lab.start_console_consumer(site.group, site.topic)
+    wait_until(lambda: len(consumer.records()) >= expected, "Java's consumer reads", SECONDS)
+    consumer.stop()
+    assert [record["offset"] for record in consumer.records()] == list(range(100 - expected, 100))
+
+
+def test_leader_epochs_of_another_cluster_are_not_imported(site, tmp_path):
+    """Java's consumer owned the partition and never fetched."""
+    path = tmp_path / "offsets.jsonl"
+    site.commit(site.group, site.topic, {0: Stored(20, "m", 0)})
+    export_offsets(site.cluster, path, "kafka", select(groups=site.group), NOW)
+    rewritten(path, lambda each: each | ({"cluster_id": "other"} if "cluster_id" in each else {"leader_epoch": 50}))
+    site.act(plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("latest"), OPTIONS))
+    plan = plan_import(site.cluster, path, "kafka", OPTIONS, other_cluster=True, edited=True)
+    assert any("the 1 leader epoch of cluster other will not be written" in risk for risk in plan.risks), plan.risks
+    site.act(plan)
+    assert site.stored("kafka", site.group) == {(site.topic, 0): Stored(20, "m")}
+    assert_java_reads_on(site, 80)
+
+
+def test_a_leader_epoch_above_the_present_one_is_not_restored(site, tmp_path):
+    """An older version of offramp had imported it."""
+    path, whole = tmp_path / "offsets.jsonl", {(site.topic, 0): Stored(20, "m")}
+    site.commit(site.group, site.topic, {0: Stored(20, "m", 50)})
+    export_offsets(site.cluster, path, "kafka", select(groups=site.group), NOW)
+    plan = plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("latest"), OPTIONS)
+    assert plan.steps[0].parameters["kept"][f"{site.group}/{site.topic}-0"]["leader_epoch"] == 50
+    run = site.act(plan)
+    assert "written without leader epoch 50" in run.undo().sentence
+    assert site.stored("kafka", site.group) == whole
+    site.commit(site.group, site.topic, {0: Stored(20, "m", 50)})
+    copied = plan_copy(site.cluster, "kafka", "kafka", select(groups=site.group), OPTIONS, {site.group: "copied"})
+    assert "written without leader epoch 50: the partition's present one is 0" in copied.risks[0]
+    assert "leader_epoch" not in copied.steps[0].parameters["written"][f"copied/{site.topic}-0"]
+    site.performer = delete_groups.performer(site.cluster)
+    run = site.act(plan_delete_groups(site.cluster, DeleteGroupsRequest((site.group,)), "ann", NOW))
+    assert "written without leader epoch 50" in run.undo().sentence
+    assert site.stored("kafka", site.group) == whole
+    assert_java_reads_on(site, 80)
+    site.await_no_members(site.group)
+    imported = plan_import(site.cluster, path, "kafka", OPTIONS)
+    assert "leader_epoch" not in imported.steps[0].parameters["written"][f"{site.group}/{site.topic}-0"]
+
+
+def without_ids(each: dict) -> dict:
+    """A line of a file as an older version of offramp wrote it."""
+    each = {name: value for name, value in each.items() if name != "topic_id"}
+    return each | ({"format": 2} if "format" in each else {})
 
 
 def test_an_older_file_is_imported_within_its_logs_alone(site, tmp_path):
     path = tmp_path / "offsets.jsonl"
     site.hold("kafka", again=60)
     export_offsets(site.cluster, path, "kafka", select(groups=site.group), NOW)
-    without_ids(path)
+    rewritten(path, without_ids)
     site.act(plan_delete(site.cluster, "kafka", select(groups=site.group), OPTIONS))
     site.make_again()
     options = PlanOptions("ann", NOW, new_groups=True)

@@ -57,7 +57,7 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
             "left_out": _left_out(clamped),
             "unread_groups": inputs.unread,
         },
-        risks=(*warnings(findings), *_risks(inputs, clamped)),
+        risks=(*warnings(findings), *inputs.risks, *_risks(inputs, clamped)),
         overridden=overridden,
         on_failure=inputs.options.on_failure,
     )

@@ -123,10 +123,10 @@ def fetch_topics(cluster: Cluster) -> dict[str, Topic]:
     """All topics by name. Raises ConnectError as fetch_stores."""
     metadata = fetch_metadata(cluster.broker_client)
     ids = {name: urlsafe_b64encode(octets).decode().rstrip("=") for octets, name in metadata.topic_names.items()}
-    partitions: dict[str, set[int]] = {}
+    epochs: dict[str, dict[int, int | None]] = {}
     for each in metadata.topic_partitions:
-        partitions.setdefault(each.topic, set()).add(each.partition)
-    return {name: Topic(ids.get(name), frozenset(numbers)) for name, numbers in partitions.items()}
+        epochs.setdefault(each.topic, {})[each.partition] = each.leader_epoch
+    return {name: Topic(ids.get(name), of_topic) for name, of_topic in epochs.items()}
 
 
 def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> Present:

@@ -187,22 +187,24 @@ class _Parts:
     """One group's offsets: those to commit again, and those that can't be.
 
     ``gone``: the partition doesn't exist; ``misplaced``: the topic is another one now, with the reason; ``unsure``: why
-    nothing can be committed at the moment.
+    nothing can be committed at the moment. ``epochs``: notes for those that are committed without their leader epoch.
     """
 
     wanted: Offsets
     gone: Sequence[Place]
     misplaced: Mapping[Place, str]
     unsure: str | None
+    epochs: Mapping[Place, str]
 
     @property
     def left_out(self) -> str:
-        """The offsets that are not committed again, with the reasons; empty if there are none."""
+        """The offsets that are not committed again, or not as they were, with the reasons; empty if there are none."""
         by_reason: dict[str, list[str]] = {}
         for (topic, partition), why in sorted(self.misplaced.items()):
             by_reason.setdefault(why, []).append(f"{topic}-{partition}")
         gone = [f"{topic}-{partition}" for topic, partition in sorted(self.gone)]
         notes = [f"not committed again, for the topic doesn't exist: {shortened(gone)}"] if gone else []
+        notes += [f"{topic}-{partition} {why}" for (topic, partition), why in sorted(self.epochs.items())[:3]]
         return "; ".join(notes + [f"not committed again: {shortened(of)}: {why}" for why, of in by_reason.items()])
 
 
@@ -211,8 +213,10 @@ def _parts_of(offsets: Offsets, present: Present) -> _Parts:
     misplaced = {place: it.reason for place, it in why.items() if it is not None and it.outcome == Outcome.REFUSED}
     unsure = [it.reason for it in why.values() if it is not None and it.outcome != Outcome.REFUSED]
     gone = [place for place in offsets if place not in misplaced and present.is_gone(place)]
-    wanted = {place: stored for place, stored in offsets.items() if place not in misplaced and place not in gone}
-    return _Parts(wanted, gone, misplaced, unsure[0] if unsure else None)
+    left = {place: stored for place, stored in offsets.items() if place not in misplaced and place not in gone}
+    wanted = {place: present.fetchable(place, stored) for place, stored in left.items()}
+    epochs = {place: note for place, it in left.items() if (note := present.dropped_epoch(place, it)) is not None}
+    return _Parts(wanted, gone, misplaced, unsure[0] if unsure else None, epochs)
 
 
 def _exists(group: GroupInStore | None) -> bool:

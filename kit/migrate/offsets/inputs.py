@@ -62,7 +62,7 @@ class PlanInputs:
     """The store that is written, and all that was read to plan it.
 
     ``parameters`` describe the request in the plan. ``unread`` are groups that the selection takes but that could not
-    be read, with the error. ``source`` is None unless the plan is a copy.
+    be read, with the error. ``source`` is None unless the plan is a copy. ``risks`` are sentences about the request.
     """
 
     cluster: Cluster
@@ -74,6 +74,7 @@ class PlanInputs:
     parameters: Mapping[str, Json] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     source: CopySource | None = None
+    risks: tuple[str, ...] = ()
 
     def committed(self, key: Key) -> Stored:
         """The offset that the store holds now."""

@@ -151,7 +151,8 @@ class OffsetsActor:
         """Restore each offset that this run wrote and nobody moved since, with its metadata.
 
         Offsets that this run did not write stay, and so do offsets in Kafka whose topic was deleted. An offset that was
-        moved since stays and is reported, and so is one of a topic that was deleted and created again.
+        moved since stays and is reported, and so is one of a topic that was deleted and created again. A leader epoch
+        above the partition's present one is not written, and the item's outcome has a note.
 
         Raises:
             RunError: some offsets were not restored; the message has their number and the first ones.
@@ -265,12 +266,13 @@ class _Batch:
         present = look((key[1:], stored) for key, stored in self.new.items())
         judged = {key: self._unwritten(key, current[key], present) for key in self.new}
         outcomes = {key: outcome for key, outcome in judged.items() if outcome is not None}
-        todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
+        todo = {key: present.fetchable(key[1:], it) for key, it in self.new.items() if key not in outcomes}
         if todo:
             report.attempt([item_of(key) for key in todo])
             answers = writer.write(todo, current)
             back = writer.read(todo)
-            outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}
+            notes = {key: present.dropped_epoch(key[1:], self.new[key]) for key in todo}
+            outcomes |= {key: self._written(key, answers[key], back[key], notes[key]) for key in todo}
         return [outcomes[key] for key in self.new]
 
     def _unwritten(self, key: Key, current: Stored, present: Present) -> ItemOutcome | None:
@@ -292,10 +294,10 @@ class _Batch:
             )
         return None
 
-    def _written(self, key: Key, answer: Answer, back: Stored) -> ItemOutcome:
+    def _written(self, key: Key, answer: Answer, back: Stored, note: str | None) -> ItemOutcome:
         if back.error is None and back.offset == self.new[key].offset:
             # If the write was refused for certain, another client wrote the value: no undo may touch it.
-            return self._outcome(key, Outcome.UNCHANGED if answer.is_refused else Outcome.CONFIRMED, back)
+            return self._outcome(key, Outcome.UNCHANGED if answer.is_refused else Outcome.CONFIRMED, back, note)
         if answer.is_refused:
             return self._outcome(key, Outcome.REFUSED, back, answer.error)
         reads = f"can't be read back: {back.error}" if back.error else f"reads back as {_said(back)}"

@@ -16,6 +16,7 @@ omits partitions looks complete.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -144,7 +145,8 @@ def plan_import(
     """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only the selected ones.
 
     An offset of a topic that was deleted and created again since the export is left out and listed. If the file has no
-    topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster say nothing.
+    topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster say nothing, and
+    its leader epochs are not written.
 
     Raises:
         InputError, WrongCluster: see ``load_offsets``; or the selection takes nothing of the file.
@@ -170,7 +172,10 @@ def plan_import(
             " others, or create these first"
         )
     parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
-    inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters)
+    risks = _foreign_epochs(offsets, file.cluster_id) if is_foreign and store == KAFKA else ()
+    if is_foreign:
+        offsets = {key: replace(stored, leader_epoch=None, topic_id=None) for key, stored in offsets.items()}
+    inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters, risks=risks)
     misplaced = [] if is_foreign else _misplaced(Present(stores.topics, logs), offsets)
     left_out = {each.key for each in misplaced}
     to_write = {key: stored for key, stored in sorted(offsets.items()) if key not in left_out}
@@ -251,6 +256,12 @@ def _misplaced(present: Present, offsets: Mapping[Key, Stored]) -> list[Excluded
     return [Excluded(key, it.reason, kinds[it.outcome]) for key, it in why.items() if it is not None]
 
 
+def _foreign_epochs(offsets: Mapping[Key, Stored], cluster_id: str) -> tuple[str, ...]:
+    count = sum(stored.leader_epoch is not None for stored in offsets.values())
+    of_them = f"the {quantity(count, 'leader epoch')} of cluster {cluster_id}"
+    return (f"{of_them} will not be written: an epoch of another cluster can stop Java's consumers",) if count else ()
+
+
 def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:
     """The topics that are named for these groups, and the topics that the groups have offsets of."""
     named = {topic for group_id in offsets for topic, _ in selection.named_places(group_id)}
@@ -258,14 +269,19 @@ def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Plac
 
 
 def _selected(inputs: PlanInputs, to_write: Mapping[Key, Stored], *, carries_metadata: bool) -> list[Selected]:
-    """The offsets to write as they are stored elsewhere, with metadata and leader epoch if these go along."""
-    selected: list[Selected] = []
+    """The offsets to write as they are stored elsewhere, with metadata and leader epoch if these go along.
+
+    A leader epoch above the partition's present one stays behind, with a note.
+    """
+    present, selected = Present(inputs.stores.topics), list[Selected]()
     for key, stored in to_write.items():
         if stored.error is not None or stored.offset is None:
             selected.append(Excluded(key, stored.error or "there is no offset", Exclusion.UNREADABLE))
         else:
-            beside = (stored.metadata, stored.leader_epoch) if carries_metadata else (None, None)
-            selected.append(OffsetTarget(key, inputs.committed(key), stored.offset, None, *beside))
+            note = present.dropped_epoch(key[1:], stored) if carries_metadata else None
+            epoch = present.fetchable(key[1:], stored).leader_epoch
+            beside = (stored.metadata, epoch) if carries_metadata else (None, None)
+            selected.append(OffsetTarget(key, inputs.committed(key), stored.offset, note, *beside))
     return selected
 
 

@@ -3,12 +3,15 @@
 A topic that was deleted and created again has its old name and another id (KIP-516, brokers >= 2.8). An offset of the
 old topic names another record in the new one, or none. Where an id is unknown, an offset outside the log proves that
 the offset belongs to another log; an offset within the log proves nothing.
+
+A leader epoch above the partition's present one belongs to another log too. Java's consumer waits for metadata of that
+epoch and never fetches (KIP-320), so no such epoch is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.offsets.moves import Stored
@@ -19,10 +22,14 @@ from kit.tables.groups import LogOffset
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic as the brokers describe it. ``topic_id`` is Kafka's text of the id, None from brokers before 2.8."""
+    """One topic as the brokers describe it.
+
+    ``topic_id`` is Kafka's text of the id, None from brokers before 2.8. ``leader_epochs`` are the present ones, by
+    partition; None from brokers before 2.1.
+    """
 
     topic_id: str | None
-    partitions: Collection[int]
+    leader_epochs: Mapping[int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Present:
     def is_gone(self, place: Place) -> bool:
         """Whether no broker knows the partition any more."""
         topic = self.topics.get(place[0])
-        return topic is None or place[1] not in topic.partitions
+        return topic is None or place[1] not in topic.leader_epochs
 
     def misplaced(self, place: Place, stored: Stored) -> Misplaced | None:
         """Why ``stored`` does not belong into this partition; None: it does, or the partition is gone."""
@@ -51,7 +58,39 @@ class Present:
             return made_again(self.topics, place[0], stored)
         if stored.offset is None or self.is_gone(place):
             return None
+        if self._has_higher_epoch(place, stored):
+            return Misplaced(
+                Outcome.REFUSED,
+                f"the topic's id is unknown, and leader epoch {stored.leader_epoch} is above the partition's present"
+                f" one, {self.leader_epoch(place)}: the topic may have been deleted and created again",
+            )
         return _outside(stored.offset, self.logs.get(place))
+
+    def leader_epoch(self, place: Place) -> int | None:
+        """The partition's present leader epoch; None if it is unknown."""
+        topic = self.topics.get(place[0])
+        return None if topic is None else topic.leader_epochs.get(place[1])
+
+    def fetchable(self, place: Place, stored: Stored) -> Stored:
+        """The offset without a leader epoch that is above the partition's, or can't be compared."""
+        present = self.leader_epoch(place)
+        if stored.leader_epoch is None or (present is not None and stored.leader_epoch <= present):
+            return stored
+        return replace(stored, leader_epoch=None)
+
+    def dropped_epoch(self, place: Place, stored: Stored) -> str | None:
+        """The note for an offset that is written without its leader epoch; None: it keeps its epoch or has none."""
+        if self.fetchable(place, stored) == stored:
+            return None
+        present = self.leader_epoch(place)
+        return (
+            f"written without leader epoch {stored.leader_epoch}: the partition's present one is"
+            f" {'unknown' if present is None else present}"
+        )
+
+    def _has_higher_epoch(self, place: Place, stored: Stored) -> bool:
+        present = self.leader_epoch(place)
+        return stored.leader_epoch is not None and present is not None and stored.leader_epoch > present
 
 
 def is_told_by_id(topics: Mapping[str, Topic], name: str, stored: Stored) -> bool:

@@ -192,7 +192,10 @@ class ModelActor(OffsetsActor):
 
     def _present(self, offsets):
         left = [key[2] for key in KEYS if key not in self.gone]
-        return Present({"t": Topic(None, left)}, {("t", number): LogOffset("t", number, 0, 1000) for number in left})
+        return Present(
+            {"t": Topic(None, dict.fromkeys(left, 0))},
+            {("t", number): LogOffset("t", number, 0, 1000) for number in left},
+        )
 
     def _writer(self, step):
         return self.store

@@ -41,7 +41,7 @@ BLIND = {PLACE: LogOffset("orders", 0, None, None, "no leader")}
 )
 def test_an_offset_of_another_topic_is_misplaced(mine, now, offset, logs, outcome):
     """Without both ids, an offset outside the log is refused, and an unknown log proves nothing."""
-    present = Present({"orders": Topic(now, {0})}, logs)
+    present = Present({"orders": Topic(now, {0: 3})}, logs)
     found = present.misplaced(PLACE, Stored(offset, topic_id=mine))
     assert (found and found.outcome) == outcome
     if (mine, now) == (OLD, NEW):
@@ -51,8 +51,27 @@ def test_an_offset_of_another_topic_is_misplaced(mine, now, offset, logs, outcom
 def test_a_deleted_topic_is_gone_and_not_misplaced():
     assert Present({}).is_gone(PLACE)
     assert Present({}).misplaced(PLACE, Stored(20, topic_id=OLD)) is None
-    smaller = Present({"orders": Topic(NEW, {0})})
+    smaller = Present({"orders": Topic(NEW, {0: 3})})
     assert smaller.misplaced(("orders", 1), Stored(20, topic_id=OLD)).outcome == Outcome.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("mine", "present", "kept"),
+    [(None, 3, None), (3, 3, 3), (0, 3, 0), (4, 3, None), (4, None, None), (None, None, None)],
+)
+def test_a_leader_epoch_above_the_present_one_is_not_written(mine, present, kept):
+    topics = Present({"orders": Topic(OLD, {0: present})})
+    stored = Stored(20, "m", mine, topic_id=OLD)
+    assert topics.fetchable(PLACE, stored) == Stored(20, "m", kept)
+    assert (topics.dropped_epoch(PLACE, stored) is None) == (mine == kept)
+    assert topics.misplaced(PLACE, stored) is None
+
+
+def test_without_topic_ids_a_leader_epoch_above_the_present_one_proves_another_log():
+    present = Present({"orders": Topic(None, {0: 3})}, LOG)
+    assert present.misplaced(PLACE, Stored(20, None, 3)) is None
+    found = present.misplaced(PLACE, Stored(20, None, 4))
+    assert (found.outcome, "leader epoch 4 is above" in found.reason) == (Outcome.REFUSED, True)
 
 
 def test_steps_keep_the_ids_of_their_topics():
