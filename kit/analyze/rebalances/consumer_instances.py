@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from kit.analyze.rebalances.places import name_places
+
 Event = Mapping[str, Any]
 
 
@@ -142,13 +144,18 @@ class RebalanceAttempt:
 
 @dataclass
 class ConsumerInstance:
-    """One consumer from its first line to its last: a process, or a thread of one."""
+    """One consumer from its first line to its last: a process, or a thread of one.
+
+    ``member_ids``: all that its lines name. ``place``: its host or file, where other places have that name, too.
+    """
 
     stream: tuple[Any, ...]
     number: int
     attempts: list[RebalanceAttempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     member_id: str | None = None
+    member_ids: set[str] = field(default_factory=set)
+    place: str | None = None
     epoch: int | None = None
     has_left: bool = False
     has_reconciled: bool = False
@@ -156,16 +163,21 @@ class ConsumerInstance:
     """The first value that an event gave for each of ``_OF_CONSUMERS``."""
 
     @property
-    def name(self) -> str:
-        """Its instance, client or member id, or its file; numbered where several would have that name."""
+    def base_name(self) -> str:
+        """Its instance, client or member id, or its file: other consumers may have the same."""
         ids = [
             self.value_of("group_instance_id"),
             self.value_of("client_id"),
             self.value_of("member_id"),
             self.value_of("origin"),
         ]
-        known = next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
-        return known if self.number == 1 else f"{known} (#{self.number})"
+        return next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
+
+    @property
+    def name(self) -> str:
+        """The base name, with the place or a number where several consumers would have that name."""
+        placed = self.base_name if self.place is None else f"{self.base_name} in {self.place}"
+        return placed if self.number == 1 else f"{placed} (#{self.number})"
 
     @property
     def has_epochs(self) -> bool:
@@ -187,6 +199,7 @@ class ConsumerInstance:
                 self.first.setdefault(name, event[name])
         if event["member_id"] and event["kind"] != "assignment_computed":
             self.member_id, self.has_left = event["member_id"], False
+            self.member_ids.add(event["member_id"])
         self.has_left |= phase is Phase.LEFT
         if not self.attempts or self.attempts[-1].is_before(event):
             self.attempts.append(RebalanceAttempt(self.epoch))
@@ -229,6 +242,7 @@ def consumer_instances(events: Iterable[Event]) -> list[ConsumerInstance]:
             known.append(ConsumerInstance(stream, len(known) + 1))
             order.append(known[-1])
         known[-1].take(event)
+    name_places(order)
     return order
 
 

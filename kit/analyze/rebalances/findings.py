@@ -47,7 +47,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
         *_rejoining(members),
         *_rejoining_alone(groups),
         *_slow(members),
-        *_owned_twice(members),
+        *_owned_twice(members, instances),
         *_skipped(members),
         *_not_fetched(members),
     ]
@@ -71,10 +71,18 @@ def _storms(groups: pl.DataFrame) -> list[LogFinding]:
 
 
 def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
-    """A member that stays keeps its id through every generation, however many there are."""
+    """A member that stays keeps its id through every generation, however many there are. Ids of one generation are of
+    several members that print the same client id."""
     joins = members.filter(pl.col("joined_at").is_not_null() & pl.col("member_id").is_not_null())
-    counted = joins.group_by("group_id", "consumer", maintain_order=True).agg(
-        pl.col("member_id").n_unique(), pl.col("joined_at").min(), pl.col("is_utc").all()
+    at_once = pl.col("member_id").n_unique().over("group_id", "consumer", "generation")
+    counted = (
+        joins.with_columns(at_once=pl.when(pl.col("generation").is_null()).then(1).otherwise(at_once))
+        .group_by("group_id", "consumer", maintain_order=True)
+        .agg(
+            pl.col("member_id").n_unique() + 1 - pl.col("at_once").max(),
+            pl.col("joined_at").min(),
+            pl.col("is_utc").all(),
+        )
     )
     text = "{} had {} member ids: it keeps being thrown out or restarts."
     return [
@@ -119,7 +127,13 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
     return findings
 
 
-def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
+def _owned_twice(members: pl.DataFrame, instances: list[ConsumerInstance]) -> list[LogFinding]:
+    """A static member that is restarted has another member id in the same generation; no other member has two."""
+    static = [instance.name for instance in instances if instance.value_of("group_instance_id")]
+    is_other = pl.col("member_id").n_unique().over("group_id", "generation", "consumer") > 1
+    is_named = is_other & ~pl.col("consumer").is_in(static) & pl.col("member_id").is_not_null()
+    by_member = pl.col("consumer") + " (" + pl.col("member_id") + ")"
+    members = members.with_columns(consumer=pl.when(is_named).then(by_member).otherwise("consumer"))
     owned = members.filter(pl.col("generation").is_not_null() & (pl.col("source") != "zookeeper")).explode("owned")
     owned = owned.filter(pl.col("owned").is_not_null())
     by_partition = owned.group_by("group_id", "generation", "is_epoch", "owned", maintain_order=True)
