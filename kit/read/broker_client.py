@@ -7,7 +7,10 @@ answer. So this module sends the requests of the pinned kafka-python and reads t
 from __future__ import annotations
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
@@ -22,6 +25,13 @@ DEADLINE_S = 30.0
 """Seconds without progress for which one read retries; then it reports the errors."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
+IN_FLIGHT = 5
+"""Requests to one broker whose answers are awaited at the same time; later requests wait in this client.
+
+A broker answers the requests of one connection one after another, so more requests in flight are not faster.
+"""
+_PAUSE_S = 0.005
+"""Seconds between two checks whether a paused connection takes requests again."""
 _HANG_UPS = 3
 """A server that closes the connection during the login this many more times has refused the login."""
 
@@ -99,8 +109,21 @@ def _had_answered(connection: Any) -> bool:
     return connection.parser is not None and connection.broker_version_data is not None
 
 
+@dataclass
+class _Line:
+    """The requests to one broker: how many are in flight, and those that wait, oldest first."""
+
+    n_in_flight: int = 0
+    waiting: deque[Future] = field(default_factory=deque)
+
+
 class BrokerClient:
-    """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread."""
+    """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread.
+
+    Callers send as many requests at once as they like: at most ``IN_FLIGHT`` of them are in flight per broker.
+    kafka-python itself refuses a request instead, as if the broker did not answer, in three cases: its own limit of
+    requests in flight is reached, its send buffer is full, or the broker throttles this client.
+    """
 
     def __init__(self, settings: dict[str, Any], timeout_s: float) -> None:
         """Connect to any of the bootstrap servers with kafka-python's settings.
@@ -112,11 +135,14 @@ class BrokerClient:
         servers = settings["bootstrap_servers"]
         self._servers = [servers] if isinstance(servers, str) else servers
         self._login_ms = min(_LOGIN_TIMEOUT_MS, int(timeout_s * 1000))
-        client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
+        # Requests to a named broker, to any broker, and kafka-python's own for metadata share a connection.
+        limit = {"max_in_flight_requests_per_connection": 4 * IN_FLIGHT}
+        client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | limit | settings))
         self._manager = client._manager
         self._net = client._net
         self.n_sent = 0
         """Requests so far, for who shows what a look costs."""
+        self._lines = defaultdict[Any, _Line](_Line)
         self._net.start()
         try:
             self._manager.run(self._login, Deadline(timeout_s))
@@ -201,15 +227,41 @@ class BrokerClient:
         return [await future for future in futures]
 
     def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
-        """Send one request to this broker, or to any; → a future of its answer."""
+        """Send one request to this broker, or to any, as soon as its turn comes; → a future of its answer."""
         self.n_sent += 1
+        answer: Awaitable[Any] = self._manager.call_soon(partial(self._send_in_turn, request, broker_id))
+        return answer
+
+    async def _send_in_turn(self, request: Any, broker_id: int | None) -> Any:
+        """Return the answer. Raise a ``KafkaError``, also if the broker is not in the metadata."""
+        line = self._lines[broker_id]
+        if line.n_in_flight < IN_FLIGHT:
+            line.n_in_flight += 1
+        else:
+            turn = Future()
+            line.waiting.append(turn)
+            await turn  # The request that ends leaves its place to this one.
         try:
-            future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
-        except kafka_errors.KafkaError as error:
-            # A broker that is not in the metadata counts as a connection failure.
-            failed: Awaitable[Any] = Future().failure(error)
-            return failed
-        return future
+            node = await self._ready_node(broker_id)
+            return await self._manager.send(request, node_id=node)
+        finally:
+            if line.waiting:
+                line.waiting.popleft().success(None)
+            else:
+                line.n_in_flight -= 1
+
+    async def _ready_node(self, broker_id: int | None) -> Any:
+        """Wait while kafka-python has paused the connection; → the node to send to, None: none can be used."""
+        while True:
+            connections = self._manager._conns
+            node = self._manager.least_loaded_node() if broker_id is None else broker_id
+            if node is None:
+                is_paused = any(each.connected and each.paused for each in connections.values())
+            else:
+                is_paused = node in connections and connections[node].connected and bool(connections[node].paused)
+            if not is_paused:
+                return node
+            await self._net.sleep(_PAUSE_S)
 
     async def ask(self, request: Any, broker_id: int | None, deadline: Deadline) -> Any:
         """Send one request; send it again after a connection failure, until the deadline."""

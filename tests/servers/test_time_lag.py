@@ -5,17 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import closing
+from functools import partial
 
 import polars as pl
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka.errors import UnknownBrokerIdError
+from kafka.protocol.metadata import MetadataRequest
 
 from kit import analyze, connect, observe, of_group, views
-from kit.errors import InputError
+from kit.errors import ConnectError, InputError
 from kit.health import METHODS, seen_at_ms, time_lag
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
+from kit.read.broker_client import DEADLINE_S, IN_FLIGHT
+from kit.read.offset_times import fetch_record_times
 from kit.snapshot import Snapshot
 from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import commit
@@ -92,6 +97,67 @@ def test_records_that_were_deleted_unread_leave_the_age_of_the_oldest_that_is_ke
         (row,) = time_lag(cluster, views.lag(snapshot), at_ms, method).to_dicts()
         assert row["is_truncated"], method
         assert row["lower_ms"] <= at_ms - (start + 40_000) <= row["upper_ms"], method
+
+
+@pytest.mark.parametrize("n_groups", [IN_FLIGHT, IN_FLIGHT + 1, 4 * IN_FLIGHT, 4 * IN_FLIGHT + 1, 200])
+def test_any_number_of_groups_at_different_offsets_of_one_log_is_answered(lab, cluster, n_groups):
+    """A request may name a log once, so each offset is a request of its own to the same broker at the same time."""
+    topic, start = f"popular-{n_groups}", time.time_ns() // 1_000_000 - 5 * HOUR_MS
+    lab.create_topic(topic, 1)
+    produce_dated(lab, topic, {0: [start + 3000 * number for number in range(2 * n_groups)]})
+    offsets = [2 * number for number in range(n_groups)]
+    begun = time.monotonic()
+    rows = fetch_record_times(cluster.broker_client, [(topic, 0, offset) for offset in offsets], start + 5 * HOUR_MS)
+    took_s = time.monotonic() - begun
+    assert [row.error for row in rows] == [None] * n_groups
+    assert all(row.from_ms <= start + 3000 * row.offset <= row.until_ms for row in rows)
+    assert [row.offset for row in rows] == offsets
+    assert took_s < DEADLINE_S / 3  # A refused request was retried for 30 s. Alone, 200 groups take 0.5 s.
+
+
+def test_the_offsets_of_groups_on_many_logs_are_found_together(lab, cluster):
+    n_logs, n_groups, start = 40, 12, time.time_ns() // 1_000_000 - 5 * HOUR_MS
+    lab.create_topic("popular-logs", n_logs)
+    produce_dated(
+        lab, "popular-logs", {log: [start + 600_000 * n + 777 * log for n in range(24)] for log in range(n_logs)}
+    )
+    places = [("popular-logs", log, 2 * group) for log in range(n_logs) for group in range(n_groups)]
+    rows = fetch_record_times(cluster.broker_client, places, start + 5 * HOUR_MS)
+    assert {row.error for row in rows} == {None}
+    assert all(row.from_ms <= start + 600_000 * row.offset + 777 * row.partition <= row.until_ms for row in rows)
+
+
+@pytest.mark.parametrize("n_requests", [4 * IN_FLIGHT, 4 * IN_FLIGHT + 1, 500])
+@pytest.mark.parametrize("broker_id", [None, 1])
+def test_requests_that_are_sent_at_once_wait_for_their_turn_in_the_client(cluster, n_requests, broker_id):
+    client = cluster.broker_client
+
+    async def ask():
+        request = partial(MetadataRequest, topics=[], allow_auto_topic_creation=False)
+        futures = [client.send(request(), broker_id) for _ in range(n_requests)]
+        return [await future for future in futures]
+
+    assert {answer.cluster_id for answer in client.run(ask)} == {cluster.cluster_id}
+
+
+def test_requests_that_are_sent_at_once_to_an_unknown_broker_all_fail(cluster):
+    client = cluster.broker_client
+
+    async def ask():
+        return [await client.send(MetadataRequest(topics=[]), 4711) for _ in range(2)]
+
+    async def ask_at_once():
+        failures = 0
+        for future in [client.send(MetadataRequest(topics=[]), 4711) for _ in range(2000)]:
+            try:
+                await future
+            except UnknownBrokerIdError:
+                failures += 1
+        return failures
+
+    assert client.run(ask_at_once) == 2000
+    with pytest.raises(ConnectError):
+        client.run(ask)
 
 
 class Flow:
