@@ -167,13 +167,16 @@ def export(
 ) -> None:
     """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster."""
     with open_operations(profile, profile_file, None) as operations:
-        from kit.migrate.offsets.plan import export_offsets
+        from kit.migrate.offsets.plan import export_offsets, hidden_topics
 
         with waiting(_READING):
             count = export_offsets(
                 operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
             )
+            risks = hidden_topics(operations.cluster, store)
         say(f"{quantity(count, 'offset')} saved to {file}")
+        for risk in risks:
+            say(f"Offsets may be missing in {file}. {risk}")
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:

@@ -92,7 +92,8 @@ WRITES = {
     "send_offsets_to_transaction", "store_offsets", "update_features",
 }  # fmt: skip
 READ_REQUESTS = {
-    "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeConfigsRequest", "DescribeGroupsRequest",
+    "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeAclsRequest", "DescribeConfigsRequest",
+    "DescribeGroupsRequest",
     "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
     "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
     "OffsetFetchRequest", "TopicRequest",  # the last is a part of DescribeProducersRequest

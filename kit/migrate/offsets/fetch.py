@@ -13,6 +13,7 @@ from kit.migrate.offsets.selection import Place
 from kit.migrate.offsets.topics import Present, Topic, is_told_by_id
 from kit.read.brokers import fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import fetch_groups
+from kit.read.topics import fetch_undescribable
 from kit.read.zookeeper import fetch_consumers
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 from kit.tables.schema import Columns
@@ -131,13 +132,14 @@ def fetch_topics(cluster: Cluster) -> dict[str, Topic]:
 
 def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> Present:
     """The topics now; of ``offsets`` whose topic can't be told by its id, the logs too. Raises as fetch_stores."""
-    topics = fetch_topics(cluster)
+    topics, offsets = fetch_topics(cluster), list(offsets)
+    hidden = fetch_undescribable(cluster.broker_client, {topic for (topic, _), _ in offsets} - set(topics))
     unsure = {
         place[0]
         for place, stored in offsets
         if stored.offset is not None and place[0] in topics and not is_told_by_id(topics, place[0], stored)
     }
-    return Present(topics, fetch_logs(cluster, unsure) if unsure else {})
+    return Present(topics, fetch_logs(cluster, unsure) if unsure else {}, hidden)
 
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:

@@ -21,6 +21,7 @@ from kit.migrate.offsets.rules import why_busy
 from kit.migrate.offsets.selection import Key, Place
 from kit.migrate.offsets.topics import Present, made_again
 from kit.read.broker_client import DEADLINE_S
+from kit.read.topics import fetch_sight
 from kit.text.quantity import quantity
 
 GROUPS_PER_BATCH = 100
@@ -116,6 +117,9 @@ class GroupDeleter:
         return outcomes
 
     def _delete(self, before: Mapping[str, Offsets], report: Report) -> list[ItemOutcome]:
+        sight = fetch_sight(self._cluster.broker_client)  # Rights may have changed since the plan.
+        if not sight.is_whole:
+            return [_outcome(each, Outcome.REFUSED, it, it, sight.sentence) for each, it in before.items()]
         held = self._kafka.read_groups(before)
         there = self._there(before, held)
         outcomes = {each: it for each in before if (it := _undeletable(each, before[each], held[each], there))}

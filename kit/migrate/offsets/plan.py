@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kit.cluster import Cluster
-from kit.errors import InputError, NotFound
+from kit.errors import InputError, NotFound, ReadError
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.build import build_plan
@@ -42,8 +42,9 @@ from kit.migrate.offsets.refusals import (
 from kit.migrate.offsets.resets import Reset, bounds, parse_reset, wanted_by
 from kit.migrate.offsets.selection import Key, Place, Selection, select
 from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
-from kit.migrate.offsets.topics import Present
+from kit.migrate.offsets.topics import Present, hidden_reason
 from kit.read.brokers import fetch_offsets_at
+from kit.read.topics import fetch_sight, fetch_undescribable
 from kit.tables.groups import KAFKA, LogOffset
 from kit.text.quantity import quantity
 
@@ -100,6 +101,7 @@ def plan_copy(
         parameters={"source": source, "groups": tuple(groups.items())},
         unread=refuse_unread(selection, stores.groups(source), source),
         source=CopySource(source, groups),
+        risks=hidden_topics(cluster, source),
     )
     to_write = {(groups[key[0]], *key[1:]): stored for key, stored in sorted(picked.items())}
     return build_plan(inputs, _selected(inputs, to_write, carries_metadata=source == target == KAFKA))
@@ -127,7 +129,8 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
             f"{store} has no offset of the selected groups: to set offsets where there are none, name their topics"
         )
     kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
-    inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread)
+    risks = hidden_topics(cluster, store)
+    inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread, risks=risks)
     at_time = _offsets_at(cluster, reset, options, logs, keys)
     return build_plan(inputs, [_reset(inputs, key, reset, at_time.get(key[1:])) for key in keys])
 
@@ -191,7 +194,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     Raises:
         NotFound: a named group, topic or partition has no offset in ``store``.
         InputError: these brokers can't delete single offsets.
-        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``; the login may not describe a topic.
     """
     refuse_unless_connected(cluster, store)
     if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
@@ -199,8 +202,12 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     stores = fetch_stores(cluster, selection.accepts)
     picked = _picked(stores, store, selection)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
+    hidden = fetch_undescribable(cluster.broker_client, {topic for _, topic, _ in picked} - {each for each, _ in logs})
+    if hidden:
+        raise ReadError(f"cluster {cluster.name!r}: {hidden_reason(hidden)}")
     unread = refuse_unread(selection, stores.groups(store), store)
-    inputs = PlanInputs(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options, unread=unread)
+    kind, risks = f"{DELETE} offsets from {store}", hidden_topics(cluster, store)
+    inputs = PlanInputs(cluster, kind, store, stores, logs, options, unread=unread, risks=risks)
     return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), None) for key in sorted(picked)])
 
 
@@ -232,6 +239,17 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.cluster_id, store, offsets, now)
     return len(offsets)
+
+
+def hidden_topics(cluster: Cluster, store: str) -> tuple[str, ...]:
+    """The sentence that offsets may be missing from what was read of Kafka; empty: the login can see every topic.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    if store != KAFKA or (sight := fetch_sight(cluster.broker_client)).is_whole:
+        return ()
+    return (sight.sentence,)
 
 
 def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:

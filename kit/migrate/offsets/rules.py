@@ -8,6 +8,7 @@ from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule
 from kit.migrate.offsets.fetch import GroupInStore
 from kit.migrate.offsets.moves import Move, item_of, shortened
 from kit.migrate.offsets.selection import Key
+from kit.read.topics import TopicSight
 from kit.tables.groups import KAFKA
 from kit.text.quantity import quantity
 
@@ -27,6 +28,11 @@ KEPT_ELSEWHERE = Rule(
 )
 READABLE_OFFSETS = Rule("readable_offsets", "Every selected offset can be read.", overridden_by=NEVER)
 KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", overridden_by=NEVER)
+VISIBLE_TOPICS = Rule(
+    "visible_topics",
+    "The login can see every topic. The offsets of a hidden topic are not read, so they would be deleted unseen.",
+    overridden_by=NEVER,
+)
 SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
 _IDLE_STATES = (None, "Empty", "Dead")
 
@@ -66,6 +72,10 @@ def unreadable_finding(unreadable: Mapping[Key, str]) -> Finding:
 def log_finding(unknown: Mapping[Key, str]) -> Finding:
     named = shortened(f"{item_of(key)}: {error}" for key, error in sorted(unknown.items()))
     return KNOWN_LOGS.found(not unknown, f"{len(unknown)} logs could not be read: {named}")
+
+
+def sight_finding(sight: TopicSight) -> Finding:
+    return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
 
 
 def backwards_finding(moves: Sequence[Move]) -> Finding:

@@ -10,11 +10,11 @@ epoch and never fetches (KIP-320), so no such epoch is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kit.migrate.engine.performer import Outcome
-from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.moves import Stored, shortened
 from kit.migrate.offsets.resets import bounds
 from kit.migrate.offsets.selection import Place
 from kit.tables.groups import LogOffset
@@ -42,18 +42,26 @@ class Misplaced:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The topics now, and the logs of the partitions whose topic can't be told by its id."""
+    """The topics now, and the logs of the partitions whose topic can't be told by its id.
+
+    ``hidden``: topics that the login may not describe, so nobody can tell whether they exist.
+    """
 
     topics: Mapping[str, Topic]
     logs: Mapping[Place, LogOffset] = field(default_factory=dict)
+    hidden: Collection[str] = ()
 
     def is_gone(self, place: Place) -> bool:
         """Whether no broker knows the partition any more."""
+        if place[0] in self.hidden:
+            return False
         topic = self.topics.get(place[0])
         return topic is None or place[1] not in topic.leader_epochs
 
     def misplaced(self, place: Place, stored: Stored) -> Misplaced | None:
         """Why ``stored`` does not belong into this partition; None: it does, or the partition is gone."""
+        if place[0] in self.hidden:
+            return Misplaced(Outcome.NOT_ATTEMPTED, hidden_reason([place[0]]))
         if is_told_by_id(self.topics, place[0], stored):
             return made_again(self.topics, place[0], stored)
         if stored.offset is None or self.is_gone(place):
@@ -91,6 +99,14 @@ class Present:
     def _has_higher_epoch(self, place: Place, stored: Stored) -> bool:
         present = self.leader_epoch(place)
         return stored.leader_epoch is not None and present is not None and stored.leader_epoch > present
+
+
+def hidden_reason(topics: Collection[str]) -> str:
+    """Why offsets of topics that the login may not describe are left alone, and what to do."""
+    return (
+        f"the login may not describe {shortened(map(repr, sorted(topics)))}, so offramp can't tell whether the topic"
+        " exists. Grant the login DESCRIBE on it, then try again"
+    )
 
 
 def is_told_by_id(topics: Mapping[str, Topic], name: str, stored: Stored) -> bool:

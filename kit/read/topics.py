@@ -1,0 +1,144 @@
+"""Topics that the login can't see: OffsetFetch and Metadata of all topics leave them out, without an error.
+
+Kafka filters both answers by the right to DESCRIBE each topic. DescribeLogDirs is not filtered by it: it needs DESCRIBE
+on the cluster and names the topics of every log of a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from kafka import errors as kafka_errors
+from kafka.protocol.admin import DescribeAclsRequest, DescribeLogDirsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from kit.read.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.read.brokers import metadata_of
+from kit.text.quantity import quantity
+
+_SECURITY_DISABLED = 54
+_TOPIC_AUTHORIZATION_FAILED = 29
+_ANY, _CLUSTER, _LITERAL = 1, 4, 3
+_NAMES_PER_REQUEST = 1_000
+_NAMELESS_TO_CONSUMERS = {"__cluster_metadata"}
+"""A log of controllers that no consumer can read, and that Metadata never has."""
+_SHOWN = 3
+_GRANT = "grant the login DESCRIBE on all topics and on the cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSight:
+    """``hidden``: topics that the login may not describe. ``unknown``: why they are not known; None: they are."""
+
+    hidden: tuple[str, ...] = ()
+    unknown: str | None = None
+
+    @property
+    def is_whole(self) -> bool | None:
+        """Whether the login can see every topic; None: not known."""
+        return None if self.unknown is not None else not self.hidden
+
+    @property
+    def sentence(self) -> str:
+        """The problem and what to do; of a whole sight, that there is none."""
+        if self.unknown is not None:
+            return f"Whether the login can see every topic is not known: {self.unknown}. To prove it, {_GRANT}"
+        if self.hidden:
+            more = f" and {len(self.hidden) - _SHOWN:,} more" if len(self.hidden) > _SHOWN else ""
+            named = ", ".join(map(repr, self.hidden[:_SHOWN])) + more
+            count = quantity(len(self.hidden), "topic")
+            return f"The login may not describe {count}, so offsets of them are not shown: {named}; {_GRANT}"
+        return "The login can see every topic."
+
+
+def fetch_sight(client: BrokerClient, deadline_s: float = DEADLINE_S) -> TopicSight:
+    """Which topics the login can't see, of those that have a replica on a broker that runs.
+
+    Without an authorizer on every broker nothing is hidden. Otherwise the topics of every broker's log directories are
+    compared with those of Metadata, and Metadata is asked for the missing ones by name: only an answer
+    TOPIC_AUTHORIZATION_FAILED counts as hidden, so a topic that was deleted meanwhile does not. A replica on a broker
+    that does not run, a broker without an answer and a log directory that is offline make the sight unknown.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    return client.run(_fetch_sight, client, Deadline(deadline_s))
+
+
+def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_s: float = DEADLINE_S) -> set[str]:
+    """Those of ``topics`` that the login may not describe, whether they exist or not.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    return client.run(_undescribable, client, sorted(topics), Deadline(deadline_s)) if topics else set()
+
+
+async def _fetch_sight(client: BrokerClient, deadline: Deadline) -> TopicSight:
+    await client.refresh_metadata()
+    broker_ids = client.broker_ids()
+    asked = [partial(_has_no_authorizer, client, broker_id, deadline) for broker_id in broker_ids]
+    if all(await client.gather(asked)):
+        return TopicSight()
+    listed = await client.gather([partial(_logged_topics, client, each, deadline) for each in broker_ids])
+    if (problem := next((each for each in listed if isinstance(each, str)), None)) is not None:
+        return TopicSight(unknown=problem)
+    return await _compared(client, set().union(*listed), set(broker_ids), deadline)
+
+
+async def _compared(client: BrokerClient, logged: set[str], asked: set[int], deadline: Deadline) -> TopicSight:
+    response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
+    metadata = metadata_of(response)
+    others = {each.broker_id for each in metadata.brokers} - asked
+    if others:
+        return TopicSight(unknown=f"broker {min(others)} has replicas and was not asked for its topics")
+    visible = {each.topic for each in metadata.topic_partitions}
+    missing = logged - visible - _NAMELESS_TO_CONSUMERS
+    return TopicSight(tuple(sorted(await _undescribable(client, sorted(missing), deadline))))
+
+
+async def _has_no_authorizer(client: BrokerClient, broker_id: int, deadline: Deadline) -> bool:
+    request = DescribeAclsRequest(
+        resource_type_filter=_CLUSTER,
+        resource_name_filter="kafka-cluster",
+        pattern_type_filter=_LITERAL,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    try:
+        response = await client.ask(request, broker_id, deadline)
+    except (*RETRIABLE_FAILURES, kafka_errors.IncompatibleBrokerVersion):
+        return False
+    return bool(response.error_code == _SECURITY_DISABLED)
+
+
+async def _logged_topics(client: BrokerClient, broker_id: int, deadline: Deadline) -> set[str] | str:
+    """Every topic of which the broker has a log; or why that is not known."""
+    try:
+        response = await client.ask(DescribeLogDirsRequest(topics=None), broker_id, deadline)
+    except (*RETRIABLE_FAILURES, kafka_errors.IncompatibleBrokerVersion) as error:
+        return f"broker {broker_id} did not list its log directories: {error}"
+    codes = [code for code in (response.error_code, *(each.error_code for each in response.results)) if code]
+    if codes:
+        return f"broker {broker_id} did not list its log directories: {describe_code(codes[0])}"
+    if not response.results:  # Before version 3 of the answer, a refusal is an empty list.
+        return f"broker {broker_id} listed no log directory"
+    return {topic.name for each in response.results for topic in each.topics}
+
+
+async def _undescribable(client: BrokerClient, topics: list[str], deadline: Deadline) -> set[str]:
+    found = set[str]()
+    for chunk in _chunks(topics):
+        names = [MetadataRequest.MetadataRequestTopic(name=name) for name in chunk]
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False, min_version=4)
+        response = await client.ask(request, None, deadline)
+        found |= {each.name for each in response.topics if each.error_code == _TOPIC_AUTHORIZATION_FAILED}
+    return found
+
+
+def _chunks(topics: list[str]) -> Iterable[list[str]]:
+    return (topics[start : start + _NAMES_PER_REQUEST] for start in range(0, len(topics), _NAMES_PER_REQUEST))

@@ -1,0 +1,208 @@
+"""A login that may not describe a topic: no group is deleted with offsets that the login can't see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from typer.testing import CliRunner
+
+from kit.cli.main import app
+from kit.cluster import Cluster, connect
+from kit.errors import ReadError, UnsafePlan
+from kit.lab import Lab
+from kit.lab.process import wait_until
+from kit.lab.servers.security import SCRAM_ITERATIONS, USER
+from kit.migrate.engine.states import RunState
+from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
+from kit.migrate.offsets.inputs import PlanOptions
+from kit.migrate.offsets.plan import plan_copy, plan_delete, select
+from kit.profile import load_profile
+from kit.read.topics import TopicSight, fetch_sight, fetch_undescribable
+from tests.servers.awaiting import SECONDS
+from tests.servers.offset_operations import OffsetOperations
+from tests.servers.tuned_lab import TunedLab
+
+SEEN, HIDDEN, GROUP = "seen", "secret-topic", "both-topics"
+BOB = "bob"
+AUTHORIZER = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": f"User:ANONYMOUS;User:{USER}",
+}
+OFFSETS = {(SEEN, 0): 3, (HIDDEN, 0): 7}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """One broker with an authorizer: alice sees all, bob sees all but what a test denies him."""
+    with TunedLab(AUTHORIZER, secured=True) as running, pytest.MonkeyPatch.context() as patch:
+        running.create_topics({SEEN: 1, HIDDEN: 1})
+        running.produce(SEEN, 10)
+        running.produce(HIDDEN, 10)
+        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, SCRAM_ITERATIONS)
+        password = running.security.password.encode()
+        for future in running.admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion(BOB, how, password)]
+        ).values():
+            future.result(SECONDS)
+        for name, secret in running.secrets.items():
+            patch.setenv(name, secret)
+        yield running
+
+
+def connected(lab: Lab, user: str) -> Cluster:
+    file = lab.folder / f"{user}.toml"
+    file.write_text(lab.profile_toml().replace(f'"{USER}"', f'"{user}"'), encoding="utf-8")
+    assert f'"{user}"' in file.read_text()
+    return connect(load_profile(file=file), SECONDS)
+
+
+@pytest.fixture(scope="module")
+def alice(lab) -> Iterator[Cluster]:
+    with connected(lab, USER) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def bob(lab) -> Iterator[Cluster]:
+    with connected(lab, BOB) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def denied(lab, bob) -> Iterator[None]:
+    """Deny bob to describe the hidden topic."""
+    deny(lab, bob, ResourceType.TOPIC, HIDDEN)
+    yield
+    allow(lab, bob)
+
+
+def deny(lab: Lab, bob: Cluster, kind: ResourceType, name: str) -> None:
+    how = (ResourcePatternType.LITERAL, f"User:{BOB}", "*", AclOperation.DESCRIBE, AclPermissionType.DENY)
+    for future in lab.admin.create_acls([AclBinding(kind, name, *how)]).values():
+        future.result(SECONDS)
+    wait_until(lambda: not fetch_sight(bob.broker_client).is_whole, "the rule known to the broker", SECONDS)
+
+
+def allow(lab: Lab, bob: Cluster) -> None:
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{BOB}", None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    for future in lab.admin.delete_acls([every]).values():
+        future.result(SECONDS)
+    wait_until(lambda: fetch_sight(bob.broker_client) == TopicSight(), "nothing hidden", SECONDS)
+
+
+@pytest.fixture
+def operations(alice, bob, tmp_path) -> tuple[OffsetOperations, OffsetOperations]:
+    """What alice and bob do; the group has an offset of each topic."""
+    made = []
+    for cluster in (alice, bob):
+        each = OffsetOperations(cluster, tmp_path / str(len(made)))
+        each.performer = performer(cluster)
+        made.append(each)
+    for (topic, partition), offset in OFFSETS.items():
+        made[0].commit(GROUP, topic, {partition: offset})
+    return made[0], made[1]
+
+
+def plan(cluster: Cluster):
+    return plan_delete_groups(cluster, DeleteGroupsRequest((GROUP,)), "ann", datetime.now(UTC))
+
+
+def test_a_login_that_sees_all_is_known_to_see_all(alice, bob):
+    assert fetch_sight(alice.broker_client) == fetch_sight(bob.broker_client) == TopicSight()
+
+
+def test_a_hidden_topic_is_named_and_is_not_a_deleted_one(bob, denied):
+    assert fetch_sight(bob.broker_client) == TopicSight((HIDDEN,))
+    assert fetch_undescribable(bob.broker_client, [SEEN, HIDDEN, "never-made"]) == {HIDDEN}
+
+
+def test_without_the_right_on_the_cluster_the_sight_is_not_known_and_refuses(lab, alice, bob, operations):
+    deny(lab, bob, ResourceType.BROKER, "kafka-cluster")
+    try:
+        sight = fetch_sight(bob.broker_client)
+        assert sight.is_whole is None
+        with pytest.raises(UnsafePlan, match=r"visible_topics.*not known"):
+            plan(bob)
+    finally:
+        allow(lab, bob)
+
+
+def test_no_plan_deletes_a_group_with_offsets_that_are_hidden(bob, operations, denied):
+    mine, his = operations
+    assert his.offsets("kafka", GROUP) == {(SEEN, 0): 3}  # The answer has no word about the hidden one.
+    with pytest.raises(UnsafePlan, match=f"visible_topics.*{HIDDEN}"):
+        plan(bob)
+    assert mine.offsets("kafka", GROUP) == OFFSETS
+
+
+def test_a_right_that_was_lost_after_the_plan_stops_the_deletion(lab, bob, operations):
+    mine, his = operations
+    made = plan(bob)
+    deny(lab, bob, ResourceType.TOPIC, HIDDEN)
+    try:
+        result = his.run(made).act()
+        assert result.state != RunState.VERIFIED
+        assert mine.offsets("kafka", GROUP) == OFFSETS
+    finally:
+        allow(lab, bob)
+
+
+def test_a_login_that_sees_all_deletes_the_group_and_brings_it_back(alice, operations):
+    mine, _ = operations
+    run = mine.run(plan(alice))
+    run.act().raise_unless(RunState.VERIFIED)
+    assert mine.offsets("kafka", GROUP) == {}
+    run.undo().raise_unless(RunState.UNDONE)
+    assert mine.offsets("kafka", GROUP) == OFFSETS
+
+
+def test_plans_and_exports_name_the_hidden_topic(lab, alice, bob, operations, denied, tmp_path):
+    options = PlanOptions("ann", datetime.now(UTC), new_groups=True)
+    for cluster, is_told in ((bob, True), (alice, False)):
+        copied = plan_copy(cluster, "kafka", "kafka", select(groups=[GROUP]), options, {GROUP: "copied"})
+        assert any(HIDDEN in risk for risk in copied.risks) is is_told
+        file, user = tmp_path / f"{is_told}.jsonl", BOB if is_told else USER
+        words = ["plan", "offsets", "export", str(file), "--store", "kafka", "--group", GROUP]
+        said = CliRunner().invoke(app, [*words, "--profile-file", str(lab.folder / f"{user}.toml")])
+        assert said.exit_code == 0, said.output
+        assert (HIDDEN in said.output) is is_told
+
+
+def test_an_undo_leaves_a_hidden_topic_for_a_later_try(lab, bob, operations):
+    """A topic that the login may not describe was taken for a deleted one, and its offset was not committed again."""
+    mine, his = operations
+    run = his.run(plan(bob))
+    run.act().raise_unless(RunState.VERIFIED)
+    deny(lab, bob, ResourceType.TOPIC, HIDDEN)
+    try:
+        assert run.undo().state == RunState.UNDO_HALTED
+    finally:
+        allow(lab, bob)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert mine.offsets("kafka", GROUP) == OFFSETS
+
+
+def test_an_offset_of_a_hidden_topic_in_zookeeper_does_not_count_as_a_deleted_topics(alice, bob, lab, denied):
+    path = f"/consumers/{GROUP}/offsets/{HIDDEN}/0"
+    alice.zookeeper.create(path, b"5", makepath=True)
+    try:
+        with pytest.raises(ReadError, match=f"may not describe '{HIDDEN}'"):
+            plan_delete(bob, "zookeeper", select(groups=[GROUP]), PlanOptions("ann", datetime.now(UTC)))
+    finally:
+        alice.zookeeper.delete(path)
