@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from kit.errors import HistoryError, PartialRead
+from kit.regular_file import read_regular
 from kit.tables import schema as tables
 from kit.tables.groups import UnreadLine
 from kit.text.quantity import quantity
@@ -137,7 +138,7 @@ def _load(folder: Path, schema: pa.Schema) -> Loaded[pl.DataFrame]:
 def _parse(file: Path, schema: pl.Schema) -> tuple[pl.DataFrame, list[UnreadLine]]:
     """All at once where every line is well; line by line otherwise, to tell which are not."""
     try:
-        data = file.read_bytes()
+        data = read_regular(file)
     except OSError as error:
         raise HistoryError(f"{file} can't be read: {error}") from error
     whole = data.rfind(b"\n") + 1
@@ -169,7 +170,7 @@ def _row(line: str, schema: pl.Schema) -> tuple[Any, ...] | None:
     """The line's values if each is there and of its type, and whole numbers fit."""
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     values = tuple(fields.get(name) for name in schema) if isinstance(fields, dict) else ()
     fits = len(values) == len(schema) and all(map(_fits, values, schema.dtypes()))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.errors import InputError
+from kit.regular_file import read_regular
 
 
 class Copied(StrEnum):
@@ -69,7 +70,7 @@ def _copy(source: Path, target: Path, force: bool) -> Copied:
 def _cells(notebook: Path) -> list[tuple[Any, str]] | None:
     """Kind and text of each cell; None for what is no notebook."""
     try:
-        cells = json.loads(notebook.read_bytes())["cells"]
+        cells = json.loads(read_regular(notebook))["cells"]
         return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-    except (ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -49,6 +49,7 @@ from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_log_dirs, fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
 from kit.read.znode_tree import fetch_znodes
+from kit.regular_file import read_regular
 from kit.tables import schema as tables
 from kit.tables.kraft import NodeFact
 from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
@@ -322,7 +323,7 @@ def _text(file: Path) -> str:
     try:
         if file.stat().st_size > _BIGGEST_FILE:
             raise InputError(f"{file} is no node's settings: it has more than {_BIGGEST_FILE:,} bytes")
-        return file.read_text(encoding="utf-8")
+        return read_regular(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} can't be read: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,15 @@ def runs_beside(profile: Profile) -> Path:
 def plan_files(root: Path) -> list[Path]:
     """Of the plans kept under ``root``, the oldest first."""
     files = [path for path in (root / PLANS).glob("*.json") if "." not in path.stem]
-    return sorted(files, key=lambda path: path.stat().st_mtime)
+    return sorted(files, key=_written_at)
+
+
+def _written_at(path: Path) -> float:
+    """Of a link, when the link was made: its file may be missing. 0 if the name was removed meanwhile."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def approval_file(plan_file: Path, number: int) -> Path:
@@ -67,7 +76,7 @@ def add_approval(plan_file: Path, approval: Approval) -> None:
 def load_approvals(plan_file: Path) -> tuple[Approval, ...]:
     """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""
     approvals: list[Approval] = []
-    while (path := approval_file(plan_file, len(approvals) + 1)).exists():
+    while os.path.lexists(path := approval_file(plan_file, len(approvals) + 1)):
         approvals.append(load_approval(path))
     return tuple(approvals)
 

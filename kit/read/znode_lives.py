@@ -14,6 +14,7 @@ from kit.errors import HistoryError
 from kit.read.paths import group_path
 from kit.read.values import shown
 from kit.read.znode_stream import Answer, Event, Standing, ZnodeState
+from kit.regular_file import read_regular
 from kit.tables.groups import ZnodeLife
 from kit.text.numbers import partition_in
 
@@ -183,7 +184,7 @@ def load_owner_history(file: Path) -> list[ZnodeLife]:
         HistoryError: a line is no ``ZnodeLife``, or the file can't be read.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_regular(file).decode()
         lives = [ZnodeLife(**json.loads(line)) for line in text[: text.rfind("\n") + 1].splitlines()]
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise HistoryError(f"{file} is not a history of owner znodes: {error}") from error

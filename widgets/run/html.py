@@ -18,6 +18,7 @@ from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.rendering.review import stood_still
 from kit.migrate.rendering.text import event_text, plan_rows, shown, told_consent, told_way_back
+from kit.regular_file import read_regular
 from kit.show.headings import heading
 from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
@@ -217,7 +218,10 @@ def proof(record: RunRecord | None) -> str:
     size = path.stat().st_size
     if size > LARGEST_PAGE:
         return f"<p>Evidence: <code>{html_text(str(path))}</code> ({size / 1e6:.0f} MB: open that file)</p>"
-    page = path.read_text(encoding="utf-8")
+    try:
+        page = read_regular(path).decode()
+    except (OSError, ValueError) as error:
+        return f"<p>Evidence: <code>{html_text(str(path))}</code> can't be read: {html_text(str(error))}</p>"
     data = base64.b64encode(page.encode()).decode()
     return (
         f"<p>Evidence: <code>{html_text(str(path))}</code> · "

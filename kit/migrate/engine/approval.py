@@ -19,6 +19,7 @@ from kit.migrate.engine.files import keep_new, keep_whole
 from kit.migrate.engine.plan import Plan, utc
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json, readable
 from kit.profile import ApprovalSettings
+from kit.regular_file import read_regular
 from kit.text.visible import visible
 
 SHORTEST_PREFIX = 8
@@ -238,7 +239,7 @@ def load_approval(path: Path) -> Approval:
         ApprovalError: the file can't be read, is no approval, or was edited.
     """
     try:
-        return parse_approval(parse_json(path.read_text(encoding="utf-8")), str(path))
+        return parse_approval(parse_json(read_regular(path).decode()), str(path))
     except OSError as error:
         raise ApprovalError(f"{path} can't be read: {error.strerror}; {_AGAIN}") from error
     except ValueError as error:

@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from kit.errors import EvidenceError
+from kit.migrate.engine.values import parse_json
 
 _TORN_SHOWN = 500
 
@@ -62,6 +63,7 @@ COLUMNS: dict[str, str] = {field.name: _SPARK[str(field.type).split(" ")[0]] for
 """Every column with its Spark type."""
 EVENT_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 """The schema of ``events.jsonl`` as Spark takes it."""
+_JSON = ("before", "after", "details")
 _FIELDS = {field.name: _TYPES[str(field.type)] for field in fields(Event)}
 
 
@@ -80,10 +82,17 @@ def at(event: Event) -> datetime:
 
 
 def items_of(event: Event) -> list[str]:
-    """The items that it is about: an attempt may be of several."""
+    """The items that it is about: an attempt may be of several.
+
+    Raises:
+        ValueError, LookupError, TypeError: the details of an attempt name no items.
+    """
     if event.item is not None:
         return [event.item]
-    return [str(item) for item in json.loads(event.details or "{}")["items"]] if event.event == "attempted" else []
+    if event.event != "attempted":
+        return []
+    details: Any = parse_json(event.details or "{}")
+    return [str(item) for item in details["items"]]
 
 
 def to_row(event: Event) -> dict[str, str | int | None]:
@@ -123,7 +132,7 @@ def shown(torn: bytes) -> str:
 
 def _event(line: bytes, number: int) -> Event:
     try:
-        data: Any = json.loads(line)
+        data: Any = parse_json(line.decode())
     except ValueError as error:
         raise EvidenceError(f"line {number} is not JSON: {error}") from error
     if not isinstance(data, dict) or list(data) != list(_FIELDS):
@@ -131,4 +140,13 @@ def _event(line: bytes, number: int) -> Event:
     for name, value in data.items():
         if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
             raise EvidenceError(f"line {number}: {name} is a {type(value).__name__}")
+    for name in _JSON:
+        _refuse_unless_json(data[name], f"line {number}: {name}")
     return Event(**data)
+
+
+def _refuse_unless_json(text: str | None, where: str) -> None:
+    try:
+        parse_json(text or "null")
+    except ValueError as error:
+        raise EvidenceError(f"{where} is not JSON: {error}") from error

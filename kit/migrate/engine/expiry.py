@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kit.errors import EvidenceError
 from kit.migrate.engine.files import keep_new
+from kit.regular_file import read_regular
 
 
 def latest_seen(mark: Path, expires_at: datetime, now: datetime) -> datetime:
@@ -23,7 +24,7 @@ def latest_seen(mark: Path, expires_at: datetime, now: datetime) -> datetime:
 def time_in(path: Path) -> datetime | None:
     """The time in a file; None: there is no such file. Raises EvidenceError: it can't be read."""
     try:
-        return datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
+        return datetime.fromisoformat(read_regular(path).decode().strip())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

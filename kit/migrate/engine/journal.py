@@ -10,7 +10,9 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +28,7 @@ from kit.migrate.engine.performer import ItemOutcome
 from kit.migrate.engine.plan import Plan, save_plan
 from kit.migrate.engine.states import RunState, moved
 from kit.migrate.engine.values import canonical, parse_json, readable
+from kit.regular_file import read_regular
 from kit.text.quantity import quantity
 from kit.text.visible import file_name
 from kit.text.withholding import without_secrets
@@ -149,9 +152,12 @@ class Journal:
 
     def _opened(self) -> int:
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_APPEND)
+            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK)
         except OSError as error:
             raise EvidenceError(f"{self._path} can't be opened: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise EvidenceError(f"{self._path} can't be opened: it is not a regular file")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -237,8 +243,12 @@ def taken_request(folder: Path) -> tuple[str, datetime] | None:
         EvidenceError: it can't be taken away, so it would be heard for ever.
     """
     path = folder / STOP
+    if not os.path.lexists(path):
+        return None
+    text = b""
+    with suppress(OSError):  # A FIFO or a dangling link asks for a stop too, and does not say who did.
+        text = read_regular(path)
     try:
-        text = path.read_bytes()
         path.unlink()
     except FileNotFoundError:
         return None

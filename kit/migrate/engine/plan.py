@@ -15,6 +15,7 @@ from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json, digest_of, frozen_mapping, parse_json, readable
+from kit.regular_file import read_regular
 
 FORMAT = 3
 OLDER_FORMATS = (1, 2)
@@ -122,7 +123,7 @@ def load_plan(path: Path) -> Plan:
         PlanError: it can't be read, is no plan, or was edited.
     """
     try:
-        data = parse_json(path.read_text(encoding="utf-8"))
+        data = parse_json(read_regular(path).decode())
     except OSError as error:
         raise PlanError(f"{path} can't be read: {error.strerror}") from error
     except ValueError as error:

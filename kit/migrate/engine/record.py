@@ -18,6 +18,7 @@ from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.engine.states import AT_WORK, RunState, moved
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical, digest_of, parse_json
+from kit.regular_file import read_regular
 from kit.text.quantity import quantity
 
 VERDICT = "verdict.json"
@@ -60,8 +61,8 @@ class RunRecord:
     def lacks_verdict(self) -> bool:
         """Of its last line: there was no room for it, or its writer died over it."""
         try:
-            verdict = parse_json((self.folder / VERDICT).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            verdict = parse_json(read_regular(self.folder / VERDICT).decode())
+        except (OSError, ValueError):
             return True
         return not isinstance(verdict, dict) or verdict.get("last_seq") != len(self.events)
 
@@ -205,7 +206,7 @@ def verdict_of(record: RunRecord, report: str) -> dict[str, Any]:
 
 
 def _loaded(folder: Path) -> RunRecord:
-    chain = parse_chain((folder / EVENTS).read_bytes(), folder.name)
+    chain = parse_chain(read_regular(folder / EVENTS), folder.name)
     if not chain.events:
         raise EvidenceError(f"{EVENTS} is empty: the run was cut off before it began; nothing was done")
     _replay(chain.events)
@@ -264,7 +265,7 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
         if chain.events[-1].event == "ended":
             yield f"It ended {state}, and {VERDICT} is missing."
         return
-    verdict = parse_json(path.read_text(encoding="utf-8"))
+    verdict = parse_json(read_regular(path).decode())
     if not isinstance(verdict, dict):
         raise EvidenceError(f"{VERDICT} is not a verdict")
     content = {name: value for name, value in verdict.items() if name != "checksum"}
@@ -280,7 +281,7 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
         raise EvidenceError(f"{VERDICT} is not the verdict on these events")
     if seq < len(chain.events):
         yield f"{VERDICT} is of line {seq}; the run went on after it."
-    elif _sha256((folder / REPORT).read_bytes()) != content["report_sha256"]:
+    elif _sha256(read_regular(folder / REPORT)) != content["report_sha256"]:
         raise EvidenceError(f"{REPORT} was edited")
 
 
@@ -340,9 +341,14 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Reports have such names too, but other files; one with none at all was a run."""
-    names = {path.name for path in folder.iterdir()}
-    return bool(_RUN_ID.match(folder.name)) and (not names or not names.isdisjoint((PLAN, APPROVAL, EVENTS)))
+    """Reports have such names too, but other files; one with none at all was a run, and so may be an unreadable one."""
+    if not _RUN_ID.match(folder.name):
+        return False
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except OSError:
+        return True
+    return not names or not names.isdisjoint((PLAN, APPROVAL, EVENTS))
 
 
 def _row(folder: Path) -> RunRow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, Union
 
@@ -17,6 +17,9 @@ from kit.errors import InputError
 Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]", Mapping[str, "Json"], None]
 """What JSON can hold; a list becomes a tuple in here, so that nobody changes it after it was approved."""
 
+_DEEPEST = 100
+"""Levels of JSON that are read. Plans and journals have about ten; Python's own limit differs between its functions."""
+_TOO_DEEP = "it is nested too deeply to be read"
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=dict)
 
 
@@ -67,12 +70,30 @@ def parse_json(text: str) -> object:
     """Parsed JSON in which no key stands twice: the second would hide what a reader saw at the first.
 
     Raises:
-        ValueError: it is no such JSON.
+        ValueError: it is no such JSON, or it has more than 100 levels.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        value: object = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except RecursionError:
-        raise ValueError("it is nested too deeply to be read") from None
+        raise ValueError(_TOO_DEEP) from None
+    if _is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _key(key: object, where: str) -> str:

@@ -21,6 +21,7 @@ from kit.metadata_file import SavedMetadata
 from kit.migrate.engine.approval import CLOCK_SKEW
 from kit.migrate.engine.files import keep_whole, private_folder
 from kit.migrate.engine.values import digest_of, parse_json, readable
+from kit.regular_file import read_regular
 
 REHEARSALS, FORMAT = "rehearsals", 1
 OLDEST = timedelta(days=30)
@@ -136,7 +137,7 @@ def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
 def _results(runs: Path) -> Iterator[tuple[Path, RehearsalResult]]:
     for path in sorted((runs / REHEARSALS).glob("*.json")):
         try:
-            content: Any = parse_json(path.read_text(encoding="utf-8"))
+            content: Any = parse_json(read_regular(path).decode())
             fields = {name: value for name, value in content.items() if name != "checksum"}
             if digest_of(fields) != content["checksum"] or fields.pop("format") != FORMAT:
                 raise ValueError("it was edited, or is of another version")

@@ -24,6 +24,7 @@ from kit.migrate.engine.files import write_whole
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json
 from kit.migrate.offsets.moves import Stored, item_of
 from kit.migrate.offsets.selection import Key
+from kit.regular_file import read_regular
 from kit.text.naming import listed
 from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
 
@@ -125,8 +126,7 @@ def _is_csv(path: Path) -> bool:
 def _split(path: Path) -> tuple[str, str]:
     """The first line and the rest with its line ends unchanged: a text in a row may contain line ends."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            first, _, body = file.read().partition("\n")
+        first, _, body = read_regular(path).decode().partition("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} can't be read: {error}") from error
     return first, body
