@@ -17,7 +17,7 @@ from kazoo.exceptions import AuthFailedError, KazooException
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
 from kit.profile import Profile, Secret, load_profile
 from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient
-from kit.read.brokers import ClusterMetadata, fetch_metadata
+from kit.read.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
 from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
@@ -57,6 +57,35 @@ class Cluster:
     def n_sent(self) -> tuple[int, int]:
         """Requests so far to brokers and to ZooKeeper."""
         return self.broker_client.n_sent, self.zookeeper.n_sent if self.zookeeper is not None else 0
+
+    def confirmed_id(self, needs_brokers: bool = True) -> str:
+        """Ask the brokers and ZooKeeper for the cluster id now, and return it if it is the one from ``connect``.
+
+        An address can lead to another cluster since then. ``needs_brokers=False``: ZooKeeper's answer is enough while
+        no broker answers.
+
+        Raises:
+            WrongCluster: a broker or ZooKeeper answers as another cluster, or without an id.
+            ConnectError: one of them does not answer.
+        """
+        try:
+            ids = fetch_cluster_ids(self.broker_client, CONNECT_TIMEOUT_S)
+        except ConnectError:
+            if needs_brokers or self.zookeeper is None:
+                raise
+            ids = frozenset()
+        for other in sorted((each or "(none)" for each in ids), key=lambda each: each == self.cluster_id):
+            if other != self.cluster_id:
+                raise WrongCluster(
+                    f"cluster {self.name!r}: offramp connected to cluster {self.cluster_id}, but a broker at"
+                    f" {self.profile.bootstrap_servers} now answers as {other}. Nothing more was done. Check the"
+                    " addresses in the profile, then connect again"
+                )
+        if self.zookeeper is not None:
+            _check_zookeeper(
+                self.profile, self.cluster_id, self.zookeeper, f"offramp connected to cluster {self.cluster_id}"
+            )
+        return self.cluster_id
 
     def close(self) -> None:
         self.broker_client.close()
@@ -242,7 +271,7 @@ def _check_zookeeper(profile: Profile, cluster_id: str, zookeeper: KazooClient, 
     if f'"{cluster_id}"' not in data:
         raise WrongCluster(
             f"cluster {profile.name!r}: {because}, but ZooKeeper {profile.zookeeper_connect} "
-            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read: "
+            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing more was done: "
             "check zookeeper_connect"
         )
 

@@ -282,6 +282,11 @@ class BrokerClient:
         """Read the metadata again, so that requests reach brokers that joined."""
         await self._manager.cluster.refresh_metadata()
 
+    def connected_ids(self) -> list[int]:
+        """Brokers to which a connection is open now: the next request goes over one of these connections."""
+        connections = dict(self._manager._conns).items()
+        return sorted(broker_id for broker_id, each in connections if isinstance(broker_id, int) and each.connected)
+
     def broker_ids(self) -> list[int]:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -52,6 +53,28 @@ def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> Clus
         client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline(deadline_s)
     )
     return metadata_of(response)
+
+
+def fetch_cluster_ids(client: BrokerClient, deadline_s: float = DEADLINE_S) -> frozenset[str | None]:
+    """The cluster ids that brokers answer now: any one broker, and each to which a connection is open.
+
+    None is the answer of a broker that reports no id. A broker that closes its connection meanwhile gives no answer.
+
+    Raises:
+        ConnectError: no broker answered before the deadline.
+    """
+    return client.run(_cluster_ids, client, Deadline(deadline_s))
+
+
+async def _cluster_ids(client: BrokerClient, deadline: Deadline) -> frozenset[str | None]:
+    request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    first = await client.ask(request, None, deadline)
+    asked = [client.send(request, broker_id) for broker_id in client.connected_ids()]
+    ids = {first.cluster_id}
+    for answer in asked:
+        with suppress(*RETRIABLE_FAILURES):
+            ids.add((await answer).cluster_id)
+    return frozenset(ids)
 
 
 def metadata_of(response: Any) -> ClusterMetadata:

@@ -71,7 +71,12 @@ class Process:
         self.world, self.folder, self.run_id = world, folder, folder.name
         self.client = Client(world.tree, lambda what: world.point(self, what), self._wrote)
         self.cluster: Any = SimpleNamespace(
-            name="model", cluster_id="model", profile=SimpleNamespace(), zookeeper=self.client, process=self
+            name="model",
+            cluster_id="model",
+            confirmed_id=lambda needs_brokers=True: "model",
+            profile=SimpleNamespace(),
+            zookeeper=self.client,
+            process=self,
         )
         self.deployer = Deployer(world, self)
         self.verb = "?"

@@ -119,7 +119,14 @@ class ToyDesk(Operations):
         self.toy = toy
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
         client = SimpleNamespace(supports=lambda request, version: True)
-        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, broker_client=client)
+        cluster = SimpleNamespace(
+            profile=profile,
+            cluster_id="toy",
+            confirmed_id=lambda: "toy",
+            name="toy",
+            zookeeper=toy,
+            broker_client=client,
+        )
         super().__init__(cluster, runs, say, tell)  # type: ignore[arg-type]
 
     def _run(self, folder: Path, plan) -> Run:

@@ -29,33 +29,30 @@ class Actor(Protocol):
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]: ...
 
 
-class Identified(Protocol):
-    """A cluster, as far as the engine knows one."""
-
-    @property
-    def cluster_id(self) -> str: ...
-
-
 class ClusterPerformer:
-    """Carries out plans on one cluster. ``observe``: what plans have observed; ``refusal``, ``settle``: see there."""
+    """Carries out plans on one cluster.
+
+    ``ask_id`` asks which cluster answers now. ``observe`` reads what plans have observed. ``refusal``, ``settle``: see
+    the protocol.
+    """
 
     def __init__(
         self,
-        cluster: Identified,
+        ask_id: Callable[[], str],
         actors: Mapping[str, Actor],
         recipes: Recipes,
         observe: Callable[[Plan], Mapping[str, Json]],
         refusal: Callable[[Plan], str | None] = lambda plan: None,
         settle: Callable[[Plan, str, Callable[[], None]], None] = lambda plan, other_run, go_on: None,
     ) -> None:
-        self._cluster = cluster
+        self._ask_id = ask_id
         self._actors = dict(actors)
         self._recipes = recipes
         self._observe, self._refusal, self._settle = observe, refusal, settle
 
     @property
     def cluster_id(self) -> str:
-        return self._cluster.cluster_id
+        return self._ask_id()
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, self._recipes)

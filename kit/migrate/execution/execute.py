@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
 from kit.migrate.engine.journal import Entry
 from kit.migrate.engine.observation import IGNORED, Difference, Observation, differences
-from kit.migrate.engine.performer import Checked, Outcome, StepState
+from kit.migrate.engine.performer import Checked, Outcome, StepState, refuse_other_cluster
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
@@ -137,6 +137,7 @@ class Execution:
     def _holds(self, step: Step) -> tuple[bool, str, str | None]:
         try:
             verified = self._context.performer.verify(step)
+            refuse_other_cluster(self._plan, self._context.performer)  # Another cluster's answers verify nothing.
         except AuthenticationFailed:
             raise
         except ConnectError as error:

@@ -7,11 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from kit.errors import ApprovalError, EvidenceError, LockLost, OfframpError, RunError, Stopped
+from kit.errors import (
+    ApprovalError,
+    ConnectError,
+    EvidenceError,
+    LockLost,
+    OfframpError,
+    ReadError,
+    RunError,
+    Stopped,
+    WrongCluster,
+)
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import at
 from kit.migrate.engine.journal import Entry, Journal, iso, of_item, taken_request
-from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
+from kit.migrate.engine.performer import (
+    ActedRecord,
+    ItemOutcome,
+    Lock,
+    Outcome,
+    Performer,
+    Report,
+    refuse_other_cluster,
+)
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, canonical
@@ -62,9 +80,15 @@ class RunContext:
         self.lock.assert_held()
 
     def raise_unless_permitted(self) -> None:
-        """The gate before every write. Raises Stopped, LockLost, ApprovalError."""
+        """Check everything that must hold before each write.
+
+        Raises:
+            Stopped, LockLost, ApprovalError: the run may not continue.
+            WrongCluster, ConnectError, ReadError: another cluster than the plan's answers now, or none.
+        """
         self.raise_if_halted()
         self.permit()
+        refuse_other_cluster(self.record.plan, self.performer)
 
     def latest_known(self) -> datetime:
         """It can't be earlier than that by now: a clock that is set back revives nothing."""
@@ -236,7 +260,7 @@ class _Reporter:
         if self.halted is None:
             try:
                 look()
-            except (Stopped, LockLost, ApprovalError) as error:
+            except (Stopped, LockLost, ApprovalError, WrongCluster, ConnectError, ReadError) as error:
                 self.halted = error
         if self.halted is not None:
             raise self.halted

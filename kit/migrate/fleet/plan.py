@@ -163,7 +163,7 @@ def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overri
         PlanError: one that was named isn't ready, or none is.
         UnsafePlan: a rule forbids it.
     """
-    return plan_from(survey(cluster, request), cluster.cluster_id, request, made_by, overrides)
+    return plan_from(survey(cluster, request), cluster.confirmed_id(), request, made_by, overrides)
 
 
 def survey(cluster: Cluster, request: FleetPlanRequest) -> Snapshot[pl.DataFrame]:
@@ -237,7 +237,7 @@ RECIPES: Recipes = {
 def performer(cluster: Cluster) -> ClusterPerformer:
     """Carries out this module's plans."""
     actors: dict[str, Actor] = {WAVE: WaveActor(cluster), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
-    return ClusterPerformer(cluster, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
+    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
 
 
 def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:

@@ -100,7 +100,7 @@ def plan_group(
     before = read_group_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_group_state(cluster, request.group_id)
-    return plan_from(before, now, cluster.cluster_id, deployer, request, made_by, overrides)
+    return plan_from(before, now, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
 def plan_from(
@@ -151,7 +151,7 @@ RECIPES: Recipes = {
 def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
     """Carries out this module's plans."""
     actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: ToggleActor(cluster), SOAK: SoakActor(cluster)}
-    return ClusterPerformer(cluster, actors, RECIPES, lambda plan: observe(cluster, plan))
+    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan))
 
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:

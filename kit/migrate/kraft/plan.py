@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -163,7 +164,7 @@ def _plan(
     )
     return Plan(
         kind=KIND,
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster.confirmed_id(needs_brokers=False),
         targets=(words.target,),
         made_by=made_by,
         made_at=seen.clock.now(),
@@ -238,7 +239,9 @@ def performer(
     def refusal(plan: Plan) -> str | None:
         return gates_refusal(cluster, plan, runs, reads, clock)
 
-    return ClusterPerformer(cluster, actors, RECIPES, observe, refusal, settle)
+    # While the brokers restart, none may answer.
+    ask_id = partial(cluster.confirmed_id, needs_brokers=False)
+    return ClusterPerformer(ask_id, actors, RECIPES, observe, refusal, settle)
 
 
 def _came_late(plan: Plan, now: Standing) -> str | None:

@@ -45,7 +45,7 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
     observed |= log_observations(inputs.logs, (move.key[1:] for move in clamped.changes))
     return Plan(
         kind=inputs.kind,
-        cluster_id=inputs.cluster.cluster_id,
+        cluster_id=inputs.cluster.confirmed_id(),
         targets=tuple(targets),
         made_by=inputs.options.made_by,
         made_at=inputs.options.now,

@@ -96,7 +96,7 @@ def plan_delete_groups(
     gone = topics - {topic for topic, _ in fetch_logs(cluster, topics)}
     return Plan(
         kind=DELETE_GROUPS,
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster.confirmed_id(),
         targets=tuple(sorted(chosen)),
         made_by=made_by,
         made_at=now,
@@ -122,7 +122,7 @@ def save_backup(plan: Plan, path: Path) -> int:
 
 def performer(cluster: Cluster) -> ClusterPerformer:
     """Carries out these plans. Nothing that they observed voids them: each group is looked at before it is deleted."""
-    return ClusterPerformer(cluster, {KIND: GroupDeleter(cluster)}, RECIPES, lambda plan: {})
+    return ClusterPerformer(cluster.confirmed_id, {KIND: GroupDeleter(cluster)}, RECIPES, lambda plan: {})
 
 
 def _refuse_unknown(

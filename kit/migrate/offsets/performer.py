@@ -43,7 +43,6 @@ from kit.migrate.offsets.steps import (
 from kit.migrate.offsets.topics import Present, made_again
 from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
 from kit.read.broker_client import DEADLINE_S
-from kit.read.brokers import fetch_metadata
 from kit.tables.groups import KAFKA
 from kit.text.quantity import quantity
 
@@ -225,7 +224,7 @@ class OffsetsPerformer(OffsetsActor):
 
     @property
     def cluster_id(self) -> str:
-        return fetch_metadata(self._cluster.broker_client).cluster_id or "(none)"
+        return self._cluster.confirmed_id()
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, RECIPES)

@@ -237,7 +237,7 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     stores = fetch_stores(cluster, selection.accepts)
     offsets = _picked(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
-    save_offsets(path, cluster.cluster_id, store, offsets, now)
+    save_offsets(path, cluster.confirmed_id(), store, offsets, now)
     return len(offsets)
 
 

@@ -137,7 +137,7 @@ def plan_of(before, wanted, logs, **options):
     held = {key[1:]: Stored(offset, "m") for key, offset in before.items()}
     stores = Stores({"g": GroupInStore("Empty", (), held)}, None)
     client = SimpleNamespace(supports=lambda request, version: True)
-    cluster = SimpleNamespace(broker_client=client, cluster_id="c", name="c", zookeeper=None)
+    cluster = SimpleNamespace(broker_client=client, confirmed_id=lambda: "c", name="c", zookeeper=None)
     inputs = PlanInputs(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **options))
     return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), offset) for key, offset in wanted.items()])
 

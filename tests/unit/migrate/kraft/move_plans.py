@@ -62,7 +62,13 @@ PROFILE = Profile(
     bootstrap_servers="host:9092,b:9092",
     kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093"),
 )
-CLUSTER = SimpleNamespace(name="production", cluster_id="abc", profile=PROFILE, zookeeper=None)
+CLUSTER = SimpleNamespace(
+    name="production",
+    cluster_id="abc",
+    confirmed_id=lambda needs_brokers=True: "abc",
+    profile=PROFILE,
+    zookeeper=None,
+)
 
 
 def cluster_with(**changed: Any) -> Any:

@@ -53,7 +53,9 @@ def phases():
 def move(tmp_path, phases):
     named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
     profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
-    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=profile, zookeeper=None)
+    cluster = SimpleNamespace(
+        name="production", cluster_id="abc", confirmed_id=lambda **_: "abc", profile=profile, zookeeper=None
+    )
     made = KraftMove(
         lambda say, tell: Toy(cluster, tmp_path, say, tell),
         lambda: replace(_judged(in_phase(phases[-1]).facts), cluster_name="production"),
