@@ -15,6 +15,7 @@ from kit.migrate.offsets.moves import NOTHING, Stored, item_of
 from kit.migrate.offsets.topics import Present, Topic
 from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
+from kit.read.topics import TopicSight
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 from tests.models.operations import ToyLock
 from widgets.offsets.model import OffsetMove
@@ -79,6 +80,8 @@ class ToyOffsets:
             "fetch_present": lambda cluster, offsets: Present(
                 self._read_topics(), self._read_logs({topic for topic, _ in self.logs})
             ),
+            "fetch_sight": lambda client: TopicSight(),
+            "fetch_undescribable": lambda client, topics: set(),
             "missing_of": lambda client, paths: [],
         }
         for module in (plan, current, observations, performer, build):
