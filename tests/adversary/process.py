@@ -200,7 +200,7 @@ class Hand(ClusterPerformer):
         recipes: Recipes,
         observe: Callable[[Plan], Mapping[str, Json]],
     ) -> None:
-        super().__init__(process.cluster, actors, recipes, observe)
+        super().__init__(process.cluster.confirmed_id, actors, recipes, observe)
         self._process = process
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
