@@ -47,8 +47,7 @@ def _code(run: Callable[[], object]) -> int:
         ended = 1
     if ended == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with suppress(BrokenPipeError):
-            say("offramp: interrupted")
+        say("offramp: interrupted")
     return ended if isinstance(ended, int) else 0
 
 

@@ -234,9 +234,9 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     from kit.migrate.operations import operator
 
     def stop(number: int, frame: FrameType | None) -> None:
-        say("the run stops after the present write; Ctrl-C again interrupts that write too")
-        run.request_stop(operator())
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        run.request_stop(operator())
+        say("The run stops after the present write. Ctrl-C again interrupts that write too.")
 
     before = signal.signal(signal.SIGINT, stop)
     try:

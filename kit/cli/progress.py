@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from kit.text.visible import visible
 
@@ -23,15 +23,19 @@ class _Line:
     def show(self, text: str) -> None:
         with self._lock:
             self._is_shown = True
-            sys.stderr.write(f"\r{text}")
-            sys.stderr.flush()
+            self._write(f"\r{text}")
 
     def clear(self) -> None:
         with self._lock:
             if self._is_shown:
                 self._is_shown = False
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+                self._write("\r\x1b[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        with suppress(BrokenPipeError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 _LINE = _Line()

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from shutil import get_terminal_size
@@ -128,8 +128,9 @@ def tell(*lines: str) -> None:
 
 
 def say(*lines: str) -> None:
-    """Lines on standard error: how it goes, what to do."""
-    _write(sys.stderr, lines)
+    """Lines on standard error: how it goes, what to do. If nobody reads them, the work still continues."""
+    with suppress(BrokenPipeError):
+        _write(sys.stderr, lines)
 
 
 def _plain(value: Any) -> Any:

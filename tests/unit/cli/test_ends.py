@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ from typer.testing import CliRunner
 from kit.cli import main as cli
 from kit.cli import operate
 from kit.cli.main import app
+from kit.cli.terminal import say
+from kit.errors import RunError
 from kit.migrate.engine.approval import save_approval
 from kit.migrate.engine.plan import save_plan
+from kit.migrate.engine.states import RunState
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.runs_folder import PLANS, PREFIX, list_plans
 from tests.generators import hostile
@@ -112,6 +116,27 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
     assert (process.returncode, err, out) == (130, b"offramp: interrupted\n", b"")
+
+
+def test_ctrl_c_stops_a_run_whose_messages_nobody_reads(monkeypatch, tmp_path):
+    """``offramp act … 2>&1 | tee``: Ctrl-C ends tee too, and a message into its closed pipe interrupted a write."""
+    world = ModelRun(tmp_path)
+
+    def act(going):
+        os.kill(os.getpid(), signal.SIGINT)
+        say("an event of the run")
+        return going.act()
+
+    nobody = open(closed_pipe(), "w", encoding="utf-8")  # noqa: SIM115 - closing it raises
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", nobody)
+            with pytest.raises(RunError):
+                operate._carry_out(world.run, act, RunState.VERIFIED)
+    finally:
+        with suppress(BrokenPipeError):
+            nobody.close()
+    assert world.run.record.state == RunState.STOPPED
 
 
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
