@@ -20,11 +20,10 @@ def small_spark(**more: str) -> SparkSession:
     builder = (
         builder.config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", " ".join(java))
-        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.codegen.wholeStage", "false")  # compiling a plan costs more than running it on so few rows
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )
