@@ -170,7 +170,7 @@ class Procedure(PlanModel):
         record = self._required_run(RESUMABLE, "resume")
         is_back = record.state in (RunState.UNDOING, RunState.UNDO_HALTED)
         self._worker.start(
-            f"resuming run {record.run_id}", lambda: self._carry_on(Run.resume, BACK if is_back else FORWARD)
+            f"resuming run {record.run_id}", lambda: self._carry_on(record, Run.resume, BACK if is_back else FORWARD)
         )
 
     @showing
@@ -191,7 +191,7 @@ class Procedure(PlanModel):
             self.stop()
             return
         self._refuse_busy()
-        self._worker.start(f"undoing run {record.run_id}", lambda: self._carry_on(Run.undo, BACK))
+        self._worker.start(f"undoing run {record.run_id}", lambda: self._carry_on(record, Run.undo, BACK))
 
     def close(self) -> None:
         """Stop watching, stop a run and wait for its end, close the connections."""
@@ -221,8 +221,7 @@ class Procedure(PlanModel):
         self._void()
         self._carry_out(run, Run.act, FORWARD)
 
-    def _carry_on(self, verb: Callable[..., Any], direction: str) -> None:
-        record = self.record
+    def _carry_on(self, record: RunRecord, verb: Callable[..., Any], direction: str) -> None:
         newer = self.operations.newer_approval(record)
         self._carry_out(self.operations.run(record.run_id), lambda run: verb(run, newer), direction)
 
@@ -273,6 +272,12 @@ class Procedure(PlanModel):
             raise RunError(f"run {record.run_id} has nothing to undo")
         return f"Dry run: nothing was changed; an undo of run {record.run_id} would undo: {'; '.join(self.to_undo)}"
 
+    @t.observe("record")
+    def _confirm_again(self, change: Any) -> None:
+        """Forget what was typed to undo another run."""
+        if _run_id(change.old) != _run_id(change.new):
+            self.typed_undo = ""
+
     @t.observe("busy", "direction", "plan", "approval", "record", "typed_subject", "typed_digest", "typed_undo")
     def _update(self, change: Any = None) -> None:
         with self._at_possible:  # JupyterLab may deliver two fields on two threads at once: the last one sees both.
@@ -294,6 +299,10 @@ class Procedure(PlanModel):
         """Whether the shown run can be undone once its subject is typed."""
         is_free = not self.busy or self.direction == FORWARD
         return bool(self.to_undo) and self.record.state in UNDOABLE and is_free
+
+
+def _run_id(record: RunRecord | None) -> str | None:
+    return None if record is None else record.run_id
 
 
 def _names_run(typed: str, record: RunRecord) -> bool:

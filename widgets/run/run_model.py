@@ -64,7 +64,7 @@ class RunModel(t.HasTraits):
     def __init__(self, operations: Operations, **values: Any) -> None:
         super().__init__(**values)
         self.operations = operations
-        self._chosen = False
+        self._chosen = ""
         self._at_record = threading.RLock()
         self._seen: tuple[frozenset[str], int] = (frozenset(), 0)
         self._here = ""
@@ -128,7 +128,7 @@ class RunModel(t.HasTraits):
         if not self.concerns(record.plan.kind, record.plan.subject):
             raise InputError(f"run {run_id} is a {record.plan.kind} of {record.plan.subject}, not of {self.about}")
         with self._at_record:
-            self.record, self._seen, self._chosen = record, (self._seen[0], _size(record)), True
+            self.record, self._seen, self._chosen = record, (self._seen[0], _size(record)), run_id
 
     def _add_event(self, event: Event) -> None:
         """Add an event that this process wrote; a run of a thousand items does not update the view for each of them."""
@@ -172,8 +172,10 @@ class RunModel(t.HasTraits):
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
     def _outlasts(self, newest: RunRecord | None) -> bool:
-        """Whether the shown run stays: only a newer run replaces one that this process carried out."""
+        """Whether the shown run stays: a chosen run does. A newer run replaces one that this process executed."""
         shown: RunRecord | None = self.record
+        if shown is not None and shown.run_id == self._chosen:
+            return True
         if shown is None or newest is None or shown.run_id != self._here:
             return False
         return newest.events[0].at < shown.events[0].at

@@ -442,6 +442,24 @@ def test_another_groups_plan_and_run_are_refused(model, toy, tmp_path):
         model.show_run("20260101T000000Z-none")
 
 
+def test_a_chosen_run_stays_in_view_and_another_run_needs_a_new_confirmation(model, toy, tmp_path):
+    """A newer run of the same group replaced the chosen one; what was typed for the one undid the other."""
+    done(model)
+    chosen = model.record.run_id
+    other = open_toy(toy, tmp_path / "runs")
+    other.show_run(chosen)
+    other.typed_undo = "shop"
+    assert "undo" in other.possible
+    done(model, "all MEZKCC")
+    newer = model.record.run_id
+    assert newer != chosen
+    other.refresh()
+    assert (other.record.run_id, other.typed_undo) == (chosen, "shop")
+    other.show_run(newer)
+    assert (other.record.run_id, other.typed_undo) == (newer, "")
+    assert "undo" not in other.possible
+
+
 def test_a_plan_that_does_not_hold_any_more_is_void(model, toy):
     approved(model)
     toy.mode = "kafka"
