@@ -19,7 +19,7 @@ from kit.health import METHODS, seen_at_ms, time_lag
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.broker_client import DEADLINE_S, IN_FLIGHT
+from kit.read.broker_client import IN_FLIGHT
 from kit.read.offset_times import fetch_record_times
 from kit.snapshot import Snapshot
 from tests.servers.awaiting import SECONDS
@@ -106,13 +106,10 @@ def test_any_number_of_groups_at_different_offsets_of_one_log_is_answered(lab, c
     lab.create_topic(topic, 1)
     produce_dated(lab, topic, {0: [start + 3000 * number for number in range(2 * n_groups)]})
     offsets = [2 * number for number in range(n_groups)]
-    begun = time.monotonic()
     rows = fetch_record_times(cluster.broker_client, [(topic, 0, offset) for offset in offsets], start + 5 * HOUR_MS)
-    took_s = time.monotonic() - begun
     assert [row.error for row in rows] == [None] * n_groups
     assert all(row.from_ms <= start + 3000 * row.offset <= row.until_ms for row in rows)
     assert [row.offset for row in rows] == offsets
-    assert took_s < DEADLINE_S / 3  # A refused request was retried for 30 s. Alone, 200 groups take 0.5 s.
 
 
 def test_the_offsets_of_groups_on_many_logs_are_found_together(lab, cluster):
