@@ -106,7 +106,7 @@ class Hours:
 
     def _kept(self, since: datetime | None) -> DataFrame | None:
         rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, looks string")
-        if rows is None:
+        if rows is None or next(self._hours_made(), None) is None:  # A run that died left its staging folder alone.
             return None
         n_looks = F.split("looks", "-")[0].cast("int")
         best = rows.groupBy("date", "hour").agg(F.max_by("looks", F.struct(n_looks, "looks")).alias("looks"))
@@ -120,13 +120,18 @@ class Hours:
     def _made(self) -> Mapping[date, dict[int, int]]:
         """From how many snapshots each hour was made, by the names of the folders."""
         made = defaultdict[date, dict[int, int]](dict)
+        for day, hour, n_snapshots in self._hours_made():
+            made[day][hour] = n_snapshots
+        return made
+
+    def _hours_made(self) -> Iterator[tuple[date, int, int]]:
+        """Yield day, hour and number of snapshots of each hour that was made."""
         for day in self._files.names(self._store.path(HOURS)):
             for hour in self._files.names(self._store.path(f"{HOURS}/{day}")) if _DAY.fullmatch(day) else ():
                 names = map(_LOOKS.fullmatch, self._files.names(self._store.path(f"{HOURS}/{day}/{hour}")))
                 counts = [int(each[1]) for each in names if each]
                 if _HOUR.fullmatch(hour) and counts:
-                    made[date.fromisoformat(_value(day))][int(_value(hour))] = max(counts)
-        return made
+                    yield date.fromisoformat(_value(day)), int(_value(hour)), max(counts)
 
     def _make(self, reading: Reading, day: date, hours: Mapping[int, int], looks: pl.DataFrame) -> None:
         run = run_name(self._now())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from kit.cluster import connect
 from kit.errors import ApprovalError, ConnectError, TargetBusy
@@ -166,10 +168,40 @@ def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, operations: Ope
     finally:
         server.resume()
     assert ending.state in (RunState.FAILED, RunState.STOPPED)
+    await_overdue_sessions_ended(shared.lab.zookeeper_connect)  # Until then the owners of before are still there.
     wait_until(lambda: is_settled(operations, shared), "the group recovers", 90)
     resumed(operations, run.run_id).raise_unless()
     # An old consumer reads on while ZooKeeper is away, and for a moment after its owner znodes have ended.
     assert_nothing_lost(shared, jvm_may_be_stale=True)
+
+
+DYING = """
+import os, signal, sys
+from kazoo.client import KazooClient
+
+client = KazooClient(sys.argv[1], timeout=2.0)
+client.start(30)
+client.create(sys.argv[2], ephemeral=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def await_overdue_sessions_ended(connect: str) -> None:
+    """Wait until a server that was paused has ended all sessions that ran out meanwhile.
+
+    ZooKeeper ends sessions in the order of their deadlines (SessionTrackerImpl). So a session that began after the
+    pause, and whose client is dead, ends after all of them.
+    """
+    path = "/begun-after-the-pause"
+    died = subprocess.run([sys.executable, "-c", DYING, connect, path], check=False, timeout=BUSY_SECONDS)
+    assert died.returncode == -signal.SIGKILL
+    client = KazooClient(connect)
+    client.start(BUSY_SECONDS)
+    try:
+        wait_until(lambda: client.exists(path) is None, "the later session's end", BUSY_SECONDS)
+    finally:
+        client.stop()
+        client.close()
 
 
 def is_settled(operations: Operations, shared: Group) -> bool:

@@ -117,6 +117,14 @@ def test_a_file_that_says_nothing_is_named_and_no_hour_is_made(spark, folder, ch
         hours(spark, folder).load()
 
 
+@pytest.mark.parametrize("left", ["_staging/20261122T230000Z-dead", "date=2026-11-22/hour=22"])
+def test_a_run_that_died_before_its_first_hour_has_made_none(spark, folder, left):
+    """Its folders held no hour, and were loaded as a table without rows."""
+    Path(folder, "hours", left).mkdir(parents=True)
+    with pytest.raises(HistoryError, match="no hours were made"):
+        hours(spark, folder).load()
+
+
 def _with_text(file: Path) -> None:
     table = pq.read_table(file, partitioning=None)
     at = table.schema.get_field_index("committed_offset")
