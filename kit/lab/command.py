@@ -12,13 +12,12 @@ import psutil
 import typer
 
 from kit.lab import state
+from kit.lab.java.jars import KAFKA_SETS
 from kit.text.quantity import quantity
 
 BROKERS = 3
 PHASES = ("zookeeper", "controllers", "dual-write", "kraft", "finalised")
 """As the lab has them, which loads clients."""
-VERSIONS = ("3.9.1", "4.1.1", "4.4.0")
-"""Of Kafka without ZooKeeper, as the lab has them."""
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
 
@@ -36,7 +35,7 @@ def up(
     ] = None,
     kafka: Annotated[
         str | None,
-        typer.Option(help=f"A cluster without ZooKeeper and without groups, of this version: {', '.join(VERSIONS)}."),
+        typer.Option(help=f"A cluster without ZooKeeper and without groups, of this version: {', '.join(KAFKA_SETS)}."),
     ] = None,
 ) -> None:
     """Start servers and about twenty consumer groups in the background, and print the profile to use.
@@ -45,8 +44,8 @@ def up(
     """
     if kraft is not None and kraft not in PHASES:
         raise typer.BadParameter(f"there is no phase {kraft!r}; there are {', '.join(PHASES)}", param_hint="--kraft")
-    if kafka is not None and kafka not in VERSIONS:
-        raise typer.BadParameter(f"the versions are {', '.join(VERSIONS)}, not {kafka!r}", param_hint="--kafka")
+    if kafka is not None and kafka not in KAFKA_SETS:
+        raise typer.BadParameter(f"the versions are {', '.join(KAFKA_SETS)}, not {kafka!r}", param_hint="--kafka")
     if kafka is not None and kraft is not None:
         raise typer.BadParameter("a cluster without ZooKeeper has no phase: leave out --kraft", param_hint="--kafka")
     running = state.load()

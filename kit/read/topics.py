@@ -22,15 +22,15 @@ _SECURITY_DISABLED = 54
 _TOPIC_AUTHORIZATION_FAILED = 29
 _ANY, _CLUSTER, _LITERAL = 1, 4, 3
 _NAMES_PER_REQUEST = 1_000
-_NAMELESS_TO_CONSUMERS = {"__cluster_metadata"}
-"""A log of controllers that no consumer can read, and that Metadata never has."""
+_NOT_FOR_CONSUMERS = {"__cluster_metadata"}
+"""The controllers' log: consumers can't read it, and Metadata does not list it."""
 _SHOWN = 3
 _GRANT = "grant the login DESCRIBE on all topics and on the cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSight:
-    """``hidden``: topics that the login may not describe. ``unknown``: why they are not known; None: they are."""
+    """``hidden``: topics that the login may not describe. ``unknown``: why these are not known, None if they are."""
 
     hidden: tuple[str, ...] = ()
     unknown: str | None = None
@@ -42,14 +42,15 @@ class TopicSight:
 
     @property
     def sentence(self) -> str:
-        """The problem and what to do; of a whole sight, that there is none."""
+        """What is hidden or unknown, and what to do. Or that the login can see every topic."""
         if self.unknown is not None:
             return f"Whether the login can see every topic is not known: {self.unknown}. To prove it, {_GRANT}"
         if self.hidden:
             more = f" and {len(self.hidden) - _SHOWN:,} more" if len(self.hidden) > _SHOWN else ""
             named = ", ".join(map(repr, self.hidden[:_SHOWN])) + more
             count = quantity(len(self.hidden), "topic")
-            return f"The login may not describe {count}, so offsets of them are not shown: {named}; {_GRANT}"
+            seen = "Offsets of hidden topics can't be read"
+            return f"The login may not describe {count}: {named}. {seen}. To read them, {_GRANT}"
         return "The login can see every topic."
 
 
@@ -95,7 +96,7 @@ async def _compared(client: BrokerClient, logged: set[str], asked: set[int], dea
     if others:
         return TopicSight(unknown=f"broker {min(others)} has replicas and was not asked for its topics")
     visible = {each.topic for each in metadata.topic_partitions}
-    missing = logged - visible - _NAMELESS_TO_CONSUMERS
+    missing = logged - visible - _NOT_FOR_CONSUMERS
     return TopicSight(tuple(sorted(await _undescribable(client, sorted(missing), deadline))))
 
 

@@ -157,7 +157,8 @@ def test_a_right_that_was_lost_after_the_plan_stops_the_deletion(lab, bob, opera
     deny(lab, bob, ResourceType.TOPIC, HIDDEN)
     try:
         result = his.run(made).act()
-        assert result.state != RunState.VERIFIED
+        assert result.state == RunState.FAILED
+        assert HIDDEN in result.sentence
         assert mine.offsets("kafka", GROUP) == OFFSETS
     finally:
         allow(lab, bob)

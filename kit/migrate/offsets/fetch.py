@@ -131,7 +131,11 @@ def fetch_topics(cluster: Cluster) -> dict[str, Topic]:
 
 
 def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> Present:
-    """The topics now; of ``offsets`` whose topic can't be told by its id, the logs too. Raises as fetch_stores."""
+    """The topics now, and the logs for those ``offsets`` whose topic has no known id.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
     topics, offsets = fetch_topics(cluster), list(offsets)
     hidden = fetch_undescribable(cluster.broker_client, {topic for (topic, _), _ in offsets} - set(topics))
     unsure = {

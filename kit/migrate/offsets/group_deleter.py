@@ -119,7 +119,8 @@ class GroupDeleter:
     def _delete(self, before: Mapping[str, Offsets], report: Report) -> list[ItemOutcome]:
         sight = fetch_sight(self._cluster.broker_client)  # Rights may have changed since the plan.
         if not sight.is_whole:
-            return [_outcome(each, Outcome.REFUSED, it, it, sight.sentence) for each, it in before.items()]
+            outcome = Outcome.NOT_ATTEMPTED if sight.is_whole is None else Outcome.REFUSED
+            return [_outcome(each, outcome, it, sight.sentence, sight.sentence) for each, it in before.items()]
         held = self._kafka.read_groups(before)
         there = self._there(before, held)
         outcomes = {each: it for each in before if (it := _undeletable(each, before[each], held[each], there))}

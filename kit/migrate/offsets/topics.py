@@ -42,9 +42,9 @@ class Misplaced:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The topics now, and the logs of the partitions whose topic can't be told by its id.
+    """The topics now, and the logs of those partitions whose topic has no known id.
 
-    ``hidden``: topics that the login may not describe, so nobody can tell whether they exist.
+    ``hidden``: topics that the login may not describe. Whether they exist is unknown.
     """
 
     topics: Mapping[str, Topic]
