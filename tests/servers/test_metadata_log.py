@@ -50,7 +50,6 @@ from tests.soak import first
 
 SECRET = "hush-hush-hush"
 TOOLS = {jars.NEWER_SERVERS: "tool-4.1.1", jars.SERVERS: "tool-3.9.1"}
-NODES = {jars.NEWER_SERVERS: "node-4.1.1", jars.SERVERS: "node-3.9.1"}
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -90,16 +89,15 @@ class Cluster:
         self.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.servers.addresses(), *arguments)
 
 
-@pytest.fixture(scope="module", params=first([jars.SERVERS, jars.NEWER_SERVERS]), ids=NODES.get)
+@pytest.fixture(scope="module", params=first(["3.9.1", "4.1.1"]), ids="node-{}".format)
 def cluster(request) -> Iterator[Cluster]:
     supervisor = ProcessSupervisor()
     try:
-        servers = KRaftServers(supervisor)
-        servers.brokers[0].jar_set = request.param
+        servers = KRaftServers(supervisor, 1, request.param)
         servers.brokers[0].added |= SETTINGS
         servers.start()
         admin = AdminClient({**topics.QUIET, "bootstrap.servers": servers.addresses()})
-        made = Cluster(servers, admin, request.param)
+        made = Cluster(servers, admin, jars.KAFKA_SETS[request.param])
         change_everything(made)
         yield made
     finally:
