@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from kazoo.client import KazooClient
 
-from kit.lab.process import wait_until
 from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
 from tests.notebooks.shop import LOYALTY
+from tests.servers.deletion import delete_topic
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 
@@ -33,24 +32,7 @@ def odd(shop):
     admin.delete_records([TopicPartition(ODD, 0, 40)])[TopicPartition(ODD, 0)].result(30)
     yield
     admin.delete_consumer_groups([ODD])[ODD].result(30)
-    admin.delete_topics([ODD])[ODD].result(30)
-    await_deletion(shop.lab, ODD)
-
-
-def await_deletion(lab, topic):
-    """Wait until neither the broker nor ZooKeeper knows the topic: its deletion goes on after the request's answer."""
-    client = KazooClient(lab.zookeeper_connect)
-    client.start(15)
-
-    def is_gone():
-        znodes = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
-        return topic not in lab.admin.list_topics(timeout=10).topics and not any(map(client.exists, znodes))
-
-    try:
-        wait_until(is_gone, f"the deletion of topic {topic}", 120)
-    finally:
-        client.stop()
-        client.close()
+    delete_topic(shop.lab, ODD)
 
 
 def test_disagreements_are_explained_and_drawn(shop, odd, tmp_path):

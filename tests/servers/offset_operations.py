@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka.admin import AdminClient
-
 from kit.errors import TargetBusy
 from kit.lab.process import wait_until
-from kit.lab.topics import QUIET
 from kit.migrate.engine.approval import approve
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run, start_run
@@ -106,19 +103,6 @@ class OffsetOperations:
 
     def await_no_members(self, group: str) -> None:
         awaited(lambda: self.everything().kafka[group].members, lambda members: not members, f"no member in {group}")
-
-
-def await_gone(lab, topic: str) -> None:
-    """Return when no broker knows the topic any more; each hears of a deletion on its own."""
-
-    def knowing() -> list[int]:
-        clients = {
-            broker.broker_id: AdminClient({**QUIET, "bootstrap.servers": broker.addresses["PLAINTEXT"]})
-            for broker in lab.servers.brokers
-        }
-        return [number for number, client in clients.items() if topic in client.list_topics(timeout=SECONDS).topics]
-
-    awaited(knowing, lambda brokers: not brokers, f"topic {topic} unknown to all brokers")
 
 
 def await_member(consumer, topic):

@@ -36,10 +36,10 @@ from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.generators import hostile
 from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.deletion import delete_topic
 from tests.servers.offset_operations import (
     OffsetOperations,
     ProcessLock,
-    await_gone,
     await_member,
     outcomes_of,
     register,
@@ -256,8 +256,7 @@ def test_a_topic_that_went_after_the_run_is_left_out_of_the_way_back(site):
     site.commit("all-lost", topic, {0: 0})
     run = site.begin(site.plan("half-lost", "all-lost"))
     run.act().raise_unless(RunState.VERIFIED)
-    site.lab.admin.delete_topics([topic])[topic].result(SECONDS)
-    await_gone(site.lab, topic)
+    delete_topic(site.lab, topic)
     run.undo().raise_unless(RunState.UNDONE)
     left_out = f"not committed again, for the topic doesn't exist: {topic}-0"
     told = {it.item: (it.outcome, it.error) for it in run.record.events if it.event == "undone"}

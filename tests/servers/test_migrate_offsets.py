@@ -53,11 +53,11 @@ from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator
+from tests.servers.deletion import delete_topic
 from tests.servers.offset_operations import (
     DEADLINE_S,
     OffsetOperations,
     ProcessLock,
-    await_gone,
     await_member,
     outcomes_of,
     register,
@@ -442,8 +442,7 @@ def test_what_changed_after_the_plan_voids_it(operations, lab, topic, member, ch
     elif change == "source":
         operations.put(group, topic, {0: 41})
     else:
-        lab.admin.delete_topics([topic])[topic].result(SECONDS)
-        await_gone(lab, topic)
+        delete_topic(lab, topic)
     run = operations.run(plan)
     said = {
         "member": f"kafka group {group}/members",
@@ -747,8 +746,7 @@ def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(operations, lab
     operations.commit(group, topic, {0: 10})
     operations.commit(group, other, {0: 10})
     run = operations.act(plan_reset(operations.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS))
-    lab.admin.delete_topics([other])[other].result(SECONDS)
-    await_gone(lab, other)
+    delete_topic(lab, other)
     run.undo().raise_unless(RunState.UNDONE)
     assert operations.offsets("kafka", group)[topic, 0] == 10
 
@@ -761,8 +759,7 @@ def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(operations, lab
     operations.commit(group, topic, {0: 10})
     operations.commit(group, other, {0: 0})
     run = operations.act(plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS))
-    lab.admin.delete_topics([other])[other].result(SECONDS)
-    await_gone(lab, other)
+    delete_topic(lab, other)
     run.undo().raise_unless(RunState.UNDONE)
     assert operations.offsets("kafka", group) == {(topic, 0): 10}
 
@@ -933,8 +930,7 @@ def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair, record_prope
     )
 
     def disturb():
-        lab.admin.delete_topics(["doomed"])["doomed"].result(SECONDS)
-        await_gone(lab, "doomed")
+        delete_topic(lab, "doomed")
         await_member(consumer, "kept")
         operations.commit(groups[7], "kept", {3: 11})
         faults.kill(faults.broker(lab, 2))

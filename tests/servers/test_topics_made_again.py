@@ -30,9 +30,10 @@ from kit.migrate.offsets.plan import (
 )
 from kit.profile import load_profile
 from tests.reporting import Permissive
-from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import await_coordinator
-from tests.servers.offset_operations import OffsetOperations, await_gone
+from tests.servers.deletion import delete_topic
+from tests.servers.offset_operations import OffsetOperations
 from tests.servers.tuned_lab import TunedLab
 
 NOW = datetime.now(UTC)
@@ -52,10 +53,7 @@ class Site(OffsetOperations):
             lab.produce(topic, 100)
 
     def make_again(self, records: int = 40) -> None:
-        self.lab.admin.delete_topics([self.topic])[self.topic].result(SECONDS)
-        await_gone(self.lab, self.topic)
-        zookeeper = self.cluster.zookeeper
-        awaited(lambda: zookeeper.exists(f"/brokers/topics/{self.topic}"), lambda it: it is None, "its znode is gone")
+        delete_topic(self.lab, self.topic)
         self.lab.create_topic(self.topic, 1)
         self.lab.produce(self.topic, records)
 
