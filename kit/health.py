@@ -389,10 +389,14 @@ def verify_time_lag(rows: pl.DataFrame) -> str:
     Raises:
         PartialRead: naming the partitions (the first 20) whose lag could not, and why.
     """
-    return _verify(rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null()), len(rows), "lag in time")
+    return verify_known(without_time(rows), len(rows), "lag in time")
 
 
-def _verify(unknown: pl.DataFrame, n_rows: int, what: str) -> str:
+def without_time(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null())
+
+
+def verify_known(unknown: pl.DataFrame, n_rows: int, what: str) -> str:
     if unknown.is_empty():
         return f"{what.capitalize()}: {quantity(n_rows, 'partition')}, all known."
     lines = [f"{row['group_id']}/{row['topic']}-{row['partition']}: {row['error']}" for row in unknown.to_dicts()]
@@ -406,7 +410,7 @@ def verify_outlook(rows: pl.DataFrame) -> str:
     Raises:
         PartialRead: naming the partitions (the first 20) of which something is unknown, and why.
     """
-    return _verify(rows.filter(pl.col("error").is_not_null()), len(rows), "outlook")
+    return verify_known(rows.filter(pl.col("error").is_not_null()), len(rows), "outlook")
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:

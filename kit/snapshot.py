@@ -136,6 +136,25 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
 
 
+def verify_each(*checks: Callable[[], object]) -> None:
+    """Make all checks, and name what each of them found in one error.
+
+    Args:
+        checks: ``verify_read``, ``kit.health.verify_time_lag``, and others that raise ``PartialRead``.
+
+    Raises:
+        PartialRead: at least one check raised it.
+    """
+    found = list[str]()
+    for check in checks:
+        try:
+            check()
+        except PartialRead as error:
+            found.append(str(error))
+    if found:
+        raise PartialRead("\n".join(found))
+
+
 def collect(frame: Any) -> pl.DataFrame:
     """A small frame of either engine, without the stamp, as polars: for tables and charts. Spark works now."""
     small = pl.DataFrame(frame if isinstance(frame, pl.DataFrame) else frame.toArrow())

@@ -25,7 +25,7 @@ from kit.cli.terminal import (
     say,
     tell,
 )
-from kit.errors import InputError, OfframpError
+from kit.errors import InputError, OfframpError, PartialRead
 from kit.profile import load_profile
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ def export(
     from kit.export.metrics import LABELS
     from kit.export.readings import Readings
     from kit.export.serving import Server, copy_files, write_textfile
-    from kit.snapshot import verify_read
 
     with refusals():
         if files is not None:
@@ -116,7 +115,7 @@ def export(
             page = looks.first()
             if once:
                 _write_once(page, textfile)
-                verify_read(looks.reading.snapshot)
+                looks.reading.verify()
             elif server is None:
                 assert textfile is not None
                 looks.go_on(page, lambda page: write_textfile(textfile, page))
@@ -136,7 +135,7 @@ class _Looks:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._readings, self._pace, self._labels, self._sleep = readings, pace, labels, sleep
-        self._n_looks = self._n_failed = self._n_requests = 0
+        self.n_looks = self._n_failed = self._n_requests = 0
         self._begun = 0.0
         self.reading: Reading
 
@@ -147,10 +146,12 @@ class _Looks:
     def go_on(self, page: Page, publish: Callable[[Page], None]) -> None:
         """Until somebody ends it: a look that fails is told and counted, and the figures stay as they were."""
         publish(page)
+        self._say_unknown_times()
         while True:
             self._sleep(max(0.0, self._begun + self._interval_s - time.monotonic()))
             try:
                 self._look()
+                self._say_unknown_times()
             except OfframpError as error:
                 self._n_failed += 1
                 say(f"offramp: this look failed, the figures are of {self.reading.at:%H:%M:%S} UTC: {error}")
@@ -163,16 +164,21 @@ class _Looks:
     def _look(self) -> None:
         self._begun = time.monotonic()
         self.reading = self._readings.take()
-        self._n_looks += 1
+        self.n_looks += 1
         self._n_requests += self.reading.n_requests
-        if self.reading.error:
-            say(f"offramp: no lags in time and no outlook in this look: {self.reading.error}")
+
+    def _say_unknown_times(self) -> None:
+        """On standard error, in one line: how many lags in time are missing, and why the first one is."""
+        try:
+            self.reading.verify_times()
+        except PartialRead as error:
+            say("offramp: " + " ".join(str(error).split("\n")[:2]))
 
     def _page(self) -> Page:
         from kit.export.metrics import Count, metrics_of
         from kit.export.serving import page_of
 
-        count = Count(self._n_looks, self._n_failed, self._n_requests)
+        count = Count(self.n_looks, self._n_failed, self._n_requests)
         return page_of(metrics_of(self.reading, count, self._interval_s, self._labels))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -43,7 +44,7 @@ def print_outlook(
     """Each partition of the group, or of every group; first where records will be deleted unread the soonest."""
     from kit.cluster import connect
     from kit.health import outlook, verify_outlook
-    from kit.snapshot import verify_read
+    from kit.snapshot import verify_each, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -54,8 +55,7 @@ def print_outlook(
         urgent = ["deletion_lower_ms", "is_never_closed", "lag"]
         rows = rows.sort(*urgent, *order, descending=[False, True, True, *[False] * 4], nulls_last=True)
         listing.print(rows, _SPARE, _in_words)
-        verify_read(last)
-        verify_outlook(rows)
+        verify_each(partial(verify_read, last), partial(verify_outlook, rows))
 
 
 def _look(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -33,7 +34,7 @@ def print_time_lag(
     from kit import views
     from kit.cluster import connect
     from kit.health import seen_at_ms, time_lag, verify_time_lag
-    from kit.snapshot import observe, of_group, verify_read
+    from kit.snapshot import observe, of_group, verify_each, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -44,8 +45,7 @@ def print_time_lag(
         order = ["group_id", "store", "topic", "partition"]
         oldest_first = rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True)
         listing.print(oldest_first, _SPARE, _in_words)
-        verify_read(taken)
-        verify_time_lag(rows)
+        verify_each(partial(verify_read, taken), partial(verify_time_lag, rows))
 
 
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:

@@ -96,11 +96,14 @@ def _of_others(others: pl.DataFrame) -> dict[str, tuple[str, float]]:
 def _of_looks(reading: Reading, interval_s: float) -> dict[str, tuple[str, float]]:
     return {
         "look_timestamp_seconds": ("When the figures were read.", reading.at.timestamp()),
-        "look_duration_seconds": ("How long the last look took.", reading.took_s),
+        "look_duration_seconds": ("How long the last look took, with lags in time and the outlook.", reading.took_s),
         "look_requests": ("Requests to brokers for the last look.", reading.n_requests),
         "look_interval_seconds": ("From look to look.", interval_s),
         "look_read_errors": ("Things that could not be read.", reading.n_unread),
-        "look_times_missing": ("1: lags in time and the outlook could not be read.", bool(reading.error)),
+        "look_times_missing": (
+            "Partitions whose lag in time or outlook could not be read.",
+            max(len(reading.unknown_times), bool(reading.error)),
+        ),
     }
 
 

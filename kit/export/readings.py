@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from time import monotonic
+from typing import TypeAlias
 
 import polars as pl
 
 from kit import views
 from kit.analyze.health.windows import PARTITION
 from kit.cluster import Cluster
-from kit.errors import OfframpError
+from kit.errors import OfframpError, PartialRead
+from kit.export.missing_times import unknown_times, verify_times
 from kit.export.verdicts import CommitWindows
 from kit.health import time_lag_and_outlook
 from kit.live import Looks
-from kit.snapshot import EVERY_GROUP, Snapshot
+from kit.snapshot import EVERY_GROUP, Snapshot, verify_each, verify_read
 
 GROUP = ["group_id", "store"]
 _MOVED = ["group_id", "source"]
 _OWNED = [*_MOVED, "topic", "partition"]
 _TIMES = {"time_lag_ms": pl.Int64, "close_ms": pl.Int64, "deletion_lower_ms": pl.Int64}
 _NEVER = {"is_never_closed": pl.Boolean, "is_never_deleted": pl.Boolean}
+
+Times: TypeAlias = Callable[[Cluster, pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame]]
+"""Lags in time and the outlook: ``kit.health.time_lag_and_outlook``."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,10 @@ class Reading:
     others: the same of the groups that the limit left out.
     stages: group_id, stage.
     moves: how often a partition went to another member, by group and store, since the first look.
-    errors: why lags in time and the outlook are missing; empty: they are not.
+    took_s: how long the whole look took, with the lags in time and the outlook.
+    unknown_times: the rows of partitions whose lag in records is known, but not the lag in time or the outlook
+        (``unknown_times``); all of them if ``error`` says that neither could be read.
+    error: why no lag in time and no outlook could be read; empty: they could.
     """
 
     at: datetime
@@ -46,23 +57,45 @@ class Reading:
     stages: pl.DataFrame
     moves: dict[tuple[str, str], int]
     n_unread: int
+    unknown_times: pl.DataFrame
     error: str
     snapshot: Snapshot[pl.DataFrame]
+
+    def verify(self) -> None:
+        """Raise unless everything was read.
+
+        Raises:
+            PartialRead: with what could not be read, and why: offsets, lags in time, or the outlook.
+        """
+        verify_each(partial(verify_read, self.snapshot), self.verify_times)
+
+    def verify_times(self) -> None:
+        """The same for lags in time and the outlook alone."""
+        if self.error:
+            raise PartialRead(f"No lag in time and no outlook could be read: {self.error}")
+        verify_times(self.unknown_times)
 
 
 class Readings:
     """``limit``: at most so many partitions have figures of their own; whole groups, those with the most lag first."""
 
     def __init__(
-        self, cluster: Cluster, pattern: str = EVERY_GROUP, limit: int = 10_000, has_times: bool = True
+        self,
+        cluster: Cluster,
+        pattern: str = EVERY_GROUP,
+        limit: int = 10_000,
+        has_times: bool = True,
+        times: Times = time_lag_and_outlook,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._cluster, self._limit, self._has_times = cluster, limit, has_times
+        self._times, self._clock = times, clock
         self._looks, self._windows = Looks(cluster, pattern), CommitWindows()
         self._moves = OwnerMoves()
 
     def take(self) -> Reading:
         """Look once more. Raises as ``kit.snapshot.observe``."""
-        sent = self._cluster.broker_client.n_sent
+        begun, sent = self._clock(), self._cluster.broker_client.n_sent
         look = self._looks.take()
         groups = views.group_lag(look.partitions).select(*GROUP, "lag", "n_partitions", "n_unknown")
         own, others = chosen(groups, self._limit)
@@ -70,12 +103,12 @@ class Readings:
         partitions = partitions.join(
             self._windows.judge(look.partitions), on=PARTITION, how="left", maintain_order="left"
         )
-        partitions, error = self._with_times(partitions, own)
+        partitions, unknown, error = self._with_times(partitions, own)
         taken = look.snapshot
         stages = views.stages(taken)
         return Reading(
             at=look.at,
-            took_s=look.took_s,
+            took_s=self._clock() - begun,
             n_requests=self._cluster.broker_client.n_sent - sent,
             partitions=partitions,
             groups=own,
@@ -83,24 +116,26 @@ class Readings:
             stages=stages.join(own, on="group_id", how="semi"),
             moves=self._moves.count(taken),
             n_unread=len(taken.read_errors),
+            unknown_times=unknown,
             error=error,
             snapshot=taken,
         )
 
-    def _with_times(self, partitions: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    def _with_times(self, partitions: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, str]:
+        """With lags in time and the outlook; the rows that lack one; why all do."""
         looks = pl.concat([each.join(own, on=GROUP, how="semi") for each in self._looks.partitions])
-        error = ""
+        error, unknown = "", partitions.clear()
         if self._has_times and not partitions.is_empty():
             try:
-                late, outlook = time_lag_and_outlook(self._cluster, looks)
+                late, outlook = self._times(self._cluster, looks)
+                unknown = unknown_times(late, outlook)
                 late, outlook = late.select(*PARTITION, "time_lag_ms"), outlook.select(*PARTITION, *_OUTLOOK)
-                return partitions.join(late, on=PARTITION, how="left").join(outlook, on=PARTITION, how="left").sort(
-                    PARTITION
-                ), ""
+                timed = partitions.join(late, on=PARTITION, how="left").join(outlook, on=PARTITION, how="left")
+                return timed.sort(PARTITION), unknown, ""
             except OfframpError as raised:
-                error = str(raised)
+                error, unknown = str(raised), partitions.drop_nulls("lag")
         nothing = [pl.lit(None, dtype).alias(name) for name, dtype in (_TIMES | _NEVER).items()]
-        return partitions.with_columns(nothing), error
+        return partitions.with_columns(nothing), unknown, error
 
 
 _OUTLOOK = [*list(_TIMES)[1:], *_NEVER]

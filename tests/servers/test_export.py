@@ -7,18 +7,20 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from kit.lab.process import wait_until
+from kit.lab.topics import QUIET
 from tests import promtool
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import commit
@@ -159,6 +161,30 @@ def test_hostile_names_survive_and_the_limit_hides_nothing(lab, profile_file, to
     assert found["offramp_other_partitions"] == [({}, 8)]
     assert found["offramp_other_lag"] == [({}, 90 + 80 + 70 + 60)]
     assert [path.name for path in tmp_path.iterdir()] == ["lag.prom"]
+
+
+def test_a_lag_in_time_that_is_unknown_is_counted_and_ends_once_with_12(lab, profile_file):
+    """A record that is dated after the clock has no age. A group with members and no commit has no lag."""
+    lab.create_topic("dated-later", 1)
+    lab.create_topic("never-committed", 1)
+    producer = Producer({**QUIET, "bootstrap.servers": lab.servers.addresses()})
+    producer.produce("dated-later", b"x", partition=0, timestamp=time.time_ns() // 1_000_000 + 86_400_000)
+    assert producer.flush(SECONDS) == 0
+    commit_all(lab, "later-group", "dated-later", 0)
+    ended = run(profile_file, "--once", "--groups", "later-group")
+    assert ended.returncode == 12
+    assert "later-group/dated-later-0" in ended.stderr
+    found = samples(ended.stdout, parse_text)
+    assert found["offramp_look_times_missing"] == [({}, 1)]
+    assert found["offramp_look_read_errors"] == [({}, 0)]
+    assert PARTITION + "time_lag_seconds" not in found
+    settings = {**QUIET, "bootstrap.servers": lab.servers.addresses(), "group.id": "later-silent"}
+    with closing(Consumer({**settings, "enable.auto.commit": False})) as member:
+        member.subscribe(["never-committed"])
+        wait_until(lambda: member.poll(0.1) is None and member.assignment(), "the assignment", SECONDS)
+        silent = run(profile_file, "--once", "--no-times", "--groups", "later-silent")
+    unknown = samples(silent.stdout, parse_text)["offramp_consumer_group_unknown_partitions"]
+    assert (silent.returncode, unknown) == (0, [({"group_id": "later-silent", "store": "kafka"}, 1)])
 
 
 def test_labels_have_the_names_that_kafka_exporter_gives_them(lab, profile_file, topic):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from contextlib import closing
@@ -12,8 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka.errors import UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
+from typer.testing import CliRunner
 
 from kit import analyze, connect, observe, of_group, views
+from kit.cli.main import app
 from kit.errors import ConnectError, InputError
 from kit.health import METHODS, seen_at_ms, time_lag
 from kit.lab.process import wait_until
@@ -110,6 +113,34 @@ def test_any_number_of_groups_at_different_offsets_of_one_log_is_answered(lab, c
     assert [row.error for row in rows] == [None] * n_groups
     assert all(row.from_ms <= start + 3000 * row.offset <= row.until_ms for row in rows)
     assert [row.offset for row in rows] == offsets
+
+
+@pytest.mark.parametrize("lab_name", ["lab", "kraft_lab"])
+def test_lag_in_time_by_the_command_is_known_for_groups_below_and_above_the_limit_in_flight(
+    lab_name, request, tmp_path
+):
+    """On Kafka 3.9.1 with ZooKeeper, and on 4.4.0."""
+    running = request.getfixturevalue(lab_name)
+    start, profile = time.time_ns() // 1_000_000 - HOUR_MS, tmp_path / "offramp.toml"
+    profile.write_text(running.profile_toml())
+    for n_groups in (IN_FLIGHT, IN_FLIGHT + 1, 4 * IN_FLIGHT + 1):
+        name = f"crowded-{n_groups}"
+        running.create_topic(name, 1)
+        produce_dated(running, name, {0: [start + 20_000 * number for number in range(n_groups)]})
+        for number in range(n_groups):
+            commit(running, f"{name}-{number}", TopicPartition(name, 0, number))
+        words = ["lag", "--time", "--json", "--groups", f"{name}-.*", "--profile-file", str(profile)]
+        begun_ms = time.time_ns() // 1_000_000
+        ended = CliRunner().invoke(app, words)
+        assert ended.exit_code == 0, ended.output
+        rows = {row["committed_offset"]: row for row in json.loads(ended.stdout)}
+        assert set(rows) == set(range(n_groups))
+        for number, row in rows.items():
+            age_ms = begun_ms - (start + 20_000 * number)
+            assert row["lag"] == n_groups - number
+            assert row["error"] is None
+            assert row["upper_ms"] >= age_ms
+            assert abs(row["time_lag_ms"] - age_ms) < 20_000
 
 
 def test_the_offsets_of_groups_on_many_logs_are_found_together(lab, cluster):

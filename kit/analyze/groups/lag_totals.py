@@ -20,8 +20,8 @@ def member_lag(partition_lag: FrameT) -> FrameT:
     Columns:
         group_id, store, member_id: the key.
         n_partitions: how many partitions the row sums up.
-        n_unknown: partitions whose lag is unknown although the store may hold an offset.
-        n_without_commit: partitions without an offset in the store.
+        n_unknown: partitions whose lag is unknown: they are in no sum.
+        n_without_commit: of these, the partitions without an offset in the store.
         lag, max_lag, lag_retained, expired_unread: in records; null if it is known of no partition.
 
     >>> import polars as pl
@@ -49,7 +49,7 @@ def group_lag(partition_lag: FrameT) -> FrameT:
     >>> rows |= {"lag_retained": [6, None], "expired_unread": [0, None], "has_no_commit": [False, True]}
     >>> rows |= {"is_stale": False}
     >>> group_lag(pl.DataFrame(rows)).select("n_unowned", "n_unknown", "n_without_commit", "lag").rows()
-    [(1, 0, 1, 6)]
+    [(1, 1, 1, 6)]
     """
     return _totals(partition_lag, ["group_id", "store"], ("n_unowned",))
 
@@ -76,7 +76,7 @@ def topic_lag(partition_lag: FrameT) -> FrameT:
 def _totals(rows: FrameT, keys: Sequence[str], extra: Sequence[str]) -> FrameT:
     flagged = rows.filter(~nw.col("is_stale")).with_columns(
         n_unowned=nw.col("member_id").is_null().cast(nw.Int64),
-        n_unknown=(nw.col("lag").is_null() & ~nw.col("has_no_commit")).cast(nw.Int64),
+        n_unknown=nw.col("lag").is_null().cast(nw.Int64),
         n_without_commit=nw.col("has_no_commit").cast(nw.Int64),
     )
     counts = [nw.col(name).sum() for name in ("n_unowned", "n_unknown", "n_without_commit")]

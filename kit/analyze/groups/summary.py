@@ -40,7 +40,7 @@ def group_summary(
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
         zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
-        n_unknown: partitions whose lag could not be read, both stores.
+        n_unknown: partitions whose lag is unknown, of both stores, see ``member_lag``.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
 
     >>> import polars as pl

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from kit.cli.export import _Looks, _Pace
 from kit.cli.main import app
-from kit.errors import ConnectError
+from kit.errors import ConnectError, PartialRead
 from kit.export.metrics import LABELS
 from kit.export.serving import Page
 from tests.unit.export.readings import parse_text, reading, row, samples
@@ -49,6 +51,28 @@ def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
     assert failed["offramp_consumer_group_lag"] == first["offramp_consumer_group_lag"]
     told = "offramp: this look failed, the figures are of 00:00:00 UTC: no broker answers\n"
     assert capsys.readouterr().err == told
+
+
+def test_lags_in_time_that_could_not_be_read_are_said_at_each_look_and_counted(capsys):
+    rows = pl.DataFrame([row()]).with_columns(error=pl.lit("broker 1 does not answer"))
+    found = replace(reading([row()]), unknown_times=rows)
+    readings = SimpleNamespace(take=lambda: found)
+    looks = _Looks(readings, _Pace(60, 600), LABELS["kminion"], lambda _: None)
+    first = samples(looks.first().text.decode(), parse_text)
+    assert first["offramp_look_times_missing"] == {(): 1}
+
+    def publish(page: Page) -> None:
+        if looks.n_looks == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        looks.go_on(looks.first(), publish)
+    told = (
+        "offramp: The lag in time or the outlook of 1 partition is unknown, not zero: g/t-0: broker 1 does not answer\n"
+    )
+    assert capsys.readouterr().err == 2 * told
+    with pytest.raises(PartialRead, match="no broker answers"):
+        replace(found, error="no broker answers").verify_times()
 
 
 def test_looks_are_rarer_where_they_cost_more_than_the_budget():

@@ -37,6 +37,7 @@ def reading(rows: list[dict[str, Any]], **values: Any) -> Reading:
         "stages": groups.select("group_id", stage=pl.lit("all KC")),
         "moves": {("g", "kafka"): 2},
         "n_unread": 0,
+        "unknown_times": partitions.clear(),
         "error": "",
         "snapshot": None,
     }

@@ -1,0 +1,33 @@
+"""Lags in time and outlooks that an observation could not read."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from kit.analyze.health.windows import PARTITION
+from kit.health import verify_known, without_time
+
+
+def unknown_times(late: pl.DataFrame, outlook: pl.DataFrame) -> pl.DataFrame:
+    """The partitions whose lag in records is known, but whose lag in time or time of deletion could not be read.
+
+    Args:
+        late, outlook: ``kit.health.time_lag_and_outlook``. An outlook that only lacks a second observation is not
+            missing.
+
+    Columns: group_id, store, topic, partition, error.
+    """
+    columns = [*PARTITION, "error"]
+    is_open = pl.col("n_looks").is_not_null() & pl.col("is_never_deleted").is_null() & pl.col("lag").is_not_null()
+    rows = pl.concat([without_time(late).select(columns), outlook.filter(is_open).select(columns)])
+    return rows.unique(PARTITION, keep="first").sort(PARTITION)
+
+
+def verify_times(unknown: pl.DataFrame) -> None:
+    """Raise if :func:`unknown_times` has rows.
+
+    Raises:
+        PartialRead: naming the partitions (the first 20), and why.
+    """
+    if not unknown.is_empty():
+        verify_known(unknown, len(unknown), "lag in time or the outlook")
