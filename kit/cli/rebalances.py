@@ -67,7 +67,7 @@ def rebalances(
         if timeline is not None:
             draw(story, timeline)
         if as_json:
-            print_json(_data(story))
+            print_json(story_data(story))
         else:
             print_story(story)
         say(*story.verify().split("\n"))
@@ -117,7 +117,8 @@ def print_story(story: Rebalances) -> None:
     print_sentences(pl.DataFrame({"sentence": story.told()}), at_most=1_000)
 
 
-def _data(story: Rebalances) -> dict[str, Any]:
+def story_data(story: Rebalances) -> dict[str, Any]:
+    """What ``--json`` prints."""
     frames = {
         "generations": story.generations,
         "stored": story.stored,

@@ -100,6 +100,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"(?:begin|end) (?:registering|rebalancing) consumer (\S+)",
     r"^(?:Consumer )?(\S+?)(?:-\d+)? (?:successfully owned|attempting to claim|selected partitions)",
     r"^Consumer (\S+) rebalancing the following",
+    r"(\S+) can't rebalance after",
 )
 _GENERATIONS = (
     r"generation_id=(\d+)",
@@ -153,6 +154,7 @@ _REASONS: tuple[Pattern, ...] = (
     r"error(?: response)?[^:]*: (.+?)\s*$",
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
+    r"(can't rebalance after \d+ retries)",
 )
 _COORDINATORS = (
     r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)",

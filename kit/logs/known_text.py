@@ -18,13 +18,14 @@ _PLACES, _TRIED = 4, 8 << 20
 """A long line may have thousands of places: of each the rest is looked at. So many are tried, or so many bytes."""
 _LONG = 15
 """A wording that is shorter may begin any sentence: without a time and a level it is shown, and no event."""
-_WORD_FIRST = r"(\S+ (?:successfully owned|attempting to claim) partition\b)"
+_WORD_FIRST = r"(\S+ (?:(?:successfully owned|attempting to claim) partition|can't rebalance after)\b)"
 _OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
 _OWN_PREFIXES = (
     *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
     "[GroupCoordinator",
     "[GroupMetadataManager",
     "[GroupId ",
+    "kafka.common.ConsumerRebalanceFailedException: ",
 )
 _LEVELS = layouts.LEVELS.split("|")
 WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))

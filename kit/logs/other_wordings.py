@@ -15,6 +15,8 @@ rebalance_failed|0.8-1.1|exception during rebalance
 rebalance_failed|0.8-1.1|Rebalancing attempt failed
 rebalance_failed|0.8-1.1|error during syncedRebalance
 rebalance_failed|0.8-1.1|no brokers found when trying to rebalance
+rebalance_failed|0.8-1.1|kafka.common.ConsumerRebalanceFailedException: {} can't rebalance after {} retries
+rebalance_failed|0.8-1.1|{} can't rebalance after {} retries
 session_expired|0.8-1.1|ZK expired
 released|0.8-1.1|Releasing partition ownership
 owned|0.8-1.1|{} successfully owned partition {} for topic
@@ -36,6 +38,7 @@ context|0.8-1.1|Connecting to zookeeper instance
 context|0.8-1.1|Starting round-robin assignment
 closing|0.8-1.1|ZKConsumerConnector shutting down
 left|0.8-1.1|ZKConsumerConnector shutdown completed
+left|0.8.1|ZKConsumerConnector shut down completed
 commit_failed|0.8-1.1|exception during autoCommit
 commit_failed|0.8-1.1|Error while committing offsets
 context|0.8-1.1|Could not commit offsets

@@ -140,6 +140,8 @@ def _row(
 
 
 def _is_leader(attempt: RebalanceAttempt, member: str | None, leader: str | None) -> bool | None:
+    if attempt.is_of_old_consumer:
+        return None  # A group over ZooKeeper has no leader: each consumer computes its own part.
     if attempt.all_of("leader_assigning", "assignment_computed"):
         return True
     if leader is not None and member is not None:
@@ -154,6 +156,8 @@ def _partitions(
     """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
     given_up = attempt.all_of("revoked", "lost")
     revoked = _listed(given_up)
+    if attempt.is_of_old_consumer and attempt.failures and not attempt.is_done:  # It gives back what it had claimed.
+        return revoked, None, () if attempt.all_of("released") else None
     wholes = [
         e["owned_after"] for e in attempt.all_of("assignment_diff", "reconciling") if e["owned_after"] is not None
     ]

@@ -119,8 +119,14 @@ class RebalanceAttempt:
         phase = phase_of(event)
         if phase is Phase.FAILED:
             self.failures.append(event)
-        elif phase is Phase.ENDED and not self.is_done:
+            if self.is_of_old_consumer:  # It prints the end of each try before it says that the try failed.
+                self.is_done, self.done_at = False, None
+        elif phase is Phase.ENDED and not self.is_done and not (self.is_of_old_consumer and self.failures):
             self.is_done, self.done_at = True, at
+
+    @property
+    def is_of_old_consumer(self) -> bool:
+        return bool(self.events[0]["source"] == "zookeeper")
 
     def is_before(self, event: Event) -> bool:
         """Whether the event belongs to another rebalance, after this one."""
