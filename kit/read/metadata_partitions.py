@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from kazoo.client import KazooClient
 
+from kit.errors import ReadError
 from kit.read import metadata_values as values
+from kit.read.control_znodes import DELETIONS
 from kit.read.metadata_reader import ZOOKEEPER, Reader, item
 from kit.read.metadata_values import BadValue, StateValue, TopicValue
 from kit.read.multiread import Znode, fetch_batches, refusal
@@ -29,6 +31,28 @@ Placement: TypeAlias = tuple[Ids, Ids, Ids]
 Distinct = TypeVar("Distinct")
 Topic: TypeAlias = tuple[str, TopicValue, int]
 """Name, value, mzxid."""
+Partition: TypeAlias = tuple[str, int]
+"""Topic and number."""
+
+
+def fetch_replicas(client: KazooClient) -> dict[Partition, Ids]:
+    """The broker ids of every partition, without topics that wait for their deletion. No state is read.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering.
+        ReadError: a topic is not known, because its znode or the list of topics can't be read.
+    """
+    reader = Reader(client)
+    topics = list(_topics(reader))
+    deleted = reader.children([DELETIONS], "topic")[DELETIONS]
+    if reader.errors:
+        raise ReadError(f"the partitions are not all known: {reader.errors[0].error}")
+    return {
+        (name, number): replicas
+        for name, topic, _ in topics
+        if name not in deleted
+        for number, replicas in topic.replicas.items()
+    }
 
 
 def fetch_topics(reader: Reader) -> tuple[pa.Table, list[MetadataItem], int | None]:

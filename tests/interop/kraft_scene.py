@@ -39,7 +39,8 @@ from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.kraft.rehearsals import RehearsalResult, keep
 from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.standing import sync_problem
+from kit.migrate.kraft.standing import READS, look
+from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import PLANS, PREFIX, add_approval
 from kit.profile import load_profile
@@ -275,7 +276,8 @@ class KraftScene(KraftWalk):
             try:
                 with self.connected() as cluster:
                     there = broker_addresses(cluster)
-                    return sync_problem(cluster, there) if len(there) == n_brokers else f"only {there} answer"
+                    facts = look(cluster, there, READS).facts
+                    return sync_problem(cluster, facts, there) if len(there) == n_brokers else f"only {there} answer"
             except OfframpError as error:
                 return str(error)
 

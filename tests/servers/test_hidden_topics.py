@@ -1,4 +1,4 @@
-"""A login that may not describe a topic: no group is deleted with offsets that the login can't see."""
+"""A login that may not describe a topic: what the login can't see is neither deleted nor taken for sound."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from typer.testing import CliRunner
 from kit.cli.main import app
 from kit.cluster import Cluster, connect
 from kit.errors import ReadError, UnsafePlan
+from kit.kraft import broker_addresses, read_facts
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
 from kit.migrate.engine.states import RunState
+from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.migrate.offsets.inputs import PlanOptions
 from kit.migrate.offsets.plan import plan_copy, plan_delete, select
@@ -149,6 +151,16 @@ def test_no_plan_deletes_a_group_with_offsets_that_are_hidden(bob, operations, d
     with pytest.raises(UnsafePlan, match=f"visible_topics.*{HIDDEN}"):
         plan(bob)
     assert mine.offsets("kafka", GROUP) == OFFSETS
+
+
+def test_no_move_to_kraft_takes_a_hidden_topic_for_one_in_sync(alice, bob, denied):
+    def found(cluster: Cluster) -> str | None:
+        brokers = broker_addresses(cluster)
+        return sync_problem(cluster, read_facts(cluster, brokers), brokers)
+
+    assert found(alice) is None
+    told = f"broker 1 does not report {HIDDEN}-0, so their leaders and ISRs are not known: the login needs the right"
+    assert found(bob).startswith(f"{told} DESCRIBE on topic {HIDDEN}. ")
 
 
 def test_a_right_that_was_lost_after_the_plan_stops_the_deletion(lab, bob, operations):

@@ -15,11 +15,13 @@ from confluent_kafka.admin import NewTopic, ScramMechanism
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from kit.errors import ConnectError, PartialRead, ReadError, WrongCluster
-from kit.kraft import KraftStatus
+from kit.kraft import KraftStatus, broker_addresses, read_facts
 from kit.lab import Lab, faults
 from kit.lab.entities import ACLS, TOPICS, done, make_one_of_everything, set_quotas
 from kit.lab.servers.migrating import connected
 from kit.metadata_log import read_log
+from kit.migrate.kraft.standing import READS
+from kit.read.metadata_partitions import fetch_replicas
 from kit.read.nodes import fetch_node_settings
 from tests.servers.dumped_log import dumped, read_here
 from tests.servers.kraft_kinds import KINDS, MANY_USERS, make_many, new_admin, set_credential, set_metrics
@@ -126,6 +128,10 @@ def be_cut(seen: KraftWalk) -> None:
     done(admin.create_topics([NewTopic("behind", 1, 1)]), "topic")
     done(admin.delete_topics(["shop.items"]), "topic")
     seen.diff("cut", settle_s=0.5)
+    with seen.connected() as cluster:
+        facts = read_facts(cluster, broker_addresses(cluster))
+        seen.noted["topics of the log"] = {topic for topic, _ in READS.replicas(cluster, facts)}
+        seen.noted["topics of ZooKeeper"] = {topic for topic, _ in fetch_replicas(cluster.zookeeper)}
     faults.mend_controllers_to_zookeeper(lab)
     seen.diff("mended")
 
@@ -260,6 +266,11 @@ def test_both_stores_hold_the_same_after_each_change(walk, moment):
     assert found.of("diverged", "in_flight", "unknown").to_dicts() == []
     kinds = set(found.of("equal")["kind"])
     assert kinds == ALL_KINDS
+
+
+def test_in_dual_write_the_log_knows_all_partitions_also_while_zookeeper_lacks_a_topic(walk):
+    log, zookeeper = walk.noted["topics of the log"], walk.noted["topics of ZooKeeper"]
+    assert (log - zookeeper, zookeeper - log) == ({"behind"}, {"shop.items"})
 
 
 @pytest.mark.parametrize("kind", KINDS)

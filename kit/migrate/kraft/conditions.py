@@ -36,12 +36,12 @@ from kit.migrate.kraft.standing import (
     live_old_members,
     registered_problem,
     running_problem,
-    sync_problem,
     unreachable,
     voters_problem,
     waiting_problem,
     zookeeper_of,
 )
+from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.kraft.unregister import gone_problem, replicas_problem
 from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
 from kit.profile import LAB
@@ -153,7 +153,7 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
 
 
 def sync(look: Look) -> str | None:
-    problem = sync_problem(look.cluster, look.now.brokers, reads=look.reads)
+    problem = sync_problem(look.cluster, look.now.facts, look.now.brokers, reads=look.reads)
     if problem is None:
         return None
     servers = argument(look.cluster.profile.bootstrap_servers)
@@ -346,7 +346,7 @@ def is_gone(look: Look) -> str | None:
 
 
 def no_replicas(look: Look) -> str | None:
-    return None if look.gone is None else replicas_problem(look.cluster, look.now.phase, look.gone, look.reads)
+    return None if look.gone is None else replicas_problem(look.cluster, look.now.facts, look.gone, look.reads)
 
 
 def three_controllers(look: Look) -> str | None:

@@ -31,12 +31,12 @@ from kit.migrate.kraft.standing import (
     first_checkpoint_problem,
     joined_problem,
     running_problem,
-    sync_problem,
     told_modes,
     voters_problem,
     zookeeper_of,
 )
 from kit.migrate.kraft.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
+from kit.migrate.kraft.sync import sync_problem
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.text.naming import named
 
@@ -277,7 +277,7 @@ class StopActor(ControllerActor):
             return claim_problem(standing, words.has_claim) or copied_problem(standing) or voters
         problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
         reads = self.hands.reads
-        problem = problem or sync_problem(self.cluster, words.broker_addresses, reads=reads)
+        problem = problem or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=reads)
         return problem or diff_problem(self.cluster, reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:

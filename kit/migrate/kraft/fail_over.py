@@ -9,8 +9,9 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.nodes import CONTROLLER, RESTART
 from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import Standing, behind_problem, diff_problem, dual_write_problem, sync_problem
+from kit.migrate.kraft.standing import Standing, behind_problem, diff_problem, dual_write_problem
 from kit.migrate.kraft.steps import KraftParameters, controller_item
+from kit.migrate.kraft.sync import sync_problem
 from kit.read.nodes import MIGRATION_MODE
 
 
@@ -30,7 +31,7 @@ class FailOverActor(NodeActor):
         return (
             dual_write_problem(standing, words.controller_addresses)
             or behind_problem(self.cluster, standing, self.hands.reads)
-            or sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
+            or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:

@@ -19,9 +19,9 @@ from kit.migrate.kraft.standing import (
     diff_problem,
     dual_write_problem,
     registered_problem,
-    sync_problem,
 )
 from kit.migrate.kraft.steps import KraftParameters, controller_item
+from kit.migrate.kraft.sync import sync_problem
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.text.naming import named
 
@@ -54,7 +54,7 @@ class FinaliseActor(ControllerActor):
         wrong_mode = next(
             filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
         )
-        return wrong_mode or sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
+        return wrong_mode or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)

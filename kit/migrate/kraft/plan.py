@@ -120,7 +120,7 @@ def plan_kraft(
     now = look(cluster, asked, reads, reported_stopped(names))
     if to_phase == REPAIR:
         now = for_repair(now, cluster, reads, clock.sleep)
-        damage, others = first_damage(cluster, now)
+        damage, others = first_damage(cluster, now, reads)
         to_phase, risks = (
             damage.plan,
             (damage.sentence, *(f"Left for another plan: {each.sentence}" for each in others)),

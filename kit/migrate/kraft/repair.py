@@ -18,17 +18,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kafka.errors import KafkaError
-
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import POST_MIGRATION
 from kit.cluster import Cluster
-from kit.errors import NothingToDo, OfframpError, PlanError
+from kit.errors import NothingToDo, PlanError
 from kit.migrate.engine.performer import Checked, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.migrate.kraft.orders import checked, first_problem, verified
 from kit.migrate.kraft.standing import (
+    UNREAD,
     MoveReads,
     Standing,
     contradictions,
@@ -45,7 +44,7 @@ from kit.migrate.kraft.steps import (
     REPAIR_MIGRATION,
     KraftParameters,
 )
-from kit.read.brokers import fetch_metadata
+from kit.migrate.kraft.sync import led_problem
 from kit.read.control_znodes import CONTROLLER, EPOCH
 from kit.read.metadata_znodes import with_max_state_epoch
 from kit.read.nodes import MIGRATION_MODE
@@ -78,7 +77,7 @@ def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
     """
     addresses: dict[int, str] = {}
     for address in cluster.profile.bootstrap_servers.split(","):
-        with suppress(OfframpError, KafkaError, OSError, ValueError):
+        with suppress(*UNREAD):
             metadata = reads.metadata(cluster, address.strip())
             addresses |= {
                 each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None
@@ -181,12 +180,13 @@ def migrating_brokers(now: Standing) -> tuple[int, ...]:
     return tuple(sorted(number for number, mode in now.modes.items() if mode == MIGRATION_MODE))
 
 
-def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]:
+def first_damage(cluster: Cluster, now: Standing, reads: MoveReads) -> tuple[Damage, list[Damage]]:
     """What is repaired now, and what is left for other plans.
 
     Raises:
         NothingToDo: nothing is damaged.
         PlanError: what is wrong can't be repaired by a plan; what to do instead.
+        ConnectError, ReadError: which brokers hold replicas can't be read.
     """
     bad = contradictions(cluster, now)
     repairable = damages(now)
@@ -208,7 +208,7 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
         sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
         raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {sentences}")
     is_znode_damaged = bool(repairable) and repairable[0].plan != REPAIR_BROKERS
-    if not is_znode_damaged and (missing := _missing_brokers(cluster, now)):
+    if not is_znode_damaged and (missing := _missing_brokers(cluster, now, reads)):
         unregistered = named(missing, "broker {} holds replicas and is", "brokers {} hold replicas and are")
         raise PlanError(
             f"cluster {cluster.name!r}: {unregistered} registered nowhere. Start what is missing in the mode of the"
@@ -223,9 +223,9 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
     return repairable[0], repairable[1:]
 
 
-def _missing_brokers(cluster: Cluster, now: Standing) -> list[int]:
-    rows = fetch_metadata(cluster.broker_client).topic_partitions
-    return sorted({number for row in rows for number in row.replicas} - set(now.brokers))
+def _missing_brokers(cluster: Cluster, now: Standing, reads: MoveReads) -> list[int]:
+    placed = reads.replicas(cluster, now.facts).values()
+    return sorted({number for replicas in placed for number in replicas} - set(now.brokers))
 
 
 class MendActor(HandBackActor):
@@ -276,7 +276,7 @@ class MendActor(HandBackActor):
         if words.to_phase == REPAIR_MIGRATION:
             return None
         return handed_back_problem(self, words, standing) or led_problem(
-            self.cluster, words.broker_addresses, self.hands.reads
+            self.cluster, standing.facts, words.broker_addresses, self.hands.reads
         )
 
     def _closed(self, words: KraftParameters) -> str | None:
@@ -300,17 +300,3 @@ class MendActor(HandBackActor):
             REPAIR_EPOCH: (CONTROLLER,),
         }
         return [path for path in wanted[words.to_phase] if path in before]
-
-
-def led_problem(cluster: Cluster, brokers: Mapping[int, str], reads: MoveReads) -> str | None:
-    """By each broker's metadata every partition has a leader, where a broker of its ISR is there."""
-    for number, address in brokers.items():
-        try:
-            metadata = reads.metadata(cluster, address)
-        except (OfframpError, KafkaError, OSError, ValueError) as error:
-            return f"broker {number} at {address} does not tell its metadata: {error}"
-        live = {each.broker_id for each in metadata.brokers if each.host is not None}
-        rows = [row for row in metadata.topic_partitions if row.leader is None and live & set(row.isr)]
-        if rows:
-            return f"broker {number} says: {rows[0].topic}-{rows[0].partition} has no leader, one of {len(rows)}"
-    return None

@@ -36,11 +36,11 @@ from kit.migrate.kraft.standing import (
     diff_problem,
     dual_write_problem,
     live_old_members,
-    sync_problem,
     told_modes,
     zookeeper_of,
 )
 from kit.migrate.kraft.steps import KraftParameters, broker_item
+from kit.migrate.kraft.sync import sync_problem
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.text.naming import listed, named
 
@@ -80,7 +80,7 @@ class RollActor(NodeActor):
         problem = first_problem(
             *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
             lambda: _strange(words, standing, words.to_mode, words.nodes),
-            lambda: sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads),
+            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads),
             lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
         )
         return verified(
@@ -161,7 +161,7 @@ class RollActor(NodeActor):
         problem = broker_problem(now, number, way[1])
         if problem is not None:
             return f"{problem}{_told_restarted(number, way, before, now)}"
-        return sync_problem(self.cluster, words.broker_addresses, reads=self.hands.reads)
+        return sync_problem(self.cluster, now.facts, words.broker_addresses, reads=self.hands.reads)
 
     def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: Standing) -> None:
         """Raises:
@@ -172,7 +172,7 @@ class RollActor(NodeActor):
         problem = first_problem(
             lambda: self.hands.edited_problem(words, BROKER, [number], way[1]),
             lambda: self._way_problem(words, standing, way),
-            lambda: sync_problem(self.cluster, words.broker_addresses, down, reads),
+            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, down, reads),
             lambda: diff_problem(self.cluster, reads) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
         _refuse(number, problem)

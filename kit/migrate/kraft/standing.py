@@ -14,22 +14,24 @@ from kazoo.exceptions import KazooException
 
 from kit.analyze.metadata.contradictions import ALARM, BLOCK, findings
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
-from kit.analyze.metadata.phase import PRE_MIGRATION, Facts, phase
+from kit.analyze.metadata.phase import POST_MIGRATION, PRE_MIGRATION, Facts, phase
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, OfframpError, ReadError
 from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, metadata_controllers, read_facts, watched
 from kit.metadata_log import MetadataLog, read_log
 from kit.read.brokers import ClusterMetadata
+from kit.read.metadata_partitions import Partition, fetch_replicas
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
-from kit.tables.groups import TopicPartition
 from kit.tables.kraft import KraftFinding, MetadataControl, NodeFact
 from kit.tables.metadata import MetadataNode
 from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
 
 SHOWN = 5
+UNREAD = (OfframpError, KafkaError, OSError, ValueError)
+"""What a node that does not answer as it should raises."""
 BEHIND = 10
 """So many records a voter may lack: a quorum at rest writes two a second, and a follower asks once in half of one."""
 
@@ -101,17 +103,36 @@ def _log(cluster: Cluster) -> MetadataLog:
     return read_log(metadata_controllers(cluster.profile, cluster.cluster_id))
 
 
+def _replicas(cluster: Cluster, facts: Facts) -> Mapping[Partition, Sequence[int]]:
+    """By the metadata log once the copy is completed: ZooKeeper may lack a change then. Before it by ZooKeeper."""
+    if facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return _replicas_in_log(_log(cluster))
+    control = facts.control
+    if control is not None and control.is_controller_persistent and not facts.is_copying:
+        raise ReadError(f"the partitions are not known: the metadata log can't be read: {facts.log_error}")
+    return fetch_replicas(zookeeper_of(cluster))
+
+
+def _replicas_in_log(log: MetadataLog) -> Mapping[Partition, Sequence[int]]:
+    if log.image.stopped:
+        raise ReadError(f"the partitions are not known: the metadata log can't be read {log.image.stopped}")
+    rows = log.partitions.select("topic", "partition", "replicas").iter_rows()
+    return {(topic, number): replicas or () for topic, number, replicas in rows}
+
+
 @dataclass(frozen=True, slots=True)
 class MoveReads:
     """The functions by which a move reads the nodes, the metadata log and both stores.
 
-    A function of one node takes its ``host:port``. The cluster's own connection reads ZooKeeper.
+    A function of one node takes its ``host:port``. The cluster's own connection reads ZooKeeper. ``replicas``: the
+    broker ids of every partition by the store that is right at this moment; topics that wait for their deletion are
+    left out. No function takes what a login may not see for what is not there: ``replicas`` raises.
     """
 
     facts: Callable[[Cluster, Mapping[int, str]], Facts] = read_facts
     metadata: Callable[[Cluster, str], ClusterMetadata] = _node_metadata
     voter_ends: Callable[[Cluster, str], Mapping[int, int]] = _voter_ends
-    log: Callable[[Cluster], MetadataLog] = _log
+    replicas: Callable[[Cluster, Facts], Mapping[Partition, Sequence[int]]] = _replicas
     diff: Callable[[Cluster], MetadataDiff] = kraft_diff
 
 
@@ -206,55 +227,6 @@ def joined_problem(standing: Standing) -> str | None:
         f"{named(joined, 'broker {} is', 'brokers {} are')} registered and not of this plan: make a new one from where"
         " the cluster stands (offramp kraft status)"
     )
-
-
-def sync_problem(
-    cluster: Cluster, brokers: Mapping[int, str], down: int | None = None, reads: MoveReads = READS
-) -> str | None:
-    """By the metadata of each of these brokers: all are at their places, every partition has a leader and a full ISR.
-
-    ``down``: a broker that does not run, and is to be started: it is not asked, and nothing but it may be missing.
-    """
-    for number, address in brokers.items():
-        if number == down:
-            continue
-        try:
-            metadata = reads.metadata(cluster, address)
-        except (OfframpError, KafkaError, OSError, ValueError) as error:
-            return f"broker {number} at {address} does not tell its metadata: {error}"
-        if (problem := _metadata_problem(metadata, brokers, down)) is not None:
-            return f"broker {number} says: {problem}"
-    return None
-
-
-def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], down: int | None) -> str | None:
-    places = {each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None}
-    if (problem := _swapped(places, brokers)) is not None:
-        return problem
-    missing = sorted(set(brokers) - set(places) - {down})
-    if missing:
-        return named(missing, "broker {} is not there", "brokers {} are not there")
-    bad = [f"{row.topic}-{row.partition}" for row in metadata.topic_partitions if not _is_whole(row, down)]
-    more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-    return f"no leader or no full ISR: {', '.join(bad[:SHOWN])}{more}" if bad else None
-
-
-def _is_whole(row: TopicPartition, down: int | None) -> bool:
-    """Whether nothing is missing but the broker that is down; where nobody else is in sync, only it can lead."""
-    if row.leader is None:
-        return down in row.replicas and set(row.isr) <= {down}
-    return set(row.replicas) - set(row.isr) <= {down}
-
-
-def _swapped(places: Mapping[int, str], brokers: Mapping[int, str]) -> str | None:
-    """Brokers where the plan knows another one: orders by its ids would reach the wrong host."""
-    planned = {address: number for number, address in brokers.items()}
-    there = [
-        f"broker {number} is at {at}, where the plan knows broker {planned[at]}"
-        for number, at in sorted(places.items())
-        if planned.get(at, number) != number
-    ]
-    return f"{'; '.join(there)}: put them back, or make a new plan from where they are" if there else None
 
 
 def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_flag: bool | None = True) -> str | None:
@@ -390,7 +362,7 @@ def behind_problem(cluster: Cluster, standing: Standing, reads: MoveReads) -> st
         return "no controller leads the quorum"
     try:
         ends = reads.voter_ends(cluster, leader.address)
-    except (OfframpError, KafkaError, OSError, ValueError) as error:
+    except UNREAD as error:
         return f"controller {leader.node_id} does not tell how far the others are: {error}"
     late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
     behind = (f"controller {number} by {quantity(records, 'record')}" for number, records in late.items())
@@ -432,7 +404,7 @@ def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, 
     for number, address in brokers.items():
         try:
             metadata = reads.metadata(cluster, address)
-        except (OfframpError, KafkaError, OSError, ValueError) as error:
+        except UNREAD as error:
             return f"broker {number} at {address} does not answer: {error}"
         answer = [each.broker_id for each in metadata.brokers if each.is_controller]
         if answer != [holder]:

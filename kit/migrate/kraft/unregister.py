@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from kafka.protocol.api_message import ApiMessage
 
-from kit.analyze.metadata.phase import CONTROLLERS
+from kit.analyze.metadata.phase import CONTROLLERS, Facts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, ReadError, RunError
-from kit.metadata_log import MetadataLog
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem, verified
-from kit.migrate.kraft.standing import MoveReads, Standing, dual_write_problem, waiting_problem, zookeeper_of
+from kit.migrate.kraft.standing import MoveReads, Standing, dual_write_problem, waiting_problem
 from kit.migrate.kraft.steps import KraftParameters, broker_item
 from kit.read.broker_client import Deadline, describe_code
-from kit.read.metadata_partitions import fetch_topics
-from kit.read.metadata_reader import Reader
 from kit.read.nodes import NodeClient, ask_node
 from kit.text.naming import named
 
 REGISTERED, NOT_REGISTERED = "registered with the controllers", "not registered"
 _NOT_THERE = 102  # BROKER_ID_NOT_REGISTERED
 _SHOWN = 5
-Placed: TypeAlias = tuple[str, int, Sequence[int] | None]
-"""A partition and its replicas."""
 
 
 class UnregisterBrokerRequest(ApiMessage, load_json="kit.migrate.kraft"):  # type: ignore[misc, call-arg]
@@ -55,12 +50,10 @@ def gone_problem(standing: Standing, broker_id: int) -> str | None:
     return None
 
 
-def replicas_problem(cluster: Cluster, phase: str, broker_id: int, reads: MoveReads) -> str | None:
-    """Whether a partition has a replica on it, by the controllers' log or, before they have copied anything, by
-    ZooKeeper. Raises ReadError, ConnectError.
-    """
-    rows = _by_zookeeper(cluster) if phase == CONTROLLERS else _by_log(reads.log(cluster))
-    on_it = [f"{topic}-{number}" for topic, number, replicas in rows if broker_id in (replicas or ())]
+def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: MoveReads) -> str | None:
+    """Whether a partition has a replica on it. Raises ReadError, ConnectError."""
+    placed = reads.replicas(cluster, facts)
+    on_it = [f"{topic}-{number}" for (topic, number), replicas in placed.items() if broker_id in replicas]
     if not on_it:
         return None
     more = f" and {len(on_it) - _SHOWN} more" if len(on_it) > _SHOWN else ""
@@ -68,18 +61,6 @@ def replicas_problem(cluster: Cluster, phase: str, broker_id: int, reads: MoveRe
         f"{named(on_it[:_SHOWN], 'partition {} has', 'partitions {} have')} a replica on broker {broker_id}{more}: give"
         " each of them another one first, by kafka-reassign-partitions.sh"
     )
-
-
-def _by_log(log: MetadataLog) -> list[Placed]:
-    return log.partitions.select("topic", "partition", "replicas").rows()
-
-
-def _by_zookeeper(cluster: Cluster) -> list[Placed]:
-    reader = Reader(zookeeper_of(cluster))
-    partitions, _, _ = fetch_topics(reader)
-    if reader.errors:
-        raise ReadError(f"which partitions have a replica where: {reader.errors[0].error}")
-    return list(zip(*(partitions[name].to_pylist() for name in ("topic", "partition", "replicas"))))
 
 
 def goes_on_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
@@ -104,7 +85,7 @@ class UnregisterActor(NodeActor):
         return (
             goes_on_problem(standing, words.controller_addresses)
             or gone_problem(standing, number)
-            or replicas_problem(self.cluster, standing.phase, number, self.hands.reads)
+            or replicas_problem(self.cluster, standing.facts, number, self.hands.reads)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:

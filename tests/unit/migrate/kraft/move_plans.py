@@ -109,6 +109,7 @@ SAME = diff(difference("topic", "equal"))
 WELL = MoveReads(
     metadata=lambda cluster, address: metadata({1: "host:9092"}, partition(), controller=1),
     voter_ends=lambda cluster, address: {3000: 100},
+    replicas=lambda cluster, facts: {("orders", 0): (1,)},
     diff=lambda cluster: SAME,
 )
 """Every ISR is full, every controller has caught up, both stores hold the same."""

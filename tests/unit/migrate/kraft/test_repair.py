@@ -36,7 +36,6 @@ from tests.unit.migrate.kraft.move_plans import (
     WELL,
     WORDS,
     Report,
-    broker_client,
     cluster_with,
     in_phase,
     look_at,
@@ -143,9 +142,8 @@ def test_brokers_are_those_that_any_of_them_knows():
 
 
 def test_nothing_damaged_is_nothing_to_do():
-    whole = cluster_with(broker_client=broker_client(PLACES, partition([1])))
     with pytest.raises(NothingToDo, match="has nothing to repair"):
-        first_damage(whole, in_phase("dual write"))
+        first_damage(CLUSTER, in_phase("dual write"), WELL)
 
 
 @pytest.mark.parametrize(
@@ -163,18 +161,18 @@ def test_nothing_damaged_is_nothing_to_do():
 )
 def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
     with pytest.raises(PlanError, match=told):
-        first_damage(CLUSTER, stand(replace(SOUND, **facts)))
+        first_damage(CLUSTER, stand(replace(SOUND, **facts)), WELL)
 
 
 def test_a_broker_that_ended_is_to_be_started_by_hand():
-    cluster = cluster_with(broker_client=broker_client(PLACES, partition([1], replicas=[1, 3])))
+    reads = replace(WELL, replicas=lambda cluster, facts: {("orders", 0): (1, 3)})
     others = left(plain(), node("broker"), SILENT)
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
-        first_damage(cluster, others)
-    first, rest = first_damage(cluster, left(stale(), node("broker"), SILENT))
+        first_damage(CLUSTER, others, reads)
+    first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT), reads)
     assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is mended without them"
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
-        first_damage(cluster, in_phase("zookeeper"))
+        first_damage(CLUSTER, in_phase("zookeeper"), reads)
 
 
 @pytest.mark.parametrize("to", ["controllers", "dual write", "kraft", "zookeeper"])
@@ -381,14 +379,6 @@ def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, 
     actor.hands.still_for = lambda key, value: HANDED_BACK_S
     found = actor.verify(mend_step("01", replace(WORDS, to_phase=plan)))
     assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
-
-
-def test_a_leader_is_asked_for_only_where_a_broker_of_the_isr_is_there():
-    there, rows = {1: "a:9092"}, [partition([3], leader=None)]
-    reads = replace(WELL, metadata=lambda cluster, address: metadata(there, *rows))
-    assert repair.led_problem(CLUSTER, there, reads) is None
-    rows.append(partition([1, 3], leader=None, number=1))
-    assert repair.led_problem(CLUSTER, there, reads) == "broker 1 says: orders-1 has no leader, one of 1"
 
 
 THREE = {"3000": "host:9093", "3001": "b:9093", "3002": "c:9093"}

@@ -19,7 +19,7 @@ from kit.migrate.kraft.nodes import CommandNodes, NodeOrder
 from kit.migrate.kraft.orders import Hands, settings_digests
 from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import Standing, sync_problem
+from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, roll_step
 from kit.profile import KraftSettings
 from kit.read.brokers import ClusterMetadata
@@ -495,40 +495,6 @@ def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(
     rolling_with.hands.look, world.late = looked, {5.0: (2, KRAFT)}
     rolling_with.act(step(), Report())
     assert world.orders == [(1, KRAFT), (3, KRAFT)]
-
-
-PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
-
-
-@pytest.mark.parametrize(
-    ("isr", "leader", "replicas", "told"),
-    [
-        ((1, 3), 1, (1, 2, 3), None),
-        ((1, 2, 3), 1, (1, 2, 3), None),
-        ((2,), None, (2,), None),
-        ((2,), None, (1, 2), None),
-        ((1,), 1, (1, 2, 3), "no leader or no full ISR: orders-0"),
-        ((1, 3), None, (1, 2, 3), "no leader or no full ISR: orders-0"),
-        ((1,), None, (1, 3), "no leader or no full ISR: orders-0"),
-    ],
-)
-def test_nothing_but_the_broker_that_is_down_may_be_missing(isr, leader, replicas, told):
-    asked, answer = [], metadata({1: "a:9092", 3: "c:9092"}, partition(isr, leader, replicas))
-    reads = replace(WELL, metadata=lambda cluster, address: asked.append(address) or answer)
-    problem = sync_problem(cluster(), PLACES, 2, reads)
-    assert problem == (told and f"broker 1 says: {told}")
-    assert PLACES[2] not in asked
-    assert "broker 2 is not there" in sync_problem(cluster(), PLACES, reads=reads)
-
-
-def test_brokers_that_changed_places_are_named():
-    def problem(places: dict[int, str]) -> str | None:
-        answer = metadata(places, partition((1, 2, 3)))
-        return sync_problem(cluster(), PLACES, reads=replace(WELL, metadata=lambda cluster, address: answer))
-
-    swapped = problem({1: "b:9092", 2: "a:9092", 3: "c:9092"})
-    assert "broker 1 is at b:9092, where the plan knows broker 2; broker 2 is at a:9092, where the plan" in swapped
-    assert problem({**PLACES, 1: "another-name:9092"}) is None
 
 
 # Settings files

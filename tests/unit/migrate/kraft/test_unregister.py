@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-import polars as pl
 import pytest
 
 from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunError
@@ -17,7 +16,7 @@ from kit.migrate.kraft import gates
 from kit.migrate.kraft.conditions import Look
 from kit.migrate.kraft.plan import _Maker, _refuse_unregistered
 from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.standing import MoveReads
+from kit.migrate.kraft.standing import READS, MoveReads
 from kit.migrate.kraft.steps import KraftParameters, consent_of, unregister_step, unregistered
 from kit.migrate.kraft.unregister import (
     UnregisterActor,
@@ -80,18 +79,16 @@ def test_a_broker_that_may_run_keeps_its_registration(now, told):
 
 
 def reads_of(*lists) -> MoveReads:
-    """The metadata log holds topic ``t``, with a partition for each list of replicas."""
-    rows = {"topic": ["t"] * len(lists), "partition": list(range(len(lists))), "replicas": list(lists)}
-    frame = pl.DataFrame(rows, schema_overrides={"replicas": pl.List(pl.Int32)})
-    return replace(WELL, log=lambda cluster: SimpleNamespace(partitions=frame))
+    """Topic ``t`` has a partition for each list of replicas."""
+    return replace(WELL, replicas=lambda cluster, facts: {("t", number): each for number, each in enumerate(lists)})
 
 
 def test_a_broker_that_has_replicas_keeps_its_registration():
-    assert replicas_problem(CLUSTER, "kraft", 7, reads_of([1, 2], None, [])) is None
+    assert replicas_problem(CLUSTER, SOUND, 7, reads_of([1, 2], [])) is None
     told = "partitions t-0 and t-2 have a replica on broker 7: give each"
-    assert replicas_problem(CLUSTER, "dual write", 7, reads_of([1, 7], [2], [7])).startswith(told)
+    assert replicas_problem(CLUSTER, SOUND, 7, reads_of([1, 7], [2], [7])).startswith(told)
     many = reads_of(*[[7]] * 8)
-    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(CLUSTER, "kraft", 7, many)
+    assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(CLUSTER, SOUND, 7, many)
 
 
 def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fenced():
@@ -100,10 +97,10 @@ def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fe
     assert goes_on_problem(waits, WORDS.controller_addresses) is None
     zookeeper = ZookeeperInMemory({"/brokers/topics/t": b'{"version":1,"partitions":{"0":[1],"1":[7,1]}}'})
     cluster = cluster_with(zookeeper=zookeeper)
-    assert "partition t-1 has a replica on broker 7" in replicas_problem(cluster, waits.phase, 7, WELL)
+    assert "partition t-1 has a replica on broker 7" in replicas_problem(cluster, waits.facts, 7, READS)
     zookeeper.root.at("/brokers/topics").is_closed = True
     with pytest.raises(ReadError, match="can't be listed"):
-        replicas_problem(cluster, waits.phase, 7, WELL)
+        replicas_problem(cluster, waits.facts, 7, READS)
 
 
 def test_the_gates_of_such_a_plan_ask_about_that_broker(tmp_path):
