@@ -116,9 +116,12 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
     if collect(nw.to_native(frames["groups"])).is_empty():
         raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups")
     referring = [frames[name].select("topic") for name in ("subscriptions", "ownership", "committed_offsets")]
-    errors = frames["read_errors"].filter((nw.col("group_id") == group_id) | nw.col("group_id").is_null())
-    apart = errors.filter(nw.col("topic").is_null())
-    frames["read_errors"] = nw.concat([apart, errors.join(nw.concat(referring).unique(), on="topic", how="semi")])
+    errors = frames["read_errors"]
+    of_all, is_whole = errors.filter(nw.col("group_id").is_null()), nw.col("topic").is_null()
+    of_topics = of_all.filter(~is_whole).join(nw.concat(referring).unique(), on="topic", how="semi")
+    frames["read_errors"] = nw.concat(
+        [errors.filter(nw.col("group_id") == group_id), of_all.filter(is_whole), of_topics]
+    )
     return Snapshot(snapshot.snapshot_id, **{name: nw.to_native(frame) for name, frame in frames.items()})
 
 
@@ -128,12 +131,19 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     Raises:
         PartialRead: naming what could not be read (the first 20) and why.
     """
-    read_errors = collect(snapshot.read_errors)
-    if not read_errors.is_empty():
-        lines = [f"{row['source']}: {row['subject']}: {row['error']}" for row in read_errors.sort("subject").to_dicts()]
-        shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
+    lines = unread(snapshot)
+    if lines:
+        shown = "\n".join([*lines[:20], *["…"] * (len(lines) > 20)])
         raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
+
+
+def unread(snapshot: Snapshot[Frame]) -> list[str]:
+    """What could not be read, and why: one printable line each, by name."""
+    rows = collect(snapshot.read_errors)
+    if rows.is_empty():
+        return []
+    return [visible(f"{row['source']}: {row['subject']}: {row['error']}") for row in rows.sort("subject").to_dicts()]
 
 
 def verify_each(*checks: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ from kit.cli.listing import print_frame
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
-from kit.errors import InputError
+from kit.errors import InputError, PartialRead
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.text.quantity import quantity
 
@@ -165,18 +165,19 @@ def export(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster."""
+    """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster.
+
+    Exit code 12: the file was written, but offsets may be missing in it.
+    """
     with open_operations(profile, profile_file, None) as operations:
-        from kit.migrate.offsets.plan import export_offsets, hidden_topics
+        from kit.migrate.offsets.plan import export_offsets
 
         with waiting(_READING):
-            count = export_offsets(
-                operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
-            )
-            risks = hidden_topics(operations.cluster, store)
-        say(f"{quantity(count, 'offset')} saved to {file}")
-        for risk in risks:
-            say(f"Offsets may be missing in {file}. {risk}")
+            selection = _selection(groups, topics, partitions)
+            exported = export_offsets(operations.cluster, file, store, selection, datetime.now(UTC))
+        say(f"{quantity(exported.n_offsets, 'offset')} saved to {file}")
+        if exported.gaps:
+            raise PartialRead(f"Offsets may be missing in {file}. {' '.join(exported.gaps)}")
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:

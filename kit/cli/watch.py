@@ -24,7 +24,6 @@ from kit.cli.terminal import (
     screen_size,
     tell,
 )
-from kit.errors import PartialRead
 from kit.profile import Profile, load_profile
 from kit.text.quantity import quantity
 
@@ -128,9 +127,10 @@ def _print(rows: pl.DataFrame, headline: str) -> None:
 
 
 def _tell_unread(taken: Snapshot[pl.DataFrame]) -> None:
-    from kit.snapshot import verify_read
+    """In one line, with the first name: the next look clears the screen."""
+    from kit.snapshot import unread
 
-    try:
-        verify_read(taken)
-    except PartialRead as error:
-        tell(str(error).partition("\n")[0])
+    lines = unread(taken)
+    if lines:
+        more = f"; and {len(lines) - 1:,} more: offramp groups names them" if len(lines) > 1 else ""
+        tell(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero: {lines[0]}{more}")

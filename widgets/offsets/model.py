@@ -94,8 +94,9 @@ class OffsetMove(Procedure, OffsetRequest):
         return self.operations.save_plan(plan)
 
     def _save(self, file: Path, store: str, selection: Selection) -> None:
-        count = export_offsets(self.operations.cluster, file, store, selection, datetime.now(UTC))
-        self.sentence = f"{quantity(count, 'offset')} of {store} saved to {file}."
+        exported = export_offsets(self.operations.cluster, file, store, selection, datetime.now(UTC))
+        missing = f" Offsets may be missing in it. {' '.join(exported.gaps)}" if exported.gaps else ""
+        self.sentence = f"{quantity(exported.n_offsets, 'offset')} of {store} saved to {file}.{missing}"
 
     def _look_afresh(self) -> None:
         self._seen_of = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.health.time_lag import NO_COMMIT
 from kit.analyze.health.velocity import lag_velocity
 from kit.analyze.health.windows import PARTITION
 
@@ -282,6 +283,7 @@ def _whole_ms(time: nw.Expr) -> nw.Expr:
 def _told(rows: FrameT) -> FrameT:
     unread, soonest = nw.col("unread"), nw.col("soonest")
     one_look = nw.when(nw.col("n_looks").is_null() & ~unread.is_null()).then(nw.lit("only one look counts: no rate"))
+    without_commit = nw.when(unread.is_null()).then(nw.lit(NO_COMMIT))
     # A size that nobody may tell is no matter where there is no limit of size.
     is_open = soonest.is_null() | ((soonest < _INFINITE) & nw.col("latest").is_null())
     reasons = [
@@ -304,5 +306,5 @@ def _told(rows: FrameT) -> FrameT:
         "n_looks",
         "expired_unread",
         "is_restarted",
-        error=nw.coalesce(nw.col("error"), *reasons, one_look),
+        error=nw.coalesce(nw.col("error"), *reasons, one_look, without_commit),
     )

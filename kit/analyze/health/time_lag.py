@@ -8,6 +8,7 @@ from narwhals.typing import FrameT
 from kit.analyze.health.windows import PARTITION
 
 POLLS, ANCHORS = "polls", "anchors"
+NO_COMMIT = "no committed offset: where the group begins to read is decided by its auto.offset.reset"
 IDLE_MS = 60_000
 """A log to which nothing was appended for so long is idle, where a single look has to tell."""
 _LOG = ["topic", "partition"]
@@ -243,7 +244,7 @@ def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
         nw.lit(method).alias("method"),
         *[_age(has_none, at_ms - nw.col(time)).alias(name) for name, time in values.items()],
         *[nw.when(~nw.col("lag").is_null()).then(nw.col(name)).alias(name) for name in _FLAGS],
-        "error",
+        error=nw.coalesce("error", nw.when(nw.col("lag").is_null()).then(nw.lit(NO_COMMIT))),
     )
 
 

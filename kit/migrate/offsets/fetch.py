@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit.cluster import Cluster
 from kit.errors import InputError, ReadError
@@ -23,12 +23,16 @@ STORES = (KAFKA, ZOOKEEPER)
 
 @dataclass(frozen=True, slots=True)
 class GroupInStore:
-    """One group in one store. ``state`` is the coordinator's, None in ZooKeeper; ``members`` are member ids."""
+    """One group in one store. ``state`` is the coordinator's, None in ZooKeeper; ``members`` are member ids.
+
+    ``strays`` are znodes among its offsets whose name is no partition, with the reason: they are not read.
+    """
 
     state: str | None = None
     members: tuple[str, ...] = ()
     offsets: Mapping[Place, Stored] = field(default_factory=dict)
     error: str | None = None
+    strays: tuple[str, ...] = ()
 
 
 NOT_IN_KAFKA = GroupInStore("Dead")
@@ -117,7 +121,14 @@ def fetch_zookeeper(
     """
     refuse_unless_connected(cluster, ZOOKEEPER)
     consumers = fetch_consumers(cluster.zookeeper, accepts)
-    return _assembled(consumers.groups, consumers.members, consumers.committed_offsets, topic_ids)
+    groups = _assembled(consumers.groups, consumers.members, consumers.committed_offsets, topic_ids)
+    for stray in consumers.strays:
+        group = groups[stray.group_id or ""]
+        told = f"{stray.subject}: {stray.error}"
+        if stray.topic is None:  # A topic's znodes could not be listed: any of its partitions may have an offset.
+            group = replace(group, error=group.error or told)
+        groups[stray.group_id or ""] = replace(group, strays=(*group.strays, told))
+    return groups
 
 
 def fetch_topics(cluster: Cluster) -> dict[str, Topic]:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, ReadError
@@ -101,7 +102,7 @@ def plan_copy(
         parameters={"source": source, "groups": tuple(groups.items())},
         unread=refuse_unread(selection, stores.groups(source), source),
         source=CopySource(source, groups),
-        risks=hidden_topics(cluster, source),
+        risks=gaps(cluster, stores, source),
     )
     to_write = {(groups[key[0]], *key[1:]): stored for key, stored in sorted(picked.items())}
     return build_plan(inputs, _selected(inputs, to_write, carries_metadata=source == target == KAFKA))
@@ -129,7 +130,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
             f"{store} has no offset of the selected groups: to set offsets where there are none, name their topics"
         )
     kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
-    risks = hidden_topics(cluster, store)
+    risks = gaps(cluster, stores, store)
     inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread, risks=risks)
     at_time = _offsets_at(cluster, reset, options, logs, keys)
     return build_plan(inputs, [_reset(inputs, key, reset, at_time.get(key[1:])) for key in keys])
@@ -206,7 +207,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     if hidden:
         raise ReadError(f"cluster {cluster.name!r}: {hidden_reason(hidden)}")
     unread = refuse_unread(selection, stores.groups(store), store)
-    kind, risks = f"{DELETE} offsets from {store}", hidden_topics(cluster, store)
+    kind, risks = f"{DELETE} offsets from {store}", gaps(cluster, stores, store)
     inputs = PlanInputs(cluster, kind, store, stores, logs, options, unread=unread, risks=risks)
     return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), None) for key in sorted(picked)])
 
@@ -225,8 +226,15 @@ def save_backup(plan: Plan, path: Path) -> int:
     return len(before)
 
 
-def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:
-    """Save the selected offsets to a file (``.jsonl`` or ``.csv``); the number of offsets. Makes no plan.
+class Exported(NamedTuple):
+    """How many offsets a file has, and sentences about offsets that may be missing in it."""
+
+    n_offsets: int
+    gaps: tuple[str, ...]
+
+
+def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> Exported:
+    """Save the selected offsets to a file (``.jsonl`` or ``.csv``). Makes no plan.
 
     Raises:
         NotFound: a named group has no offsets in this store, or nothing is selected.
@@ -238,18 +246,23 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     offsets = _picked(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.confirmed_id(), store, offsets, now)
-    return len(offsets)
+    return Exported(len(offsets), gaps(cluster, stores, store))
 
 
-def hidden_topics(cluster: Cluster, store: str) -> tuple[str, ...]:
-    """The sentence that offsets may be missing from what was read of Kafka; empty: the login can see every topic.
+def gaps(cluster: Cluster, stores: Stores, store: str) -> tuple[str, ...]:
+    """Sentences about offsets that may be missing from what was read of the store; empty: all were read.
+
+    In Kafka: the login may not see every topic. In ZooKeeper: the name of a znode is no partition.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
-    if store != KAFKA or (sight := fetch_sight(cluster.broker_client)).is_whole:
-        return ()
-    return (sight.sentence,)
+    if store == KAFKA:
+        sight = fetch_sight(cluster.broker_client)
+        return () if sight.is_whole else (sight.sentence,)
+    strays = [stray for _, group in sorted(stores.groups(store).items()) for stray in group.strays]
+    found = f"{quantity(len(strays), 'znode')} among the offsets could not be read: {shortened(strays)}"
+    return (found,) if strays else ()
 
 
 def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from kit import analyze
+from kit.analyze.health.time_lag import NO_COMMIT
 
 PLACE = {"topic": "t", "partition": 0}
 
@@ -80,8 +81,9 @@ def test_what_was_deleted_unread_is_told_of_the_oldest_left():
 def test_an_unknown_lag_is_unknown_in_time():
     (row,) = analyze.time_lag_by_polls(lag_of(None, 220), polls(*STEADY), 60_000).to_dicts()
     assert {name: row[name] for name in row if row[name] is not None}.keys() == {
-        "group_id", "store", "topic", "partition", "method",
+        "group_id", "store", "topic", "partition", "method", "error",
     }  # fmt: skip
+    assert row["error"] == NO_COMMIT
 
 
 def arrival(**values: object) -> pl.DataFrame:
