@@ -127,9 +127,10 @@ def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
 def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | None:
     """Why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a fail-over.
 
-    A soak begins anew where the phase was another, a value diverged, or nobody looked for longer than
-    ``LONGEST_GAP_S``. A look that could not read all is no look, unless it shows another phase: while no controller
-    leads nobody tells the log, and in KRaft mode ZooKeeper alone does not tell the phase.
+    A soak begins again where the phase was another, a value diverged, or no look proved for longer than
+    ``LONGEST_GAP_S`` that ZooKeeper follows. A look proves it if it is clean and ``_has_moved``: values in flight are
+    no proof. A look that could not read everything proves nothing, and does not end the soak: while no controller
+    leads, the log can't be read, and in KRaft mode ZooKeeper alone does not show the phase.
     """
     newest = None if states.is_empty() else states["at"].max()
     if isinstance(newest, datetime) and newest > now + CLOCK_SKEW:
@@ -137,28 +138,50 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
             f"clock trouble: a look is of {newest:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M} UTC: for how"
             " long the cluster was watched is not known. Set the clocks, and watch into a new folder"
         )
-    begin, end, why = None, now, "the history begins there"
-    for at, phase, verdict in reversed(with_verdicts(states).select("at", "phase", "verdict").rows()):
-        if verdict == NOT_READ and phase in (KRAFT, UNKNOWN):
-            continue
-        if (end - at).total_seconds() > LONGEST_GAP_S:
-            why = f"nobody looked from {at:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
-        elif phase != KRAFT:
-            why = f"the phase was {phase} at {at:%Y-%m-%d %H:%M} UTC"
-        elif verdict == DIVERGED:
-            why = f"values diverged at {at:%Y-%m-%d %H:%M} UTC"
-        else:
-            begin = end = at
-            continue
-        break
+    begin, why = _begin(states, now)
     if begin is None:
-        return f"KRaft mode was not watched: {why if not states.is_empty() else 'the history has no look at it'}"
+        return f"KRaft mode was not watched: {why or 'the history has no look at it'}"
     watched = (now - begin).total_seconds() / 3600
     if watched < hours:
+        why = why or "the history begins there"
         return f"KRaft mode was watched for {watched:,.1f} h of {hours:g} h without a break: {why}"
     if fail_overs(states.filter(pl.col("at") >= begin)).is_empty():
         return f"no fail-over was seen in {watched:,.1f} h of watching: offramp plan kraft --fail-over makes one"
     return None
+
+
+def _begin(states: pl.DataFrame, now: datetime) -> tuple[datetime | None, str]:
+    """When the soak that lasts until ``now`` began, and why it began only then. None: there is no soak."""
+    begin, end, n_unproved = None, now, 0
+    looks = with_verdicts(states).select("at", "phase", "verdict", _has_moved())
+    for at, phase, verdict, has_moved in reversed(looks.rows()):
+        is_stalled = phase == KRAFT and (verdict == IN_FLIGHT or (verdict == CLEAN and not has_moved))
+        if is_stalled or (verdict == NOT_READ and phase in (KRAFT, UNKNOWN)):
+            n_unproved += 1
+        elif (end - at).total_seconds() > LONGEST_GAP_S:
+            return begin, f"{_gap(n_unproved)} from {at:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
+        elif phase != KRAFT:
+            return begin, f"the phase was {phase} at {at:%Y-%m-%d %H:%M} UTC"
+        elif verdict == DIVERGED:
+            return begin, f"values diverged at {at:%Y-%m-%d %H:%M} UTC"
+        else:
+            begin, end, n_unproved = at, at, 0
+    return begin, _gap(n_unproved) if n_unproved else ""
+
+
+def _has_moved() -> pl.Expr:
+    """Whether the offset in ``/migration`` is another than in the look before, or no record is missing in ZooKeeper.
+
+    The oldest look has none before it.
+    """
+    before = pl.col("checkpoint").forward_fill().shift()
+    return (pl.col("checkpoint").ne(before) | (pl.col("lag") == 0) | before.is_null()).fill_null(False)
+
+
+def _gap(n_unproved: int) -> str:
+    if not n_unproved:
+        return "nobody looked"
+    return "no look shows that ZooKeeper follows (in flight, not read, or /migration stands still)"
 
 
 def since(states: pl.DataFrame, hours: float) -> pl.DataFrame:

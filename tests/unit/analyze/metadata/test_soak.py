@@ -20,8 +20,9 @@ DIVERGED = diff(difference("topic", "equal"), difference("config", "diverged", i
 
 
 def look(minutes: int, found=CLEAN, error: str | None = None, **changed):
+    """Return a look; ``/migration`` moves on every minute."""
     made = kraft_look(found, error, minutes)
-    state = replace(made.status.state, **changed)
+    state = replace(made.status.state, **{"checkpoint": 79 + minutes, **changed})
     return replace(made, status=replace(made.status, state=state))
 
 
@@ -141,6 +142,10 @@ FAILED_OVER = {"phase": "kraft", "controller_id": 3001, "kraft_epoch": 9}
 SOAKED = [look(0, **IN_KRAFT), look(50, **IN_KRAFT), look(100, **FAILED_OVER), look(150, **FAILED_OVER)]
 
 
+STOOD_STILL = [look(at, **FAILED_OVER, checkpoint=79) for at in range(0, 160, 10)]
+NO_PROOF = "no look shows that ZooKeeper follows (in flight, not read, or /migration stands still)"
+
+
 def problem(folder, *looks, minutes_later: int = 160, hours: float = 2.0) -> str | None:
     states = history(folder, *looks).states
     return soak.soak_problem(states, look(minutes_later).status.state.at, hours)
@@ -162,9 +167,31 @@ def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
         ([*SOAKED, look(155)], "was not watched: the phase was dual write"),
         (SOAKED[:3], "was not watched: nobody looked from"),
         ([look(at, **IN_KRAFT) for at in (0, 50, 100, 150)], "no fail-over was seen in 2.7 h"),
-        ([SOAKED[0], look(50, None, "no answer", **IN_KRAFT), *SOAKED[2:]], "1.0 h of 2 h without a break: nobody"),
+        (
+            [SOAKED[0], look(50, None, "no answer", **IN_KRAFT), *SOAKED[2:]],
+            f"1.0 h of 2 h without a break: {NO_PROOF}",
+        ),
+        ([SOAKED[0], look(50, MOVING, **IN_KRAFT), *SOAKED[2:]], f"1.0 h of 2 h without a break: {NO_PROOF} from"),
+        ([look(at, MOVING, **FAILED_OVER) for at in range(0, 160, 10)], f"was not watched: {NO_PROOF}"),
+        (STOOD_STILL, f"was not watched: {NO_PROOF} from"),
+        (
+            [*SOAKED[:2], *(look(at, **FAILED_OVER, checkpoint=129) for at in (100, 150))],
+            f"was not watched: {NO_PROOF}",
+        ),
     ],
-    ids=["short", "diverged", "a gap", "not in KRaft mode", "long ago", "no fail-over", "not read is not watched"],
+    ids=[
+        "short",
+        "diverged",
+        "a gap",
+        "not in KRaft mode",
+        "long ago",
+        "no fail-over",
+        "not read is not watched",
+        "in flight is no proof",
+        "always in flight",
+        "nothing changes, and dual write stands still",
+        "dual write stood still at the end",
+    ],
 )
 def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
     minutes_later = 170 if looks == SOAKED[:3] else 160
@@ -177,6 +204,12 @@ def test_looks_by_a_clock_that_was_ahead_vouch_for_nothing(tmp_path, looks):
     told = problem(tmp_path, *looks, hours=0.0)
     assert told.startswith("clock trouble: a look is of 20")
     assert "and here it is" in told
+
+
+def test_a_quorum_that_writes_nothing_has_nothing_to_bring_to_zookeeper(tmp_path):
+    assert problem(tmp_path, *(look(at, **IN_KRAFT, checkpoint=79, lag=0) for at in range(0, 160, 10)), hours=99.0) == (
+        "KRaft mode was watched for 2.7 h of 99 h without a break: the history begins there"
+    )
 
 
 def test_a_soak_allows_for_two_clocks_a_minute_apart(tmp_path):
@@ -210,7 +243,7 @@ def test_a_soak_outlasts_the_election_of_its_own_fail_over(tmp_path):
 
 def test_looks_without_a_leader_are_not_watching(tmp_path):
     looks = [SOAKED[0], *(without_leader(at) for at in range(10, 100, 10)), *SOAKED[2:]]
-    assert "1.0 h of 2 h without a break: nobody looked" in problem(tmp_path, *looks)
+    assert f"1.0 h of 2 h without a break: {NO_PROOF}" in problem(tmp_path, *looks)
 
 
 def test_a_broker_back_in_zookeeper_ends_a_soak_though_nobody_leads(tmp_path):
