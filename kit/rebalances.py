@@ -14,6 +14,7 @@ from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.epochs import epoch_rebalances
 from kit.analyze.rebalances.findings import log_findings
 from kit.analyze.rebalances.logs_vs_topic import source_differences
+from kit.analyze.rebalances.remarks import log_remarks
 from kit.analyze.rebalances.spans import epoch_spans, generation_spans, member_spans
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.analyze.rebalances.story import sentences
@@ -41,14 +42,16 @@ MAX_SENTENCES = 400
 @dataclass(frozen=True)
 class Rebalances:
     """``members`` (``tables.MEMBER_REBALANCES``) are of the logs; ``generations`` and ``stored``
-    (``tables.REBALANCES``) of the logs and of the topic; ``findings`` (``tables.LOG_FINDINGS``) of both, their
-    differences among them; ``spans`` (``analyze.rebalance_spans``) for a timeline; all of it was made from ``events``,
-    ``records`` and ``epochs`` (``tables.GROUP_GENERATIONS`` and ``GROUP_EPOCHS``).
+    (``tables.REBALANCES``) of the logs and of the topic; ``remarks`` (``tables.LOG_REMARKS``) of the logs;
+    ``findings`` (``tables.LOG_FINDINGS``) of both, their differences among them; ``spans``
+    (``analyze.rebalance_spans``) for a timeline; all of it was made from ``events``, ``records`` and ``epochs``
+    (``tables.GROUP_GENERATIONS`` and ``GROUP_EPOCHS``).
     """
 
     members: pl.DataFrame
     generations: pl.DataFrame
     stored: pl.DataFrame
+    remarks: pl.DataFrame
     findings: pl.DataFrame
     spans: pl.DataFrame
     events: pl.DataFrame
@@ -58,9 +61,9 @@ class Rebalances:
     topic: OffsetsTopic | None
 
     def told(self) -> list[str]:
-        """Sentences to paste into a ticket: each consumer's way, each generation, what stands out."""
+        """Sentences to paste into a ticket: each consumer's way, each generation, other events, what stands out."""
         by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
-        raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.findings)
+        raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.remarks, self.findings)
         escaped = list(map(visible, raw))
         left_out = len(escaped) - MAX_SENTENCES
         if left_out <= 0:
@@ -151,7 +154,8 @@ def read_rebalances(
     chosen = _Chosen(group_id, since, until)
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
-    if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
+    remarks = chosen.at(log_remarks(events))
+    if group_id is not None and all(rows.is_empty() for rows in (members, generations, stored, remarks)):
         raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}. Name another --group")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
@@ -160,7 +164,8 @@ def read_rebalances(
     by_topic = pl.concat([generation_spans(records, until), epoch_spans(epochs, until)])
     spans = member_spans(members, generations, until or last) if paths else by_topic
     chosen_findings = chosen.at(pl.concat(findings))
-    return Rebalances(members, generations, stored, chosen_findings, spans, events, records, epochs, read_logs, topic)
+    frames = (members, generations, stored, remarks, chosen_findings, spans, events, records, epochs)
+    return Rebalances(*frames, read_logs, topic)
 
 
 def _withheld(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:

@@ -123,6 +123,7 @@ def story_data(story: Rebalances) -> dict[str, Any]:
         "generations": story.generations,
         "stored": story.stored,
         "members": story.members,
+        "remarks": story.remarks,
         "findings": story.findings,
         "unknown": story.unknown_wordings(),
     }

@@ -191,6 +191,23 @@ class LogFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class LogRemark:
+    """Events that no rebalance and no finding describes, as a sentence: of one ``consumer``, or of brokers.
+
+    ``members``: the member ids in these events; ``kinds``: see ``kit.logs.wordings``; ``at``: the first of their times.
+    """
+
+    group_id: str | None
+    consumer: str | None
+    members: tuple[str, ...]
+    kinds: tuple[str, ...]
+    n_events: int
+    is_utc: bool
+    at: datetime | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetCommit:
     """One record of ``__consumer_offsets`` about an offset; ``partition`` and ``offset`` are where it stands there.
 

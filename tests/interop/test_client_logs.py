@@ -24,6 +24,7 @@ from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.epochs import epoch_rebalances
 from kit.analyze.rebalances.findings import log_findings
 from kit.analyze.rebalances.logs_vs_topic import source_differences
+from kit.analyze.rebalances.remarks import log_remarks
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.analyze.rebalances.story import sentences, story
 from kit.cli.main import app
@@ -294,9 +295,8 @@ def test_a_converted_group_is_told_as_both_kinds_of_record_have_it(played: Playe
     reasons = [" ".join(each) for each in told["reasons"]]
     assert sum("Converted the classic group to a consumer group" in each for each in reasons) >= 2
     assert sum(f"Downgrade group {CONVERTED} from consumer to classic" in each for each in reasons) >= 2
-    assert any(
-        "from consumer to classic" in each for each in sentences(played.members.clear(), told, log_findings(events))
-    )
+    frames = (told, log_remarks(events), log_findings(events))
+    assert any("from consumer to classic" in each for each in sentences(played.members.clear(), *frames))
     # Where its classic member had other partitions than the coordinator stored in an epoch, it is told.
     (stays,) = {member for members in stored["members"] for member in members if member.startswith(CONVERTED)}
     is_its = (pl.col("kind") == "current_assignment") & (pl.col("member_id") == stays)
@@ -341,7 +341,7 @@ def test_the_story_says_epoch_where_the_protocol_does(played: Played, group: str
         members.with_columns(reason=None),
         generations.with_columns(reasons=pl.lit([], pl.List(pl.String))),
     )
-    told = sentences(*without_reasons, log_findings(played.clients).clear())
+    told = sentences(*without_reasons, *(each(played.clients).clear() for each in (log_remarks, log_findings)))
     word, other = ("epoch", "generation") if group in NEW else ("generation", "epoch")
     assert any(f" {word} 2" in each for each in told)
     assert not any(other in each for each in told)

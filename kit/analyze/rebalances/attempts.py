@@ -54,18 +54,23 @@ def ordered_events(events: IntoDataFrame) -> list[Event]:
     return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
 
 
+def folded(events: IntoDataFrame) -> tuple[list[Event], list[ConsumerInstance], list[MemberRebalance]]:
+    """The events in order, the consumers, and each consumer's rebalances."""
+    ordered = ordered_events(events)
+    instances = consumer_instances(ordered)
+    return ordered, instances, [row for instance in instances for row in _of_instance(instance)]
+
+
 def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
-    rows = [row for instance in consumer_instances(ordered_events(events)) for row in _of_instance(instance)]
+    _, _, rows = folded(events)
     rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
     return frame(tables.MEMBER_REBALANCES.columns_of(rows))
 
 
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
-    ordered = ordered_events(events)
-    instances = consumer_instances(ordered)
-    rows = [row for instance in instances for row in _of_instance(instance)]
+    ordered, instances, rows = folded(events)
     return frame(tables.REBALANCES.columns_of(generations(instances, rows, ordered)))
 
 
@@ -73,7 +78,7 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
     rows: list[MemberRebalance] = []
     owned: tuple[str, ...] | None = None
     for attempt in instance.attempts:
-        if not _is_rebalance(attempt):
+        if not is_rebalance(attempt):
             continue
         row = _row(instance, attempt, owned)
         owned = row.owned
@@ -81,7 +86,8 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
     return rows
 
 
-def _is_rebalance(attempt: RebalanceAttempt) -> bool:
+def is_rebalance(attempt: RebalanceAttempt) -> bool:
+    """Whether the consumer is in a rebalance there, and has a row for it."""
     return bool(attempt.all_of(*_OF_REBALANCES))
 
 

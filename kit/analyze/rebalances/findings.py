@@ -222,19 +222,25 @@ _KINDS = {
 
 
 def _from_events(instances: list[ConsumerInstance]) -> list[LogFinding]:
-    rows = []
-    for instance in instances:
-        closed_at = min(_times(instance, "closing")[:1], default=None)
-        found_after = _found_after(instance.events)
-        for kind, (finding, text) in _KINDS.items():
-            same = [
-                event
-                for event, found_at in zip(instance.events, found_after)
-                if event["kind"] == kind and _matters(event, found_at, closed_at)
-            ]
-            if same:
-                rows.append(_repeated(instance, finding, text, same))
-    return rows
+    return [
+        _repeated(instance, *_KINDS[kind], same)
+        for instance in instances
+        for kind, same in _events_by_kind(instance).items()
+    ]
+
+
+def found_events(instance: ConsumerInstance) -> list[Event]:
+    """The consumer's events that a finding describes."""
+    return [event for same in _events_by_kind(instance).values() for event in same]
+
+
+def _events_by_kind(instance: ConsumerInstance) -> dict[str, list[Event]]:
+    closed_at = min(_times(instance, "closing")[:1], default=None)
+    found: dict[str, list[Event]] = {}
+    for event, found_at in zip(instance.events, _found_after(instance.events)):
+        if event["kind"] in _KINDS and _matters(event, found_at, closed_at):
+            found.setdefault(event["kind"], []).append(event)
+    return found
 
 
 def _times(instance: ConsumerInstance, kind: str) -> list[int]:
@@ -267,7 +273,9 @@ def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Ev
     reason = next((event["reason"] for event in same if event["reason"]), None)
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({listed(partitions)})" if partitions else ""
-    full = f"{instance.name} {text}{where}{times}" + (f": {reason}." if reason else ".")
+    members = {event["member_id"] for event in same} - {None, instance.name}
+    member = f", member {members.pop()}" if len(members) == 1 else ""
+    full = f"{instance.name} {text}{where}{times}{member}" + (f": {reason.rstrip('.')}." if reason else ".")
     return _finding(
         instance.value_of("group_id"), finding, instance.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full
     )

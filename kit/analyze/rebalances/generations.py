@@ -14,19 +14,20 @@ def generations(
     instances: Iterable[ConsumerInstance], rows: Iterable[MemberRebalance], events: Iterable[Event]
 ) -> list[Rebalance]:
     """One row per group and generation, in order."""
-    return [row for group in collect(instances, rows, events) for row in _replayed(group)]
+    return [row for group in collect(instances, rows, events) for row in replayed(group)]
 
 
-def _replayed(group: GroupLogs) -> list[Rebalance]:
-    replayed: list[Rebalance] = []
+def replayed(group: GroupLogs) -> list[Rebalance]:
+    """The rows of one group, in order."""
+    rows: list[Rebalance] = []
     holders: Owners = {}
     owners: Owners = {}
     for number in group.numbers:
-        before = replayed[-1] if replayed and replayed[-1].generation == number - 1 else None
+        before = rows[-1] if rows and rows[-1].generation == number - 1 else None
         holders = _holders_after(group, number, holders)
-        replayed.append(generation_row(group, number, before, owners, holders))
+        rows.append(generation_row(group, number, before, owners, holders))
         owners = {**owners, **holders} if group.has_epochs else holders or owners
-    return replayed
+    return rows
 
 
 def _holders_after(group: GroupLogs, number: int, holders: Owners) -> Owners:

@@ -22,6 +22,10 @@ _OF_LIBRDKAFKA = re.compile(r'Member "([^"]+)"(?: \(me\))? assigned \d+ partitio
 _BY_LEADER = ("joined", "leader_assigning", "assignment_computed", "member_list")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
 _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
+_BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted", "member_joining", "member_left", "member_failed")
+_OF_CLASSIC_GROUPS = ("group_rebalancing", "group_stabilized", "group_empty")
+_ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "target_computed", "member_assigned")
+"""What brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
 
 
 @dataclass
@@ -34,6 +38,7 @@ class GroupLogs:
         rows: generation → its members' rebalances.
         broker_events: generation → brokers' lines about it.
         assignments: generation → the whole group's, member → partitions, where a leader printed it; None: not which.
+        apart: brokers' lines that belong to no generation.
         by_broker: its members, as far as brokers name them.
         left_at: member → when it said that it left.
         instance_ids: static member → its ``group.instance.id``.
@@ -44,6 +49,7 @@ class GroupLogs:
     rows: dict[int, list[MemberRebalance]] = field(default_factory=dict)
     broker_events: dict[int, list[Event]] = field(default_factory=dict)
     assignments: dict[int, dict[str, list[str] | None]] = field(default_factory=dict)
+    apart: list[Event] = field(default_factory=list)
     by_broker: BrokerMembers = field(default_factory=BrokerMembers)
     left_at: dict[str, datetime] = field(default_factory=dict)
     instance_ids: dict[str, str] = field(default_factory=dict)
@@ -55,16 +61,24 @@ class GroupLogs:
 
     def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime]]:
         """When the rows and the brokers' lines of that generation began, and when they ended."""
-        logged = [at for event in self.broker_events.get(number, []) if (at := _at(event)) is not None]
-        starts = [row.started_at for row in rows if row.started_at is not None]
-        ends = [row.ended_at for row in rows if row.ended_at is not None]
-        return starts + logged, ends + logged
+        begins, ends = (
+            [at for event in self.broker_events.get(number, []) if event["kind"] in kinds and (at := _at(event))]
+            for kinds in (_BEGINS, _ENDS)
+        )
+        begins += [row.started_at for row in rows if row.started_at and row.started_at != row.ended_at]
+        return begins, ends + [row.ended_at for row in rows if row.ended_at]
 
     def forget_what_never_came(self) -> None:
         """A group that ends was about to rebalance: there is no such generation. Its name may be used anew."""
         last = max(self.broker_events, default=None)
         if last is not None and {event["kind"] for event in self.broker_events[last]} == {"group_rebalancing"}:
-            del self.broker_events[last]
+            self.apart += self.broker_events.pop(last)
+
+    def place(self, waiting: list[Event]) -> None:
+        """Lines without a generation, behind the last that has one: they belong to the rebalance that has no end."""
+        last = max(self.broker_events, default=None)
+        is_open = last is not None and not any(each["kind"] in _ENDS for each in self.broker_events[last])
+        (self.broker_events[last] if last is not None and is_open else self.apart).extend(waiting)
 
     def removed(self, number: int) -> set[str]:
         """Members that are gone by the broker's word."""
@@ -73,7 +87,8 @@ class GroupLogs:
 
     def resigned(self, number: int) -> set[str]:
         """Members that are gone by their own word, at the end of that generation."""
-        ended = max(self.times(number, self.rows.get(number, []))[1], default=None)
+        began, ended_at = self.times(number, self.rows.get(number, []))
+        ended = max(began + ended_at, default=None)
         return {member for member, at in self.left_at.items() if ended is not None and at <= ended}
 
 
@@ -141,6 +156,7 @@ def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event])
         group.by_broker.take(event, _removed_in(event))
         if event["kind"] == "group_dead":
             group.forget_what_never_came()
+            group.apart.append(event)
             continue
         if generation is None:
             waiting.setdefault(group.group_id, []).append(event)
@@ -149,8 +165,14 @@ def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event])
         of_generation.append(event)
         group.has_epochs |= event["kind"] == "epoch_bumped"
         # A group that loses its last member of the new protocol is converted back and continues with a generation.
-        if group.has_epochs and event["kind"] in ("epoch_bumped", "group_rebalancing"):
-            of_generation += _changes(waiting.pop(group.group_id, []))
+        changes = ("epoch_bumped", "group_rebalancing") if group.has_epochs else _OF_CLASSIC_GROUPS
+        if event["kind"] in changes:
+            came = waiting.pop(group.group_id, [])
+            changing = _changes(came) if group.has_epochs else came
+            of_generation += changing
+            group.apart += [each for each in came if each not in changing]
+    for group_id, remaining in waiting.items():
+        of(group_id).place(remaining)
 
 
 def _removed_in(event: Event) -> set[str]:

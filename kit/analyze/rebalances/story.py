@@ -9,22 +9,25 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import listed, log_findings, seconds, term
+from kit.analyze.rebalances.remarks import log_remarks
 from kit.analyze.time_format import worded
 from kit.text.quantity import quantity
 
 
 def story(events: IntoDataFrame) -> list[str]:
     """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
-    return sentences(member_rebalances(events), rebalances(events), log_findings(events))
+    return sentences(member_rebalances(events), rebalances(events), log_remarks(events), log_findings(events))
 
 
-def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
-    """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
+def sentences(
+    members: pl.DataFrame, generations: pl.DataFrame, remarks: pl.DataFrame, findings: pl.DataFrame
+) -> list[str]:
+    """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES``, ``LOG_REMARKS`` and ``LOG_FINDINGS``."""
     asked: dict[Any, Any] = {}
     lines = [_member_sentence(_without_repeats(row, asked)) for row in members.iter_rows(named=True)]
     known_reasons = set(members["reason"].drop_nulls())
     lines += [_generation_sentence(row, known_reasons) for row in generations.iter_rows(named=True)]
-    return lines + findings["sentence"].to_list()
+    return [*lines, *remarks["sentence"], *findings["sentence"]]
 
 
 def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, Any]:
@@ -75,11 +78,20 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
         f"moved: {listed(row['moved'])}" if row["moved"] else None,
         f"without a log here: {', '.join(row['members_without_log'])}" if row["members_without_log"] else None,
     ]
-    took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
-    subject = f"{term(row['is_epoch'])} {row['generation']}{took}"
-    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {subject}: "
+    at = row["ended_at"] if row["started_at"] is None else row["started_at"]
+    subject = f"{term(row['is_epoch'])} {row['generation']}{_course(row)}"
+    start = f"{_when(at, row['is_utc'])} Group {row['group_id']}: {subject}: "
     why = [reason.rstrip(".") for reason in row["reasons"] if reason not in known_reasons]
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
+
+
+def _course(row: dict[str, Any]) -> str:
+    """How long it took; of a beginning or an end alone, that the other is unknown."""
+    if row["duration_ms"] is not None:
+        return f" took {seconds(row['duration_ms'])}"
+    if row["started_at"] is not None and row["ended_at"] is None:
+        return " began, its end is unknown"
+    return " was complete, its beginning is unknown" if row["started_at"] is None and row["ended_at"] else ""
 
 
 def _members(row: dict[str, Any]) -> str:

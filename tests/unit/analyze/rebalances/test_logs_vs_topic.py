@@ -10,6 +10,7 @@ import pytest
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import log_findings
 from kit.analyze.rebalances.logs_vs_topic import source_differences
+from kit.analyze.rebalances.remarks import log_remarks
 from kit.analyze.rebalances.spans import generation_spans, member_spans
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.analyze.rebalances.story import sentences
@@ -155,7 +156,7 @@ OF_NO_ZONE = logged(
 def test_times_of_an_unknown_zone_do_not_pass_for_utc():
     members, groups, found = member_rebalances(OF_NO_ZONE), rebalances(OF_NO_ZONE), log_findings(OF_NO_ZONE)
     assert found["finding"].to_list() == ["skipped_generation", "commit_failed"]
-    told = sentences(members, groups, found)
+    told = sentences(members, groups, log_remarks(OF_NO_ZONE), found)
     assert len(told) == 7
     assert all(each.startswith("2026-11-21 06:30:") and " (as printed) Group g: " in each for each in told)
     shown = display.table(members.select("is_utc", "started_at")).to_html()
@@ -202,9 +203,8 @@ def test_a_long_story_is_cut_and_keeps_what_stands_out():
     many = logged(*(line for number in range(600) for line in rebalance("a", number * 10, number + 1, ["t-0"])))
     findings = source_differences(many, TOPIC, NO_EPOCHS)
     nothing = topic_rebalances(TOPIC.head(0))
-    story = Rebalances(
-        member_rebalances(many), rebalances(many), nothing, findings, pl.DataFrame(), many, TOPIC, NO_EPOCHS, None, None
-    ).told()
+    frames = (member_rebalances(many), rebalances(many), nothing, log_remarks(many), findings, pl.DataFrame())
+    story = Rebalances(*frames, many, TOPIC, NO_EPOCHS, None, None).told()
     assert len(story) == MAX_SENTENCES + 1
     assert any("more sentences are left out: name a group, or less time" in each for each in story)
     assert story[-1] == findings["sentence"][-1]
