@@ -38,6 +38,7 @@ def _facts(check_id: str, facts: str, subject: str, severity: str, says: str, re
 
 _FLAG = "zookeeper.metadata.migration.enable"
 _IBP = "inter.broker.protocol.version"
+_MECHANISMS = "sasl.enabled.mechanisms"
 _VOTERS = "controller.quorum.voters"
 TRAPS = "test_kraft_traps.py"
 BROKER, CONTROLLER = "broker-1/server.properties", "controller-3000/server.properties"
@@ -318,6 +319,39 @@ CASES: tuple[Case, ...] = (
         "files",
         "Id 1 is in",
         "Give each node an id of its own",
+    ),
+    _file(
+        "N12",
+        CONTROLLER,
+        {"node.id": "3000 # the first"},
+        "controller of unknown id",
+        "node.id is '3000 # the first', and must be a whole number of 32 bits",
+        "a value that Kafka takes for node.id",
+    ),
+    _file(
+        "N13",
+        BROKER,
+        {"replica.lag.time.max.ms": "400"},
+        "broker 1",
+        "replica.fetch.wait.max.ms is above replica.lag.time.max.ms",
+        "Lower replica.fetch.wait.max.ms",
+    ),
+    _file(
+        "N14",
+        BROKER,
+        {"Listeners": "PLAINTEXT://:9092"},
+        "broker 1",
+        "Listeners is unknown to Kafka",
+        "Write listeners",
+        WARN,
+    ),
+    _file(
+        "N15",
+        CONTROLLER,
+        {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT", _MECHANISMS: "PLAIN"},
+        "controller 3000",
+        "sasl.mechanism.controller.protocol is GSSAPI",
+        "Set sasl.mechanism.controller.protocol",
     ),
     *_seen(
         "damaged",

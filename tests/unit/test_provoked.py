@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.analyze.metadata import contradictions, node_lint
+from kit.analyze.metadata import contradictions, kafka_config, kafka_rules, node_lint
 from kit.analyze.metadata.preflight import CHECKS
 from tests.servers import provoked
 from tests.servers.preflight_story import FACTS
@@ -20,7 +20,8 @@ SERVERS = Path(__file__).parents[1] / "servers"
 def ids_of_the_code() -> set[str]:
     """Of the preflight, of the linter, and those that the status alone has."""
     of_status = set(re.findall(r'"([A-Z]\d\d)"', inspect.getsource(contradictions)))
-    of_files = set(re.findall(r'"(N\d\d)"', inspect.getsource(node_lint))) - {"N00"}  # Nothing is wrong.
+    rules = "".join(inspect.getsource(each) for each in (node_lint, kafka_config, kafka_rules))
+    of_files = set(re.findall(r'"(N\d\d)"', rules)) - {"N00"}  # Nothing is wrong.
     return {each.check_id for each in CHECKS} | of_status | of_files
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kit.tables.kraft import NodeSetting
+from kit.text.kafka_settings import settings
 from kit.text.withholding import without_secrets
 
 ZOOKEEPER, MIGRATION, KRAFT = "zookeeper", "migration", "kraft"
@@ -26,11 +27,13 @@ VERSION = "inter.broker.protocol.version"
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ENCODER_SECRET = "password.encoder.secret"
+_TEXTS = ("STRING", "LIST", "CLASS")
 _TOLD = "DescribeConfigs of"
 _PUBLIC = re.compile(
     r"password\.encoder\.(?!secret|old\.secret)[a-z.]+|delegation\.token\.[a-z.]+\.(?:time|interval)\.ms"
 )
 _SECRET = re.compile(r"(?:\.secret|\.(?:secret|master|private)\.key|keystore\.key|jaas\.config|password)\Z", re.I)
+_TEMPLATE = re.compile(r"\$\{|\$\(|\{\{|\{%|<%|@[A-Z_]{2,}@|\$[A-Z_]{2,}")
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:-IV(\d+))?\Z")
 _LEVELS = {
     (3, 0): (1, 1), (3, 1): (2, 0), (3, 2): (3, 0), (3, 3): (4, 3), (3, 4): (8, 0), (3, 5): (9, 2), (3, 6): (12, 2),
@@ -69,12 +72,21 @@ class NodeSettings:
     @property
     def mode(self) -> str:
         """How a node with these settings starts, one of ``MODES``."""
-        is_on = self.get(FLAG) == "true"
+        is_on = (self.get(FLAG) or "").strip().lower() == "true"
         if self.role == "controller":
             return CONTROLLER if is_on else FINAL_CONTROLLER
-        if self.get("process.roles"):
+        if entries(self.get("process.roles")):
             return KRAFT
         return MIGRATION if is_on else ZOOKEEPER
+
+
+def is_template(text: str) -> bool:
+    """Whether a value is filled in later, by Kafka or by what writes the file: it is not known here.
+
+    >>> is_template("${file:/etc/secrets:id}"), is_template("{{ broker_id }}"), is_template("RULE:^CN=(.*?),.*$/$1/")
+    (True, True, False)
+    """
+    return _TEMPLATE.search(text) is not None
 
 
 def is_secret(key: str, value: str) -> bool:
@@ -83,25 +95,35 @@ def is_secret(key: str, value: str) -> bool:
     >>> is_secret("ssl.key.password", "x"), is_secret("password.encoder.iterations", "4096")
     (True, False)
     """
+    setting = settings().get(key)
+    if (
+        setting is not None
+        and setting.type != "PASSWORD"
+        and (setting.type not in _TEXTS or key in (VOTERS, BOOTSTRAP))
+    ):
+        return False
     if _PUBLIC.fullmatch(key):
         return False
     line = f"{key}={value or 'x'}"
     return _SECRET.search(key) is not None or without_secrets(line) != line
 
 
-def of_file(settings: Mapping[str, str], source: str, key: bytes) -> NodeSettings:
+def of_file(held: Mapping[str, str], source: str, key: bytes) -> NodeSettings:
     """The operator's file, without its secrets; ``key`` makes fingerprints comparable within one look."""
-    secrets = {name: value for name, value in settings.items() if is_secret(name, value)}
-    given = {name: value for name, value in settings.items() if name not in secrets}
-    roles = [each.strip() for each in given.get("process.roles", "").split(",")]
-    node_id = given.get("node.id", given.get("broker.id", ""))
+    secrets = {name: value for name, value in held.items() if is_secret(name, value)}
+    given = {name: value for name, value in held.items() if name not in secrets}
+    node_id = given.get("node.id", given.get("broker.id", "")).strip()
     return NodeSettings(
-        node_id=int(node_id) if re.fullmatch(r"-?[0-9]{1,9}", node_id) else None,
-        role="controller" if "controller" in roles else "broker",
+        node_id=int(node_id) if re.fullmatch(r"[+-]?[0-9]{1,10}", node_id) else None,
+        role="controller" if "controller" in entries(given.get("process.roles")) else "broker",
         source=source,
         given=given,
-        secrets={name: hmac.new(key, value.encode(), hashlib.sha256).hexdigest() for name, value in secrets.items()},
+        secrets={name: "" if is_template(value) else _fingerprint(key, value) for name, value in secrets.items()},
     )
+
+
+def _fingerprint(key: bytes, value: str) -> str:
+    return hmac.new(key, value.encode(), hashlib.sha256).hexdigest()
 
 
 def of_described(node_id: int, rows: Iterable[NodeSetting]) -> NodeSettings:

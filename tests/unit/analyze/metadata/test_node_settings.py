@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 
+from kit.analyze.metadata import kafka_config, kafka_rules
 from kit.analyze.metadata.node_files import changed_lines, render, settings_change
 from kit.analyze.metadata.node_lint import RULES, lint
 from kit.analyze.metadata.node_settings import (
@@ -11,6 +15,7 @@ from kit.analyze.metadata.node_settings import (
     FINAL_CONTROLLER,
     KRAFT,
     MIGRATION,
+    PROTOCOLS,
     STANDARD_AUTHORIZER,
     ZOOKEEPER,
     NodeSettings,
@@ -158,10 +163,11 @@ def test_a_sound_file_of_each_mode_has_no_finding(mode):
     assert row.is_met is True
 
 
+SCRAM = {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
 BROKEN = (
     ("N01", MIGRATION, {"broker.id": None}, "broker.id is missing"),
     ("N01", MIGRATION, {"broker.id": "-1"}, "broker.id is missing"),
-    ("N01", KRAFT, {"node.id": None, "broker.id": "1"}, "node.id is missing"),
+    ("N01", KRAFT, {"node.id": None}, "node.id is missing"),
     ("N02", MIGRATION, {"controller.quorum.voters": None}, "controller.quorum.voters is missing"),
     ("N02", ZOOKEEPER, {"controller.listener.names": "CONTROLLER"}, "is set without zookeeper.metadata"),
     ("N02", KRAFT, {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "c:1"}, "dynamic quorum"),
@@ -187,6 +193,13 @@ BROKEN = (
     ("N08", FINAL_CONTROLLER, ZK, "is left without"),
     ("N09", MIGRATION, {"listeners": "INNER://:1"}, "lacks INNER"),
     ("N10", CONTROLLER, {"process.roles": "broker,controller"}, "in one process"),
+    ("N12", KRAFT, {"num.partitions": "0"}, "num.partitions is 0, and must be [1,...]"),
+    ("N12", MIGRATION, {"broker.id": "1 # the first"}, "broker.id is '1 # the first', and must be a whole number"),
+    ("N13", ZOOKEEPER, {"replica.lag.time.max.ms": "400"}, "replica.fetch.wait.max.ms is above replica.lag.time.max"),
+    ("N14", ZOOKEEPER, {"Listeners": "PLAINTEXT://:9092"}, "Listeners is unknown to Kafka, which ignores it"),
+    ("N14", ZOOKEEPER, {"log.dirs": "/data # the disk"}, "the value of log.dirs has a comment in it"),
+    ("N15", CONTROLLER, {PROTOCOLS: "CONTROLLER:SASL_PLAINTEXT", **SCRAM}, "is GSSAPI, which the controllers do not"),
+    ("N15", KRAFT, {PROTOCOLS: "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL", **SCRAM}, "is GSSAPI, which the controllers"),
 )
 
 
@@ -199,7 +212,8 @@ def test_one_wrong_line_is_found(check_id, mode, changed, told):
 
 
 def test_every_rule_was_broken():
-    assert set(RULES) == {check_id for check_id, *_ in BROKEN}
+    sources = "".join(inspect.getsource(each) for each in (kafka_config, kafka_rules))
+    assert {*RULES, *re.findall(r'"(N\d\d)"', sources)} == {check_id for check_id, *_ in BROKEN}
 
 
 def test_files_are_held_against_each_other():

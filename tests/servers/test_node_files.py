@@ -1,0 +1,74 @@
+"""The linter of nodes' files and the real Kafka 3.9.1 say the same: it refuses the settings, or goes on."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kit.analyze.metadata.kafka_rules import judgements
+from kit.analyze.metadata.node_settings import of_file
+from kit.text.kafka_settings import settings
+from tests.generators.node_files import SOUND, random_file
+from tests.servers.settings_oracle import known_settings, refusals
+from tests.soak import Record, report, soak_only
+
+KEY = b"key of one look"
+PER_MODE = 2_000
+FLAG = "zookeeper.metadata.migration.enable"
+KINDS = {
+    "no zookeeper.connect": ("zookeeper", {"zookeeper.connect": None}),
+    "an id above the reserved ones": ("zookeeper", {"broker.id": "1001"}),
+    "a flag in capitals without a quorum": ("migration", {FLAG: "True", "controller.quorum.voters": None}),
+    "an inter-broker listener that is none": ("kraft", {"inter.broker.listener.name": "INNER"}),
+    "a controller without listeners": ("controller", {"listeners": None}),
+    "two settings of one listener": (
+        "controller",
+        {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+    ),
+    "a comment behind a number": ("kraft", {"node.id": "1 # the first"}),
+}
+
+
+def held_of(mode: str, changed: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**SOUND[mode], **changed}.items() if value is not None}
+
+
+def is_refused(held: dict[str, str]) -> bool | None:
+    """By the linter; None: it does not know."""
+    answers = {each.is_met for each in judgements(of_file(held, "server.properties", KEY))}
+    return True if False in answers else None if answers else False
+
+
+def test_the_table_of_settings_is_that_of_kafka():
+    """A validator that is a lambda describes itself in a sentence; the table says the same in Kafka's own form."""
+    real = {name: rest for name, *rest in known_settings()}
+    assert real.keys() == settings().keys()
+    for name, (kind, default, allowed) in real.items():
+        ours = settings()[name]
+        assert (ours.type, "-" if ours.default is None else f"={ours.default}") == (kind, default), name
+        assert ours.allowed == allowed or "default value of -1" in allowed, name
+
+
+def test_what_kafka_refuses_is_found(tmp_path: Path):
+    wrong = {kind: held_of(mode, changed) for kind, (mode, changed) in KINDS.items()}
+    files = {**wrong, **{mode: dict(held) for mode, held in SOUND.items()}}
+    real = refusals(files, tmp_path)
+    assert {name: bool(message) for name, message in real.items()} == {name: name in KINDS for name in files}
+    assert {name: is_refused(held) for name, held in files.items()} == {name: name in KINDS for name in files}
+
+
+@soak_only
+@pytest.mark.parametrize("mode", SOUND)
+def test_generated_files_are_judged_as_kafka_does(mode: str, tmp_path: Path, record_property: Record):
+    source = random.Random(f"files of {mode}")
+    files = {f"{mode} {number}": random_file(mode, source) for number in range(PER_MODE)}
+    real = refusals(files, tmp_path)
+    ours = {name: is_refused(held) for name, held in files.items()}
+    unlike = [(files[name], real[name]) for name in files if ours[name] is not None and ours[name] != bool(real[name])]
+    n_known, n_refused = sum(each is not None for each in ours.values()), sum(map(bool, real.values()))
+    report(record_property, f"{n_known:,} of {PER_MODE:,} files judged, {n_refused:,} refused by Kafka")
+    assert unlike == []
+    assert n_known > 0.98 * PER_MODE
+    assert PER_MODE / 4 < n_refused < PER_MODE * 0.9
