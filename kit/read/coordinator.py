@@ -15,9 +15,8 @@ from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.consumer import OffsetFetchRequest
 
-from kit.read import consumer_group_describe
+from kit.read import consumer_group_describe, offset_fetch
 from kit.read.broker_client import (
     DEADLINE_S,
     RETRIABLE_CODES,
@@ -32,7 +31,6 @@ from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscr
 
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
-_MULTI_GROUP_VERSION = 8
 _TAKE_OVER_ATTEMPT = 3
 _TYPES_READ = (None, "classic", "consumer")
 
@@ -53,16 +51,21 @@ def fetch_groups(
     client: BrokerClient,
     accepts: Callable[[str], bool] = lambda group_id: True,
     deadline_s: float = DEADLINE_S,
+    only_stable: bool = False,
 ) -> CoordinatedGroups:
     """Read the groups that ``accepts`` accepts.
+
+    ``only_stable``: a group with offsets of an open transaction is asked again, and fails at the deadline.
 
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return client.run(_fetch_groups, client, accepts, Deadline(deadline_s))
+    return client.run(_fetch_groups, client, accepts, Deadline(deadline_s), only_stable)
 
 
-async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
+async def _fetch_groups(
+    client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline, only_stable: bool
+) -> CoordinatedGroups:
     collected = _Collected()
     await _list_everywhere(client, collected, deadline)
     collected.listed = {
@@ -70,7 +73,7 @@ async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], de
     }
     failed = await _describe(client, collected, deadline)
     everyone = {group_id: listed.broker_id for group_id, listed in collected.listed.items()}
-    for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline)).items():
+    for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline, only_stable)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
     return collected.result(failed)
 
@@ -231,15 +234,21 @@ def _unlisted(broker_id: int, problem: str) -> ReadError:
 
 
 async def _fetch_offsets(
-    client: BrokerClient, coordinators: dict[str, int], collected: _Collected, deadline: Deadline
+    client: BrokerClient,
+    coordinators: dict[str, int],
+    collected: _Collected,
+    deadline: Deadline,
+    only_stable: bool,
 ) -> dict[str, str]:
-    if client.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION):
-        return await _sweep(client, coordinators, _offsets_request, _offsets_by_group, collected.take_offsets, deadline)
+    if offset_fetch.takes_many(client):
+        request = lambda group_ids: offset_fetch.fetch_many(dict.fromkeys(group_ids), only_stable)  # noqa: E731
+        answers = partial(offset_fetch.answers, ())
+        return await _sweep(client, coordinators, request, answers, collected.take_offsets, deadline)
     failed: dict[str, str] = {}
     for group_id, broker_id in coordinators.items():
-        answers = partial(_offsets_of_one, group_id)
-        single = {group_id: broker_id}
-        failed |= await _sweep(client, single, _single_offsets_request, answers, collected.take_offsets, deadline)
+        request = lambda group_ids: offset_fetch.fetch_one(group_ids[0], None, only_stable)  # noqa: E731
+        answers, single = partial(offset_fetch.answers, (group_id,)), {group_id: broker_id}
+        failed |= await _sweep(client, single, request, answers, collected.take_offsets, deadline)
     return failed
 
 
@@ -311,7 +320,7 @@ async def _take_answers(
         if code == 0:
             take(group_id, answer)
         else:
-            (again if code in RETRIABLE_CODES else failed)[group_id] = describe_code(code)
+            (again if code in RETRIABLE_CODES else failed)[group_id] = offset_fetch.describe(code)
     failed.update(dict.fromkeys(unanswered, "the coordinator's answer does not contain this group"))
 
 
@@ -326,25 +335,6 @@ def _describe_request(group_ids: Sequence[str]) -> Any:
 
 def _described(response: Any) -> Iterator[tuple[str, int, Any]]:
     return ((each.group_id, each.error_code, each) for each in response.groups)
-
-
-def _offsets_request(group_ids: Sequence[str]) -> Any:
-    groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
-    version = _MULTI_GROUP_VERSION
-    return OffsetFetchRequest(groups=groups, require_stable=False, min_version=version, max_version=version)
-
-
-def _offsets_by_group(response: Any) -> Iterator[tuple[str, int, Any]]:
-    return ((each.group_id, each.error_code, each.topics) for each in response.groups)
-
-
-def _single_offsets_request(group_ids: Sequence[str]) -> Any:
-    (group_id,) = group_ids
-    return OffsetFetchRequest(group_id=group_id, topics=None, min_version=2, max_version=_MULTI_GROUP_VERSION - 1)
-
-
-def _offsets_of_one(group_id: str, response: Any) -> Iterator[tuple[str, int, Any]]:
-    yield group_id, response.error_code, response.topics
 
 
 def _member(group_id: str, described: Any, problem: str | None) -> Member:

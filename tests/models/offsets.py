@@ -72,7 +72,7 @@ class ToyOffsets:
 
     def install(self, monkeypatch) -> None:
         fetch = {
-            "fetch_stores": lambda cluster, accepts: self._read(accepts),
+            "fetch_stores": lambda cluster, accepts, only_stable=True: self._read(accepts),
             "fetch_kafka": lambda cluster, accepts: self.stores[KAFKA].groups(accepts),
             "fetch_zookeeper": lambda cluster, accepts: self.stores[ZOOKEEPER].groups(accepts),
             "fetch_logs": lambda cluster, topics: self._read_logs(topics),

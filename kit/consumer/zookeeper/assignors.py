@@ -12,6 +12,7 @@ from typing import TypeAlias
 from kit.consumer.zookeeper.config import HASH_0_8_2, RANGE
 from kit.consumer.zookeeper.registration import thread_ids
 from kit.errors import InputError
+from kit.text.java_hash import java_hash
 
 TopicAndPartition: TypeAlias = tuple[str, int]
 Members: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -68,15 +69,6 @@ def split_over_threads(
     wanted = {topic: set(thread_ids(consumer_id, count)) for topic, count in streams.items()}
     threads = sorted(set().union(*wanted.values()))
     return _deal(sorted(pair for pair in assigned if pair[0] in wanted), threads, wanted)
-
-
-def java_hash(text: str) -> int:
-    """``String.hashCode``: signed 32 bits over UTF-16 units."""
-    value = 0
-    encoded = text.encode("utf-16-be")
-    for high, low in zip(encoded[::2], encoded[1::2]):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
 
 
 def partition_hash(topic: str, partition: int, hash_form: str) -> int:

@@ -53,7 +53,6 @@ class StepState(StrEnum):
     DONE = "DONE"
     NOT_DONE = "NOT_DONE"
     PARTLY = "PARTLY"
-    UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +229,9 @@ class Performer(Protocol):
         """Whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still there.
 
         Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to take back.
+
+        Raises:
+            ReadError: what the step writes can't be read, with the reason.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, ReadError, RunError
 from kit.migrate.engine.journal import Entry, of_item
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.record import RunRecord
@@ -76,11 +76,7 @@ class Rollback:
                 Entry("step_undone", step.step_id, None, "ok", sentence="Nothing of the step is left to undo.")
             )
             return
-        state = performer.state(step, acted)
-        if state == StepState.UNKNOWN:
-            raise RunError(
-                f"the step's state can't be read; when the cluster answers: offramp undo {self._context.record.run_id}"
-            )
+        state = self._context.state_of(step, "undo", acted)
         if state != StepState.NOT_DONE or acted.is_open:
             checked = performer.check_back(step, acted)
             if not checked.ok:
@@ -137,6 +133,8 @@ class Rollback:
             raise
         except ConnectError as error:
             return False, f"the cluster does not answer: {error}", None
+        except ReadError as error:
+            return False, f"the step's state can't be read: {error}", None
         return state == StepState.NOT_DONE, f"The cluster says: {state}.", None
 
 

@@ -28,6 +28,7 @@ from kit.migrate.engine.performer import (
     Outcome,
     Performer,
     Report,
+    StepState,
     refuse_other_cluster,
 )
 from kit.migrate.engine.record import RunRecord
@@ -104,6 +105,20 @@ class RunContext:
 
     def ms_since(self, started: float) -> int:
         return round((self.clock.monotonic() - started) * 1000)
+
+    def state_of(self, step: Step, verb: str, acted: ActedRecord | None = None) -> StepState:
+        """What the performer says.
+
+        Raises:
+            RunError: it can't be read, with the reason; ``verb`` goes on when that is over.
+        """
+        try:
+            return self.performer.state(step, acted)
+        except ReadError as error:
+            run_id = self.record.run_id
+            raise RunError(
+                f"the step's state can't be read: {error}. When that is over: offramp {verb} {run_id}"
+            ) from error
 
     def carry_out(
         self, step: Step, event: str, do: Callable[[Step, Report], Sequence[ItemOutcome]]

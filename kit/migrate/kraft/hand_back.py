@@ -14,7 +14,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 
-from kit.errors import ConnectError, RunError
+from kit.errors import ConnectError, ReadError, RunError
 from kit.metadata_log.secrets import is_secret_config
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
@@ -63,7 +63,7 @@ class HandBackActor(NodeActor):
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         control = self.hands.look(KraftParameters.of(step)).control
         if control.has_migration is None:
-            return StepState.UNKNOWN
+            raise ReadError(f"cluster {self.cluster.name!r}: it can't be read whether {MIGRATION_ZNODE} exists")
         return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:

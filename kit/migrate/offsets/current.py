@@ -64,7 +64,9 @@ def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[s
         ConnectError, ReadError: the cluster could not be read.
     """
     read_for = {written: read for read, written in (to_groups or {}).items()}
-    stores = fetch_stores(cluster, lambda group_id: selection.accepts(read_for.get(group_id, group_id)))
+    stores = fetch_stores(
+        cluster, lambda group_id: selection.accepts(read_for.get(group_id, group_id)), only_stable=False
+    )
     named = {*selection.groups, *read_for} if selection.groups is not None else stores.known()
     held = {each: _held(stores, each, selection, read_for.get(each, each)) for each in sorted(named)}
     if selection.groups is None:

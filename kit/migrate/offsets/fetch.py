@@ -84,8 +84,11 @@ def refuse_unless_connected(cluster: Cluster, *stores: str) -> None:
             )
 
 
-def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
+def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool], only_stable: bool = True) -> Stores:
     """The accepted groups in both stores, ZooKeeper first: an old consumer that leaves commits there last.
+
+    ``only_stable``: a group for which a transaction that is still open has sent offsets has an error. What decides
+    about a write needs that; a listing doesn't.
 
     The topics are read before the offsets. If a topic is created again in between, its offsets get the id of the topic
     that is gone, and are never written again.
@@ -97,14 +100,17 @@ def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
     topics = fetch_topics(cluster)
     ids = _ids(topics)
     zookeeper = None if cluster.zookeeper is None else fetch_zookeeper(cluster, accepts, ids)
-    return Stores(fetch_kafka(cluster, accepts, ids), zookeeper, topics)
+    return Stores(fetch_kafka(cluster, accepts, ids, only_stable), zookeeper, topics)
 
 
 def fetch_kafka(
-    cluster: Cluster, accepts: Callable[[str], bool], topic_ids: Mapping[str, str] = NO_IDS
+    cluster: Cluster,
+    accepts: Callable[[str], bool],
+    topic_ids: Mapping[str, str] = NO_IDS,
+    only_stable: bool = True,
 ) -> dict[str, GroupInStore]:
     """The accepted groups that brokers list, with members and committed offsets. Raises as fetch_stores."""
-    listed = fetch_groups(cluster.broker_client, accepts)
+    listed = fetch_groups(cluster.broker_client, accepts, only_stable=only_stable)
     if listed.errors:
         raise ReadError(f"cluster {cluster.name!r}: {listed.errors[0].subject}: {listed.errors[0].error}")
     return _assembled(listed.groups, listed.members, listed.committed_offsets, topic_ids)

@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.cluster import Cluster
-from kit.errors import RunError
+from kit.errors import ReadError, RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_present, fetch_topics
 from kit.migrate.offsets.group_steps import before_of, groups_of, told
 from kit.migrate.offsets.kafka import ABSENT, Answer, KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, shortened
+from kit.migrate.offsets.open_transactions import fetch_unstable
 from kit.migrate.offsets.rules import why_busy
 from kit.migrate.offsets.selection import Key, Place
 from kit.migrate.offsets.topics import Present, made_again
@@ -29,6 +30,7 @@ GROUPS_PER_BATCH = 100
 Offsets = Mapping[Place, Stored]
 Held = Offsets | str
 """What a group has committed, or why that can't be read."""
+_UNREAD = "its offsets can't be read"
 _SINCE = "somebody has committed for it since the plan"
 _AGAIN = "somebody has committed for it since it was deleted: it is left alone"
 _NOT_DONE = {Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
@@ -54,13 +56,15 @@ class GroupDeleter:
         return Checked(len(busy) < len(groups), left)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        """By what the groups have committed now; a group without an offset counts as long as it is listed."""
+        """By what the groups have committed now; a group without an offset counts as long as it is listed.
+
+        Raises:
+            ReadError: the offsets of one of them can't be read.
+        """
         before = before_of(step)
         if acted is not None:
             return self._state_of_undo(step, {it.item: before[it.item] for it in acted.written})
-        held = self._kafka.read_groups(before)
-        if any(isinstance(each, str) for each in held.values()):
-            return StepState.UNKNOWN
+        held = self._read(before)
         there = self._there(before, held)
         if not there:
             return StepState.DONE
@@ -129,6 +133,12 @@ class GroupDeleter:
             each: _outcome(each, Outcome.REFUSED, before[each], held[each], why) for each, why in again.items()
         }
         todo = [each for each in before if each not in outcomes]
+        unstable = fetch_unstable(self._cluster, self._kafka, todo) if todo else {}
+        outcomes |= {
+            each: _outcome(each, Outcome.NOT_ATTEMPTED, before[each], held[each], f"{_UNREAD}: {why}")
+            for each, why in unstable.items()
+        }
+        todo = [each for each in todo if each not in unstable]
         if todo:
             report.attempt(todo)
             known = {each: found for each in todo if not isinstance(found := held[each], str)}
@@ -139,9 +149,11 @@ class GroupDeleter:
 
     def _restore(self, ours: Mapping[str, Offsets], report: Report) -> tuple[list[ItemOutcome], list[ItemOutcome]]:
         """The groups for which nothing was sent, and those that were tried."""
-        held = self._kafka.read_groups(ours)
         parts = self._parts(ours)
         wanted = {each: part.wanted for each, part in parts.items()}
+        held = self._kafka.read_groups(ours)
+        named = self._kafka.read(_keyed(wanted))  # An offset that only a transaction has sent is not among a group's.
+        held |= {group_id: it.error for (group_id, *_), it in named.items() if it.error is not None}
         alone = {each: it for each, part in parts.items() if (it := _unrestorable(each, part, held[each]))}
         todo, tried = [each for each in ours if each not in alone], list[ItemOutcome]()
         if todo:
@@ -156,15 +168,20 @@ class GroupDeleter:
     def _state_of_undo(self, step: Step, ours: Mapping[str, Offsets]) -> StepState:
         """DONE or PARTLY while a group is away that could be brought back, and that nobody else has made again."""
         wanted = {each: part.wanted for each, part in self._parts(ours).items() if part.wanted}
-        held = self._kafka.read_groups(wanted)
-        if any(isinstance(each, str) for each in held.values()):
-            return StepState.UNKNOWN
+        held = self._read(wanted)
         away = [
             each for each in wanted if not _is_others(wanted[each], held[each]) and not _has(held[each], wanted[each])
         ]
         if not away:
             return StepState.NOT_DONE
         return StepState.DONE if len(away) == len(wanted) else StepState.PARTLY
+
+    def _read(self, group_ids: Iterable[str]) -> dict[str, Offsets]:
+        found = self._kafka.read_groups(group_ids)
+        unread = [f"group {each!r}: {why}" for each, why in found.items() if isinstance(why, str)]
+        if unread:
+            raise ReadError(shortened(unread))
+        return {each: offsets for each, offsets in found.items() if not isinstance(offsets, str)}
 
     def _there(self, before: Mapping[str, Offsets], held: Mapping[str, Held]) -> set[str]:
         """Groups that have offsets, can't be read, or never had an offset and are listed."""
@@ -231,7 +248,7 @@ def _exists(group: GroupInStore | None) -> bool:
 def _undeletable(group_id: str, before: Offsets, held: Held, there: Collection[str]) -> ItemOutcome | None:
     """The outcome of a group that need not or must not be deleted; None: delete it."""
     if isinstance(held, str):
-        return _outcome(group_id, Outcome.NOT_ATTEMPTED, before, held, f"its offsets can't be read: {held}")
+        return _outcome(group_id, Outcome.NOT_ATTEMPTED, before, held, f"{_UNREAD}: {held}")
     if group_id not in there:
         return _outcome(group_id, Outcome.UNCHANGED, before, held)
     if not _same(held, before):
@@ -254,7 +271,7 @@ def _unrestorable(group_id: str, parts: _Parts, held: Held) -> ItemOutcome | Non
     """The outcome of a group that need not or must not be brought back; None: commit its offsets."""
     wanted = parts.wanted
     if isinstance(held, str):
-        return _outcome(group_id, Outcome.NOT_ATTEMPTED, wanted, held, f"its offsets can't be read: {held}")
+        return _outcome(group_id, Outcome.NOT_ATTEMPTED, wanted, held, f"{_UNREAD}: {held}")
     if _is_others(wanted, held):
         return _outcome(group_id, Outcome.REFUSED, wanted, held, f"{_AGAIN}: {_difference(wanted, held)}")
     if parts.unsure is not None:

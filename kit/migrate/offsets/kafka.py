@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
-from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetDeleteRequest
 
-from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.moves import NOTHING, Stored
 from kit.migrate.offsets.requests import (
-    MULTI_GROUP_VERSION,
     Asked,
     Codes,
     commit_codes,
@@ -27,11 +26,10 @@ from kit.migrate.offsets.requests import (
     delete_codes,
     delete_groups_of,
     delete_of,
-    fetch_many,
-    fetch_one,
     parse_stored,
 )
 from kit.migrate.offsets.selection import Key, Place
+from kit.read import offset_fetch
 from kit.read.broker_client import (
     DEADLINE_S,
     RETRIABLE_CODES,
@@ -100,16 +98,20 @@ class KafkaWriter:
             return False
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
-        """The committed offsets; NOTHING where there is none, an error where the offset can't be read."""
-        asked = list(keys)
-        groups = sorted({group_id for group_id, _, _ in asked})
-        stored = self._client.run(self._fetch, groups, Deadline(self._deadline_s))
+        """The committed offsets; NOTHING where there is none, an error where the offset can't be read.
+
+        They are stable, here and in all that this class reads: while a transaction that is open has sent an offset
+        for one of the partitions, all of the group's have that error.
+        """
+        asked, places = list(keys), dict[str, list[Place]]()
+        for group_id, topic, partition in sorted(asked):
+            places.setdefault(group_id, []).append((topic, partition))
+        stored = self._client.run(self._fetch, places, Deadline(self._deadline_s))
         return {key: _of(stored[key[0]], key[1:]) for key in asked}
 
     def read_groups(self, group_ids: Iterable[str]) -> dict[str, Asked | str]:
         """All committed offsets of each group, none for one that is not there; an error where they can't be read."""
-        groups = sorted(set(group_ids))
-        return self._client.run(self._fetch, groups, Deadline(self._deadline_s))
+        return self._client.run(self._fetch, dict.fromkeys(sorted(set(group_ids))), Deadline(self._deadline_s))
 
     def delete_groups(self, known: Mapping[str, Asked]) -> dict[str, Answer]:
         """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member.
@@ -169,7 +171,7 @@ class KafkaWriter:
             await self._client.pause(attempt)
             attempt += 1
             if writing.known:
-                pending = writing.unmoved(pending, await self._fetch(list(pending), deadline))
+                pending = writing.unmoved(pending, await self._fetch(pending, deadline))
 
     async def _write_to(
         self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
@@ -199,7 +201,7 @@ class KafkaWriter:
             self._forget(pending)
             await self._client.pause(attempt)
             attempt += 1
-            current = await self._fetch(pending, deadline)
+            current = await self._fetch(dict.fromkeys(pending), deadline)
             for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
                 pending.remove(group_id)
                 if not isinstance(current[group_id], str):
@@ -216,16 +218,19 @@ class KafkaWriter:
             for group_id in chunk:
                 _take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
 
-    async def _fetch(self, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Asked | str]:
+    async def _fetch(self, asked: Mapping[str, offset_fetch.Partitions], deadline: Deadline) -> dict[str, Asked | str]:
         fetched: dict[str, Asked | str] = {}
-        pending, attempt = list(group_ids), 0
+        pending, attempt = list(asked), 0
         while True:
             again: dict[str, str] = {}
             homes = await self._homes(pending, deadline)
             again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
             for group_id in (each for groups in homes.values() for each in groups):
                 del again[group_id]
-            jobs = [partial(self._fetch_from, broker_id, groups, fetched, again) for broker_id, groups in homes.items()]
+            jobs = [
+                partial(self._fetch_from, broker_id, {each: asked[each] for each in groups}, fetched, again)
+                for broker_id, groups in homes.items()
+            ]
             await self._client.gather(jobs)
             if len(again) < len(pending):
                 deadline.renew()
@@ -237,14 +242,21 @@ class KafkaWriter:
             attempt += 1
 
     async def _fetch_from(
-        self, broker_id: int, groups: Sequence[str], fetched: dict[str, Asked | str], again: dict[str, str]
+        self,
+        broker_id: int,
+        groups: Mapping[str, offset_fetch.Partitions],
+        fetched: dict[str, Asked | str],
+        again: dict[str, str],
     ) -> None:
-        is_batched = self._client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
+        is_batched = offset_fetch.takes_many(self._client)
         under_way: deque[tuple[Sequence[str], Any]] = deque()
-        for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
+        for chunk in _chunks(list(groups), GROUPS_PER_REQUEST if is_batched else 1):
             if len(under_way) == _IN_FLIGHT:
                 await _fetched(*under_way.popleft(), fetched, again)
-            request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
+            if is_batched:
+                request = offset_fetch.fetch_many({each: groups[each] for each in chunk}, only_stable=True)
+            else:
+                request = offset_fetch.fetch_one(chunk[0], groups[chunk[0]], only_stable=True)
             under_way.append((chunk, self._client.send(request, broker_id)))
         while under_way:
             await _fetched(*under_way.popleft(), fetched, again)
@@ -370,19 +382,16 @@ async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked |
     except RETRIABLE_FAILURES as error:
         again.update(dict.fromkeys(asked, f"the group's coordinator does not answer: {error}"))
         return
-    answers = {each.group_id: each for each in response.groups} if response.groups else {asked[0]: response}
-    for group_id in asked:
-        answer = answers.get(group_id)
-        if answer is None:
-            fetched[group_id] = "the coordinator's answer does not have this group"
-        elif answer.error_code in RETRIABLE_CODES:
-            again[group_id] = describe_code(answer.error_code)
-        elif answer.error_code:
-            fetched[group_id] = describe_code(answer.error_code)
+    fetched |= dict.fromkeys(asked, "the coordinator's answer does not have this group")
+    for group_id, code, topics in offset_fetch.answers(asked, response):
+        if code in RETRIABLE_CODES:
+            del fetched[group_id]
+            again[group_id] = offset_fetch.describe(code)
+        elif code:
+            fetched[group_id] = offset_fetch.describe(code)
         else:
-            fetched[group_id] = {
-                (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
-            }
+            stored = {(topic.name, it.partition_index): parse_stored(it) for topic in topics for it in topic.partitions}
+            fetched[group_id] = {place: it for place, it in stored.items() if it != NOTHING}
 
 
 def _batches(group_id: str, asked: Asked) -> Iterator[Asked]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from kit.cluster import Cluster
-from kit.errors import PlanError, RunError
+from kit.errors import PlanError, ReadError, RunError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.recipes import refuse_altered, targets_of
@@ -104,6 +104,9 @@ class OffsetsActor:
         With ``acted``: PARTLY while an offset that this run wrote is still there. An offset that was moved since does
         not count, nor does one that ``undo`` refuses for good. A deleted offset whose topic was deleted too needs no
         undo.
+
+        Raises:
+            ReadError: one of the offsets can't be read.
         """
         before, after = before_of(step), after_of(step)
         asked = list(after)
@@ -111,8 +114,9 @@ class OffsetsActor:
             back = self._back(step, acted)
             asked = [key for key in back.ours if not (deletes(step) and key in back.gone)]
         current = self._writer(step).read(asked)
-        if any(current[key].is_hidden for key in asked):
-            return StepState.UNKNOWN
+        hidden = [f"{item_of(key)}: {current[key].error}" for key in asked if current[key].is_hidden]
+        if hidden:
+            raise ReadError(shortened(hidden))
         is_there = [current[key].offset == after[key].offset for key in asked]
         if all(is_there) and asked:
             return StepState.DONE

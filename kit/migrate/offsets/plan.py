@@ -242,7 +242,7 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
         InputError, ConnectError: the file can't be written; the cluster doesn't answer.
     """
     refuse_unless_connected(cluster, store)
-    stores = fetch_stores(cluster, selection.accepts)
+    stores = fetch_stores(cluster, selection.accepts, only_stable=False)
     offsets = _picked(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.confirmed_id(), store, offsets, now)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kafka.protocol.admin.groups import DeleteGroupsRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
 from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.selection import Place
 from kit.read.broker_client import describe_code
 
-MULTI_GROUP_VERSION = 8
 _COMMIT_VERSION = 8
 """The newest version with the same answers for groups of both protocols (KIP-848 gave version 9 its own errors)."""
 
@@ -28,16 +27,6 @@ def parse_stored(each: Any) -> Stored:
         return Stored()
     epoch = each.committed_leader_epoch
     return Stored(each.committed_offset, each.metadata or None, None if epoch is None or epoch < 0 else epoch)
-
-
-def fetch_many(group_ids: Sequence[str]) -> Any:
-    groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
-    version = MULTI_GROUP_VERSION
-    return OffsetFetchRequest(groups=groups, require_stable=False, min_version=version, max_version=version)
-
-
-def fetch_one(group_id: str) -> Any:
-    return OffsetFetchRequest(group_id=group_id, topics=None, min_version=2, max_version=MULTI_GROUP_VERSION - 1)
 
 
 def commit_of(group_id: str, offsets: Asked) -> Any:

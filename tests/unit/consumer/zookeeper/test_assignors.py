@@ -7,13 +7,13 @@ import pytest
 from kit.consumer.zookeeper.assignors import (
     assign_range,
     assign_roundrobin,
-    java_hash,
     partition_hash,
     split_over_threads,
 )
 from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0
 from kit.consumer.zookeeper.roundrobin_hash import other_hash_form
 from kit.errors import InputError
+from kit.text.java_hash import java_hash
 
 LONG_NAMES = {"clickstream": range(12), "audit_log": range(4)}
 

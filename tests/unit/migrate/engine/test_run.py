@@ -31,7 +31,7 @@ from kit.migrate.engine import journal as journals
 from kit.migrate.engine.approval import save_approval
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.journal import request_stop
-from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, Verified
 from kit.migrate.engine.plan import save_plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
@@ -573,17 +573,18 @@ def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(wo
     assert world.is_all_back
 
 
+def unreadable(step, acted=None):
+    raise ReadError("i00 is locked")
+
+
 def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.interrupt)
     with pytest.raises(KeyboardInterrupt):
         world.run.act()
     world.process()
     for verb in ("resume", "undo"):
-        result = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
-        assert (
-            f"the step's state can't be read; when the cluster answers: offramp {verb} {world.run.run_id}"
-            in result.sentence
-        )
+        result = getattr(answering(world, "state", unreadable), verb)()
+        assert f"can't be read: i00 is locked. When that is over: offramp {verb} {world.run.run_id}" in result.sentence
     assert world.cluster.writes == [("i00", "old", "new")]
 
 

@@ -1,0 +1,12 @@
+"""The hash that Java gives a string: assignors order partitions by it, coordinators are found by it."""
+
+from __future__ import annotations
+
+
+def java_hash(text: str) -> int:
+    """``String.hashCode``: signed 32 bits over UTF-16 units."""
+    value = 0
+    encoded = text.encode("utf-16-be")
+    for high, low in zip(encoded[::2], encoded[1::2]):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
