@@ -12,11 +12,11 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import polars as pl
 import pyarrow as pa
@@ -30,11 +30,11 @@ from kit.tables import schema as tables
 from kit.tables.schema import Table
 from kit.text.quantity import quantity
 
-FORMAT, VERSION = "offramp kraft save", 2
+FORMAT, VERSION = "offramp kraft save", 3
 _MANIFEST = "manifest.json"
-_SCALARS = ("at", "zk_state", "log_read_at", "log_source", "log_error", "control_error", "stood_still_s")
-_TIMES = ("at", "log_read_at")
 _ROWS = ("nodes", "registrations", "control", "log_dirs")
+_SCALARS = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(Facts).items() if name not in _ROWS}
+"""Field of ``Facts`` → its types. What is added there is saved, too."""
 _TABLES = {
     "znodes": tables.ZNODES,
     "partitions": tables.METADATA_PARTITIONS,
@@ -109,8 +109,6 @@ class SavedMetadata:
 
     def _manifest(self) -> dict[str, Any]:
         """What is no table. A file of the nodes is not in it: each keeps its own."""
-        scalars = {name: getattr(self.facts.facts, name) for name in _SCALARS}
-        times = {name: None if scalars[name] is None else scalars[name].isoformat() for name in _TIMES}
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -121,7 +119,7 @@ class SavedMetadata:
             "taken_by": self.taken_by,
             "release": self.release,
             "counts": self.counts,
-            "facts": scalars | times,
+            "facts": {name: _to_json(getattr(self.facts.facts, name)) for name in _SCALARS},
             "settings": [asdict(each) for each in self.facts.settings],
             "unread": dict(self.facts.unread),
         }
@@ -187,8 +185,7 @@ def _member(path: Path, file: zipfile.ZipFile, name: str, of: Mapping[str, str])
 
 def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> SavedMetadata:
     by_name = {name.removesuffix(".parquet"): table for name, table in contents.items()}
-    scalars = manifest["facts"]
-    times = {name: scalars[name] and datetime.fromisoformat(scalars[name]) for name in _TIMES}
+    scalars = {name: _from_json(types, manifest["facts"][name]) for name, types in _SCALARS.items()}
     rows = {name: list(_rows(by_name[name], _TABLES[name])) for name in _ROWS}
     control = rows["control"][0] if rows["control"] else None
     frames = ("partitions", "items", "kraft_items", "differences")
@@ -201,9 +198,7 @@ def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> Sa
         release=manifest["release"],
         znodes=by_name["znodes"],
         facts=PreflightFacts(
-            facts=Facts(
-                **{**scalars, **times}, control=control, nodes=rows["nodes"], registrations=rows["registrations"]
-            ),
+            facts=Facts(**scalars, control=control, nodes=rows["nodes"], registrations=rows["registrations"]),
             znodes=next(iter(_rows(by_name["preflight_znodes"], tables.PREFLIGHT_ZNODES)), None),
             log_dirs=rows["log_dirs"],
             settings=[NodeSettings(**each) for each in manifest["settings"]],
@@ -211,6 +206,21 @@ def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> Sa
             **dict[str, Any]((name, pl.DataFrame(by_name[name])) for name in frames if name in by_name),
         ),
     )
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value / timedelta(microseconds=1) if isinstance(value, timedelta) else value
+
+
+def _from_json(types: Sequence[type], value: Any) -> Any:
+    """``types``: those of the field."""
+    if value is None:
+        return None
+    if datetime in types:
+        return datetime.fromisoformat(value)
+    return timedelta(microseconds=value) if timedelta in types else value
 
 
 def _rows(table: pa.Table, of: Table) -> Iterable[Any]:

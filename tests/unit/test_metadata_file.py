@@ -6,7 +6,8 @@ import json
 import resource
 import shutil
 import zipfile
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +20,7 @@ from kit.rehearsal import persistent, rehearse
 from kit.tables import schema as tables
 from kit.tables.znodes import Znode
 from tests.generators import hostile
+from tests.kraft_records import SOUND
 from tests.unit.saved_cluster import AT, saved_cluster
 
 
@@ -53,6 +55,36 @@ def test_the_checks_say_of_the_file_what_they_said_of_the_cluster(file):
     (note,) = found.notes
     assert "2026-11-24 09:00:00 UTC" in note
     assert "what has changed since" in note
+
+
+def test_every_fact_is_saved_so_that_the_file_raises_the_alarm_that_the_cluster_raised(tmp_path):
+    plain = saved_cluster()
+    facts = replace(
+        SOUND,
+        behind=timedelta(minutes=3, microseconds=1),
+        stood_still_s=0.25,
+        n_aborted=2,
+        control_error="one",
+        log_error="two",
+        log_source="the log of a:1",
+        cluster="production",
+        cluster_id="abc",
+    )
+    assert [each.name for each in fields(facts) if getattr(facts, each.name) == each.default] == []
+    before = replace(plain, facts=replace(plain.facts, facts=facts))
+    before.write(tmp_path / "a.save")
+    found = load_metadata(tmp_path / "a.save")
+    assert {each.name: getattr(found.facts.facts, each.name) for each in fields(facts)} == {
+        each.name: _as_list(getattr(facts, each.name)) for each in fields(facts)
+    }
+    rows = preflight_of(found).rows
+    assert rows == judge("production", before.facts).rows
+    assert any("/migration is 180 s behind" in each.sentence for each in rows if each.is_met is False)
+
+
+def _as_list(value: object) -> object:
+    """Rows of a table are read into a list."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def test_a_file_that_is_there_stays_as_it_is(file):
@@ -105,7 +137,7 @@ def with_manifest(file, **changed) -> None:
 
 def test_a_file_of_another_version_is_refused(file):
     with_manifest(file, version=1)
-    with pytest.raises(InputError, match="has version 1 of its format, and this offramp reads 2"):
+    with pytest.raises(InputError, match="has version 1 of its format, and this offramp reads 3"):
         load_metadata(file)
 
 
