@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
 
@@ -209,11 +210,13 @@ def watched(
 ) -> Facts:
     """``facts`` with ``stood_still_s``: in dual write ``/migration`` is read until its offset moves, for ``SILENT``.
 
-    A cluster that is well moves it within half a second. One that the log shows to stand still is not watched.
+    It moves within half a second in a sound cluster that has written a record since. Not watched: a cluster that has
+    not, and one that the log shows to stand still.
     If ZooKeeper stops answering meanwhile, its facts are an error.
     """
     control, has_stalled = facts.control, facts.behind is not None and facts.behind > SILENT
-    if zookeeper is None or control is None or not is_dual_writing(facts) or has_stalled:
+    is_watched = is_dual_writing(facts) and facts.has_moved_on is not False and not has_stalled
+    if zookeeper is None or control is None or not is_watched:
         return facts
     began, stood_s = monotonic(), 0.0
     try:
@@ -256,7 +259,7 @@ def _facts(
         log_read_at=log_read_at,
         log_source=f"the metadata log of {', '.join(profile.kraft.addresses) or 'the controllers'}",
         log_error=log_error,
-        behind=_behind(log, control, zookeeper) if log and control else None,
+        **(_behind(log, control, zookeeper) if log and control else {}),
         control_error=control_error,
         n_aborted=log.types.get("AbortTransaction", 0) if log else 0,
     )
@@ -277,18 +280,15 @@ def _log(
         return None, str(error)
 
 
-def _behind(log: MetadataLog, control: MetadataControl, zookeeper: ZookeeperConnection | None) -> timedelta | None:
-    """``Facts.behind``. Nodes that are silent and a big log take long: a ``/migration`` that is late is read again."""
-    if control.checkpoint is None:
-        return None
-    behind = log.behind(control.checkpoint)
-    if behind <= SILENT or zookeeper is None:
-        return behind
-    try:
-        checkpoint = fetch_control(zookeeper).checkpoint
-    except ConnectError:
-        return behind
-    return behind if checkpoint is None else log.behind(checkpoint)
+def _behind(log: MetadataLog, control: MetadataControl, zookeeper: ZookeeperConnection | None) -> dict[str, Any]:
+    """Two of ``Facts``. Nodes that are silent and a big log take long: a ``/migration`` that is late is read again."""
+    checkpoint = control.checkpoint
+    if checkpoint is not None and log.behind(checkpoint) > SILENT and zookeeper is not None:
+        with suppress(ConnectError):
+            checkpoint = fetch_control(zookeeper).checkpoint or checkpoint
+    if checkpoint is None:
+        return {}
+    return {"behind": log.behind(checkpoint), "has_moved_on": log.has_moved_on(checkpoint)}
 
 
 def _zk_state(log: MetadataLog | None) -> str | None:

@@ -98,13 +98,19 @@ def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
 
 def written_after(data: Bytes, offset: int) -> int | None:
     """When (ms) the first batch with a record behind ``offset`` was written; None: there is none."""
+    tail = batches_after(data, offset)
+    return int(HEADER.unpack_from(tail)[7]) if tail else None
+
+
+def batches_after(data: Bytes, offset: int) -> memoryview:
+    """The bytes from the first batch with a record behind ``offset`` on; none are decoded to find it."""
     view, at = memoryview(data), 0
     while at < len(view) and isinstance(end := batch_end(view, at), int):
-        base_offset, _, _, _, _, _, last_delta, first_ms, *_ = HEADER.unpack_from(view, at)
+        base_offset, _, _, _, _, _, last_delta, *_ = HEADER.unpack_from(view, at)
         if base_offset + last_delta > offset:
-            return int(first_ms)
+            return view[at:]
         at = end
-    return None
+    return view[:0]
 
 
 def batch_end(view: memoryview, at: int) -> int | str:

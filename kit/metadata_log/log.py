@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kit.errors import PartialRead
-from kit.metadata_log.batches import written_after
+from kit.metadata_log.batches import batches_after, written_after
 from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import CHECKPOINT, LogFile, find_files
 from kit.metadata_log.image import Image
+from kit.metadata_log.records import read_records
 from kit.metadata_log.replay import Step, stream
 from kit.metadata_log.rows import item_rows, node_rows, partition_frame, record_batches
 from kit.metadata_log.transactions import with_transactions
@@ -31,6 +32,8 @@ from kit.text.visible import visible
 
 if TYPE_CHECKING:
     from kit.metadata_log.controllers import Controllers
+
+_REGISTRATIONS = {"RegisterController", "RegisterBroker", "BrokerRegistrationChange", "UnregisterBroker"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,6 +82,16 @@ class MetadataLog:
         times = (written_after(each.read(), offset) for each in _segments(self.sources))
         first = next((each for each in times if each is not None), self.image.written_ms)
         return timedelta(milliseconds=max(self.image.written_ms - first, 0))
+
+    def has_moved_on(self, offset: int) -> bool:
+        """Whether there is a record behind ``offset`` for which a controller has to move ``/migration``.
+
+        It has not to for control records and registrations: after an election 3.9.1 writes none of them to ZooKeeper
+        before the next record, which may be hours later with ``metadata.max.idle.interval.ms=0``.
+        """
+        tails = (read_records(batches_after(each.read(), offset), each.name) for each in _segments(self.sources))
+        records = (each for each in chain.from_iterable(tails) if each.offset is None or each.offset > offset)
+        return any(each.api_key is not None and each.name not in _REGISTRATIONS for each in records)
 
     @property
     def types(self) -> dict[str, int]:

@@ -65,6 +65,16 @@ def test_one_that_does_not_move_for_as_long_as_it_is_watched_stands_still_by_any
         assert [each.check_id for each in findings(seen)] == ["P02"]
 
 
+def test_a_quorum_that_writes_nothing_is_not_asked_to_move(watch):
+    """With metadata.max.idle.interval.ms=0 that may be so for hours."""
+    at_rest, zookeeper = replace(SOUND, has_moved_on=False), Moving(79)
+    assert watch(zookeeper, at_rest) == at_rest
+    assert zookeeper.asked == []
+    assert findings(replace(at_rest, behind=2 * SILENT)) == []
+    behind = watch(zookeeper, replace(SOUND, has_moved_on=True))
+    assert [each.check_id for each in findings(behind)] == ["P02"]
+
+
 @pytest.mark.parametrize(
     "facts", [WAITING, replace(SOUND, zk_state="POST_MIGRATION"), replace(SOUND, behind=2 * SILENT)]
 )
@@ -80,7 +90,13 @@ def test_what_the_log_tells_is_no_older_than_the_read_of_the_log(moved_to, is_la
     """A record a second. Nodes that are silent, and a big log, take longer than dual write may stand still."""
     items = pl.DataFrame({"kind": ["migration"], "value": ["MIGRATION"]})
     image = Image(migration_state=Value({}, 5))
-    log = SimpleNamespace(behind=lambda offset: timedelta(seconds=99 - offset), image=image, items=items, types={})
+    log = SimpleNamespace(
+        behind=lambda offset: timedelta(seconds=99 - offset),
+        has_moved_on=lambda offset: offset < 99,
+        image=image,
+        items=items,
+        types={},
+    )
     readers = Readers(lambda *given: list(SOUND.nodes), lambda controllers: log)
     cluster = SimpleNamespace(zookeeper=Moving(50, moved_to), profile=PROFILE, cluster_id="abc")
     found = findings(kraft.read_facts(cluster, {1: "host:9092"}, readers))

@@ -62,6 +62,7 @@ def test_every_fact_is_saved_so_that_the_file_raises_the_alarm_that_the_cluster_
     facts = replace(
         SOUND,
         behind=timedelta(minutes=3, microseconds=1),
+        has_moved_on=True,
         stood_still_s=0.25,
         n_aborted=2,
         control_error="one",

@@ -22,7 +22,7 @@ from kit.text.quantity import quantity
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
 SILENT = timedelta(seconds=15)
-"""A controller in dual write moves ``/migration`` twice a second; this long without is a driver that stands still."""
+"""A controller in dual write moves ``/migration`` with every record: this long behind one, its driver stands still."""
 
 
 def findings(facts: Facts) -> list[KraftFinding]:
@@ -222,8 +222,8 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
     if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
         yield _alarm(
             "/migration",
-            f"Dual write stands still: {silence}, and a controller moves it twice a second. ZooKeeper misses every "
-            "change since.",
+            f"Dual write stands still: {silence}, and a controller moves it with every record of the metadata log. "
+            "ZooKeeper misses every change since.",
             "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
             "made again whose settings were left in ZooKeeper (if its znode was deleted by hand, one more restart of "
@@ -243,8 +243,11 @@ def is_dual_writing(facts: Facts) -> bool:
 def _silence(facts: Facts) -> str | None:
     """By one clock at a time: two records of the controller's, or what this process watched.
 
+    A quorum at rest that writes nothing (``metadata.max.idle.interval.ms`` 0, or long) moves nothing.
     The time at which ZooKeeper wrote the znode is not asked: its clock and this machine's may be minutes apart.
     """
+    if facts.has_moved_on is False:
+        return None
     if facts.behind is not None and facts.behind > SILENT:
         return f"/migration is {facts.behind.total_seconds():.0f} s behind the metadata log"
     if facts.stood_still_s is not None and facts.stood_still_s > SILENT.total_seconds():

@@ -57,7 +57,8 @@ class Facts:
 
     ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
     ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed, by
-    the controller's clock; ``stood_still_s``: how long the offset in ``/migration`` was seen unchanged, by this
+    the controller's clock; ``has_moved_on``: whether ``/migration`` has to move for one of those (None: not known);
+    ``stood_still_s``: how long the offset in ``/migration`` was seen unchanged, by this
     process's monotonic clock (None: nobody watched). ``n_aborted``: aborted transactions in the log.
     """
 
@@ -70,6 +71,7 @@ class Facts:
     log_source: str = "the metadata log"
     log_error: str | None = None
     behind: timedelta | None = None
+    has_moved_on: bool | None = None
     stood_still_s: float | None = None
     control_error: str | None = None
     cluster: str = ""

@@ -351,7 +351,10 @@ def dual_write_problem(standing: Standing, controllers: Mapping[int, str]) -> st
     if not control.is_controller_persistent or control.controller_id not in controllers:
         return f"/controller is held by {control.controller_id}, not by a KRaft controller"
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
-        return f"/migration is of epoch {control.checkpoint_epoch}, and the controllers' is {leader.leader_epoch}"
+        return (
+            f"/migration is of epoch {control.checkpoint_epoch}, and the controllers' is {leader.leader_epoch}: the"
+            " active controller writes to ZooKeeper with its next record (metadata.max.idle.interval.ms)"
+        )
     return None
 
 

@@ -241,3 +241,15 @@ def test_how_far_an_offset_is_behind(tmp_path):
     first, second = written.batch(0, THREE, first_ms=1_000), written.batch(3, [NO_OP], first_ms=21_000)
     log = read_log(written.write_log(tmp_path, {0: first + second}))
     assert [log.behind(offset).total_seconds() for offset in (-1, 1, 2, 3)] == [20, 20, 0, 0]
+
+
+def test_registrations_and_control_records_need_not_be_written_to_zookeeper(tmp_path):
+    """Seen on 3.9.1 after an election with metadata.max.idle.interval.ms=0."""
+    elected = written.control(3, "LeaderChange", epoch=2)
+    registered = written.batch(4, [written.value("RegisterController"), written.broker(1)], epoch=2)
+    changed = written.segment(NO_OP, base_offset=6, epoch=2)
+    log = read_log(written.write_log(tmp_path, {0: written.segment(*THREE) + elected + registered + changed}))
+    assert log.image.offset == 6
+    assert [log.has_moved_on(offset) for offset in (1, 2, 5, 6)] == [True, True, True, False]
+    log = read_log(written.write_log(tmp_path / "at rest", {0: written.segment(*THREE) + elected + registered}))
+    assert [log.has_moved_on(offset) for offset in (1, 2, 3, 5)] == [True, False, False, False]
