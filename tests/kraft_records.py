@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -17,7 +18,15 @@ from kit.kraft_watch import KraftLook
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image
 from kit.tables import schema as tables
-from kit.tables.kraft import MetadataControl, MetadataDifference, NodeFact
+from kit.tables.kraft import (
+    REFUSED,
+    UNDECODABLE,
+    MetadataControl,
+    MetadataDifference,
+    NodeFact,
+    ZnodeProblem,
+    problem_columns,
+)
 from kit.tables.metadata import MetadataNode
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
@@ -45,6 +54,17 @@ def control(**changed) -> MetadataControl:
         problems=(),
     )
     return replace(row, **changed)
+
+
+def hides(*paths: str) -> dict[str, Any]:
+    """Columns of a row: what the login may not read."""
+    told = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
+    return problem_columns(ZnodeProblem(path, REFUSED, told.format(path)) for path in paths)
+
+
+def holds(path: str, told: str) -> dict[str, Any]:
+    """Columns of a row: a znode that Kafka can't decode."""
+    return problem_columns([ZnodeProblem(path, UNDECODABLE, f"{path}: {told}")])
 
 
 def plain(**changed) -> MetadataControl:

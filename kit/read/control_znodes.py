@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from kit.read.metadata_values import BadValue, control_value
+from kit.read.metadata_values import BadValue, controller_value, migration_value
 from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data, refusal
 from kit.read.values import json_in
-from kit.tables.kraft import MetadataControl
+from kit.tables.kraft import REFUSED, UNDECODABLE, MetadataControl, ZnodeProblem, problem_columns
 from kit.text.numbers import offset_in, partition_in
 
 MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID = "/migration", "/controller", "/controller_epoch", "/cluster/id"
@@ -18,10 +19,6 @@ _QUEUES = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 _UNPARSED = (CLUSTER_ID, *_QUEUES)
 _BROKERS, DELETIONS = "/brokers/ids", "/admin/delete_topics"
 _NOTIFICATIONS = ("/isr_change_notification", "/log_dir_event_notification")
-_KEYS = {
-    MIGRATION: ("kraft_controller_id", "kraft_metadata_offset", "kraft_metadata_epoch"),
-    CONTROLLER: ("brokerid", "kraftControllerEpoch"),
-}
 
 
 def fetch_control(client: KazooClient) -> MetadataControl:
@@ -34,11 +31,12 @@ def fetch_control(client: KazooClient) -> MetadataControl:
     paths = [MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID, *_QUEUES]
     znodes = fetch_data(client, paths)
     held = dict(zip(paths, znodes))
-    problems: list[str] = []
-    migration, controller = (_numbers(path, held[path], problems) for path in _KEYS)
+    problems: list[ZnodeProblem] = []
+    migration = _numbers(MIGRATION, held[MIGRATION], migration_value, problems)
+    controller = _numbers(CONTROLLER, held[CONTROLLER], controller_value, problems)
     folders = [_BROKERS, DELETIONS, *_NOTIFICATIONS]
     lists = {path: _names(path, each, problems) for path, each in zip(folders, fetch_children(client, folders))}
-    problems += [f"{path}: it {refusal(each)}" for path in _UNPARSED if isinstance(each := held[path], KazooException)]
+    problems += [_refused(path, each) for path in _UNPARSED if isinstance(each := held[path], KazooException)]
     is_there, modified_ms = isinstance(held[MIGRATION], Znode), znodes.stat("modified_ms")[0]
     owner = held[CONTROLLER]
     return MetadataControl(
@@ -58,25 +56,33 @@ def fetch_control(client: KazooClient) -> MetadataControl:
         pending_deletions=tuple(lists[DELETIONS]),
         n_reassignments=sum(isinstance(held[path], Znode) for path in _QUEUES),
         n_notifications=sum(len(lists[path]) for path in _NOTIFICATIONS),
-        problems=tuple(problems),
+        **problem_columns(problems),
     )
 
 
-def _numbers(path: str, held: Znode | KazooException | None, problems: list[str]) -> dict[str, int | None]:
-    if held is None:
-        return {}
-    try:
-        if isinstance(held, KazooException):
-            raise BadValue(f"it {refusal(held)}")
-        return control_value(held.data, _KEYS[path])
-    except BadValue as problem:
-        problems.append(f"{path}: {problem}")
-        return {}
+def _refused(path: str, error: KazooException) -> ZnodeProblem:
+    return ZnodeProblem(path, REFUSED, f"{path}: it {refusal(error)}")
 
 
-def _names(path: str, names: Names, problems: list[str]) -> list[str]:
+def _numbers(
+    path: str,
+    held: Znode | KazooException | None,
+    decode: Callable[[bytes], dict[str, int | None]],
+    problems: list[ZnodeProblem],
+) -> dict[str, int | None]:
+    if isinstance(held, KazooException):
+        problems.append(_refused(path, held))
+    elif held is not None:
+        try:
+            return decode(held.data)
+        except BadValue as problem:
+            problems.append(ZnodeProblem(path, UNDECODABLE, f"{path}: {problem}"))
+    return {}
+
+
+def _names(path: str, names: Names, problems: list[ZnodeProblem]) -> list[str]:
     if isinstance(names, KazooException):
-        problems.append(f"{path} {refusal(names, 'listed')}")
+        problems.append(ZnodeProblem(path, REFUSED, f"{path} {refusal(names, 'listed')}"))
     return sorted(names) if isinstance(names, list) else []
 
 
@@ -85,15 +91,15 @@ def _known(number: int | None) -> int | None:
     return None if number is None or number < 0 else number
 
 
-def _epoch(held: Znode | KazooException | None, problems: list[str]) -> int | None:
+def _epoch(held: Znode | KazooException | None, problems: list[ZnodeProblem]) -> int | None:
     if held is None:
         return None
     if isinstance(held, KazooException):
-        problems.append(f"{EPOCH}: it {refusal(held)}")
+        problems.append(_refused(EPOCH, held))
         return None
     epoch = offset_in(held.data.decode(errors="replace"))
     if epoch is None:
-        problems.append(f"{EPOCH}: it is no number")
+        problems.append(ZnodeProblem(EPOCH, UNDECODABLE, f"{EPOCH}: it is no number"))
     return epoch
 
 

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -218,10 +218,37 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def control_value(data: bytes | None, keys: Iterable[str]) -> dict[str, int | None]:
-    """Numbers of a control znode (``/controller``, ``/migration``), None where one is missing; raises BadValue."""
-    held = _object(data)
-    return {key: _number(held, key, -1, INT64_MAX) if key in held else None for key in keys}
+def migration_value(data: bytes | None) -> dict[str, int | None]:
+    """``/migration`` as controllers decode it (``MigrationZNode`` of 3.9.1): all four numbers, version 0.
+
+    Raises BadValue.
+    """
+    held = _first_object(data)
+    if _number(held, "version", -INT32_MAX - 1, INT32_MAX) != 0:
+        raise BadValue(f"its version is {shown(str(held['version']))}, not 0")
+    ids = ("kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_epoch")
+    numbers = {key: _number(held, key, -INT32_MAX - 1, INT32_MAX) for key in ids}
+    return {**numbers, "kraft_metadata_offset": _number(held, "kraft_metadata_offset", -INT64_MAX - 1, INT64_MAX)}
+
+
+def controller_value(data: bytes | None) -> dict[str, int | None]:
+    """``/controller`` as brokers and controllers decode it (``ControllerZNode`` of 3.9.1); any version.
+
+    ``kraftControllerEpoch`` is None where it is missing: brokers before 3.4 write none. Raises BadValue.
+    """
+    held = _first_object(data)
+    keys = ["brokerid", *(["kraftControllerEpoch"] if "kraftControllerEpoch" in held else [])]
+    return {"kraftControllerEpoch": None} | {key: _number(held, key, -INT32_MAX - 1, INT32_MAX) for key in keys}
+
+
+def _first_object(data: bytes | None) -> dict[str, Any]:
+    """The object that the znode begins with: Kafka's parser reads no further."""
+    text = (data or b"").decode(errors="replace").lstrip()
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        end = len(text)
+    return _object(text[:end].encode())
 
 
 def _object(data: bytes | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from kit.read.metadata_values import BadValue
 from kit.read.multiread import Znode, fetch_batches, fetch_children, refusal
 from kit.read.values import shown
 from kit.tables import schema as tables
-from kit.tables.kraft import MetadataControl
+from kit.tables.kraft import REFUSED, MetadataControl, ZnodeProblem, problem_columns
 from kit.tables.metadata import MetadataItem
 from kit.text.fingerprints import Hide, is_fingerprint, stars
 
@@ -94,9 +94,9 @@ def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> Metad
 
 
 def _with_epoch(control: MetadataControl, highest: int | None, refusals: Sequence[str]) -> MetadataControl:
-    problem = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
-    problems = (*control.problems, f"{problem} {refusals[0]}") if refusals else control.problems
-    return replace(control, max_state_epoch=highest, problems=problems)
+    told = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
+    problems = [ZnodeProblem(TOPICS, REFUSED, f"{told} {refusals[0]}")] if refusals else []
+    return replace(control, max_state_epoch=highest, **problem_columns([*control.problem_rows, *problems]))
 
 
 def _below(client: KazooClient, paths: Sequence[str], refusals: list[str]) -> list[str]:

@@ -5,11 +5,33 @@ As ``kit.tables.groups``: a class is the single declaration of its table.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from kit.tables.column_types import Int32
+
+REFUSED, UNDECODABLE = "refused", "undecodable"
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeProblem:
+    """``kind``: ZooKeeper ``REFUSED`` to read or list the znode, or Kafka can't decode what it holds."""
+
+    path: str
+    kind: str
+    sentence: str
+
+
+def problem_columns(problems: Iterable[ZnodeProblem]) -> dict[str, Any]:
+    """The columns that hold problems in a row of a table."""
+    rows = tuple(problems)
+    return {
+        "problems": tuple(each.sentence for each in rows),
+        "problem_paths": tuple(each.path for each in rows),
+        "problem_kinds": tuple(each.kind for each in rows),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +45,8 @@ class MetadataControl:
     ``/brokers/ids``, which brokers in KRaft mode leave. ``max_state_epoch``: the highest ``controller_epoch`` of any
     partition's state that could be read. ``pending_deletions``: topics in ``/admin/delete_topics``;
     ``n_reassignments``: znodes of running reassignments and elections; ``n_notifications``: of ISR and log-dir changes
-    that no controller took. ``problems``: what could not be read, with its path.
+    that no controller took. ``problems``: what could not be read, as a sentence each with its path; the path and the
+    kind (``REFUSED``, ``UNDECODABLE``) of each are in ``problem_paths`` and ``problem_kinds``.
     """
 
     read_at: datetime
@@ -43,14 +66,27 @@ class MetadataControl:
     n_reassignments: int
     n_notifications: int
     problems: tuple[str, ...]
+    problem_paths: tuple[str, ...] = ()
+    problem_kinds: tuple[str, ...] = ()
+
+    @property
+    def problem_rows(self) -> list[ZnodeProblem]:
+        """The three columns of problems as one."""
+        return list(map(ZnodeProblem, self.problem_paths, self.problem_kinds, self.problems))
 
     def refused(self, path: str) -> str | None:
         """Why a znode was not read or listed, without a full stop. None: it was, whatever it holds; or it isn't there.
 
         What a refused znode says is not known: its fields here are as if it were not there.
         """
-        refusal = re.compile(rf"{re.escape(path)}:? .*can't be (?:read|listed): ")
-        return next(filter(refusal.match, self.problems), None)
+        return self._problem(path, REFUSED)
+
+    def undecodable(self, path: str) -> str | None:
+        """Why Kafka can't decode what a znode holds, without a full stop; None: it can, or the znode is not known."""
+        return self._problem(path, UNDECODABLE)
+
+    def _problem(self, path: str, kind: str) -> str | None:
+        return next((each.sentence for each in self.problem_rows if (each.path, each.kind) == (path, kind)), None)
 
 
 @dataclass(frozen=True, slots=True)

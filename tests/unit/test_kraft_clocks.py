@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -35,7 +36,8 @@ class Moving(ZookeeperInMemory):
 
     def sync_async(self, path: str) -> Any:
         offset = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
-        self.put("/migration", b'{"kraft_metadata_offset": %d, "kraft_metadata_epoch": 1}' % offset)
+        ids = {"kraft_controller_id": 3000, "kraft_controller_epoch": 1, "kraft_metadata_epoch": 1}
+        self.put("/migration", json.dumps({"version": 0, "kraft_metadata_offset": offset, **ids}).encode())
         return super().sync_async(path)
 
 

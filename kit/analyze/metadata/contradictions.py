@@ -84,7 +84,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
         return
     if control.refused("/migration") is not None:
         return
-    if any(each.startswith("/migration:") for each in control.problems):
+    if control.undecodable("/migration") is not None:
         yield KraftFinding(
             "Z02",
             BLOCK,

@@ -43,8 +43,9 @@ NEXT_STEPS = {
     UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
 }
 """Phase → what to do next."""
-_DECIDING = ("/migration:", "/controller:", "/brokers/ids ")
-"""How problems begin of the znodes that decide a phase."""
+_DECIDING = {"/migration", "/controller", "/brokers/ids"}
+"""The znodes that decide a phase."""
+_NOTHING_COPIED = "nothing copied yet"
 KAFKA_4 = 22
 """``metadata.version`` of 4.0-IV0, which 3.9 does not have."""
 _IDS = "/brokers/ids"
@@ -86,8 +87,9 @@ class Facts:
         brokers (KIP-866; ``KRaftMigrationDriver`` of 3.9.1). Until then ZooKeeper lacks nothing.
         """
         control = self.control
-        has_claim = control is not None and bool(control.is_controller_persistent) and control.has_migration is True
-        return has_claim and control is not None and control.checkpoint is None and self.zk_state != MIGRATION
+        if control is None or not control.is_controller_persistent or control.undecodable("/migration") is not None:
+            return False
+        return control.has_migration is True and control.checkpoint is None and self.zk_state != MIGRATION
 
     @property
     def is_copy_aborted(self) -> bool:
@@ -196,7 +198,7 @@ def _dual_write(facts: Facts) -> str:
 
 def _by_zookeeper(control: MetadataControl, has_log: bool) -> str:
     """Without a state in a log. ZooKeeper alone tells neither KRaft from finalised, nor a left-over claim."""
-    if any(each.startswith(_DECIDING) for each in control.problems):
+    if not _DECIDING.isdisjoint(control.problem_paths):
         return UNKNOWN
     if control.checkpoint is None and not control.is_controller_persistent:
         return CONTROLLERS if control.has_migration else ZOOKEEPER
@@ -227,10 +229,11 @@ def _control_facts(facts: Facts) -> Iterable[KraftFact]:
     checkpoint = (
         None if control.checkpoint is None else f"offset {control.checkpoint}, epoch {control.checkpoint_epoch}"
     )
+    is_decoded = control.undecodable("/migration") is None
     values = {
         "/controller": holder,
         "/controller_epoch": _text(control.controller_epoch),
-        "/migration": checkpoint or ("nothing copied yet" if control.has_migration else None),
+        "/migration": checkpoint or (_NOTHING_COPIED if is_decoded and control.has_migration else None),
         "/migration written": f"{control.checkpoint_at:%F %T} UTC" if control.checkpoint_at else None,
         "/brokers/ids": None if control.refused(_IDS) else ", ".join(map(str, control.brokers)) or "none",
         "highest epoch of a partition": _text(_max_state_epoch(control)),

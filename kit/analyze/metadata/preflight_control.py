@@ -15,10 +15,10 @@ from kit.analyze.metadata.preflight_checks import (
     Check,
     PreflightFacts,
     Problem,
-    is_refused,
     numbers,
     unread,
 )
+from kit.tables.kraft import REFUSED
 from kit.text.duration import duration
 from kit.text.quantity import quantity
 
@@ -37,11 +37,12 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     control = facts.control
     assert control is not None
     repair = "Repair it by a plan: offramp plan kraft --repair"
-    broken = [each for each in control.problems if each.startswith("/migration:")]
-    for each in broken:
-        hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", repair)
-        yield unread("/migration", f"{each}.") if control.has_migration is None else hangs
-    if not broken and control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
+    if (hidden := control.refused("/migration")) is not None:
+        yield unread("/migration", f"{hidden}.")
+    if (broken := control.undecodable("/migration")) is not None:
+        hangs = f"{broken}: no controller can read it (KAFKA-19480), the migration hangs."
+        yield Problem("/migration", hangs, repair)
+    if control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
         has_log = facts.facts.has_log
         why = "the log of these controllers holds no migration" if has_log else "no controller's log could be read"
         yield Problem(
@@ -58,17 +59,16 @@ def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
     """Z03: before the copy a broker holds ``/controller``, and the epoch is a number."""
     control = facts.control
     assert control is not None
-    for path in ("/controller:", "/controller_epoch:"):
-        for each in control.problems:
-            if each.startswith(path):
-                wrong = Problem(path[:-1], f"{each}.", "Write it as brokers do.")
-                yield unread(wrong.subject, wrong.sentence) if is_refused(each) else wrong
-    if control.controller_epoch is None and not any(each.startswith("/controller_epoch:") for each in control.problems):
+    for each in control.problem_rows:
+        if each.path in ("/controller", "/controller_epoch"):
+            wrong = Problem(each.path, f"{each.sentence}.", "Write it as brokers do.")
+            yield unread(wrong.subject, wrong.sentence) if each.kind == REFUSED else wrong
+    if control.controller_epoch is None and "/controller_epoch" not in control.problem_paths:
         yield Problem(
             "/controller_epoch", "There is no /controller_epoch: no controller can claim.", "Restart a broker."
         )
     in_progress = facts.facts.zk_state == MIGRATION or phase(facts.facts) == FINALISED
-    if control.controller_id is None and not any(each.startswith("/controller:") for each in control.problems):
+    if control.controller_id is None and "/controller" not in control.problem_paths:
         yield Problem("/controller", "No broker holds /controller.", "Wait for an election; else restart a broker.")
     elif control.is_controller_persistent and not in_progress:
         yield Problem(
@@ -156,9 +156,9 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
             "newest: with each new one a broker deletes those that are older than 15 minutes, and none did.",
             "Look in the brokers' logs why they take no change of settings; restart one that has lost its session.",
         )
-    for each in facts.control.problems:
-        if each.startswith(("/isr_change_notification", "/log_dir_event_notification")):
-            yield unread(each.partition(" ")[0], f"{each}.")
+    for each in facts.control.problem_rows:
+        if each.path in ("/isr_change_notification", "/log_dir_event_notification"):
+            yield unread(each.path, f"{each.sentence}.")
     if facts.control.n_notifications:
         yield Problem(
             "/isr_change_notification",

@@ -28,9 +28,10 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     """R01: after a rollback the ZooKeeper controller must have the highest epoch of all."""
     control = facts.control
     assert control is not None
-    refused = [control.refused(each) for each in ("/controller_epoch", "/controller", "/migration", "/brokers/topics")]
-    if any(refused):
-        yield from (unread(each.partition(" ")[0].rstrip(":"), f"{each}.") for each in refused if each)
+    paths = ("/controller_epoch", "/controller", "/migration", "/brokers/topics")
+    refused = {path: sentence for path in paths if (sentence := control.refused(path)) is not None}
+    if refused:
+        yield from (unread(path, f"{sentence}.") for path, sentence in refused.items())
     elif control.controller_epoch is None or control.max_state_epoch is None:
         yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
     if control.controller_epoch is None or control.max_state_epoch is None:

@@ -101,8 +101,8 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.partitions is not None
     yield from facts.unparsed()
     wait = "Wait until it is done, and look again."
-    queues = [each for each in facts.control.problems if each.startswith("/admin/")]
-    yield from (unread(each.partition(" ")[0].rstrip(":"), f"{each}.") for each in queues)
+    queues = [each for each in facts.control.problem_rows if each.path.startswith("/admin/")]
+    yield from (unread(each.path, f"{each.sentence}.") for each in queues)
     for topic in facts.control.pending_deletions:
         yield Problem(
             f"topic {topic}",

@@ -148,7 +148,7 @@ class HandBackActor(NodeActor):
         partitions = read.partitions.column("controller_epoch").to_pylist()
         errors = [each for each in read.partitions.column("error").to_pylist() if each]
         errors += [row["error"] for row in read.items.to_pylist() if row["error"] and row["kind"] == "partition"]
-        errors += [each for each in read.control.problems if not each.startswith(self.mended)]
+        errors += [each.sentence for each in read.control.problem_rows if each.path not in self.mended]
         if errors:
             raise RunError(f"an epoch in ZooKeeper can't be read: {errors[0]}")
         migration, holder = _held(before, MIGRATION_ZNODE), _held(before, CONTROLLER)

@@ -131,7 +131,7 @@ def stale_migration(now: Standing) -> str | None:
         return None
     if control.refused(MIGRATION_ZNODE) is not None:
         return None
-    if any(each.startswith(f"{MIGRATION_ZNODE}:") for each in control.problems):
+    if control.undecodable(MIGRATION_ZNODE) is not None:
         return "/migration holds nothing that a controller can read: the next ones would hang"
     if control.checkpoint is None:
         return None
@@ -192,6 +192,12 @@ def first_damage(cluster: Cluster, now: Standing, reads: MoveReads) -> tuple[Dam
     repairable = damages(now)
     if (hidden := now.control.refused(CONTROLLER)) is not None:
         raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
+    if (odd := now.control.undecodable(CONTROLLER)) is not None:
+        raise PlanError(
+            f"cluster {cluster.name!r}: {odd}. No broker can decode this, so it is not known whether anybody controls"
+            " the brokers, and no broker can be elected. Find out who wrote the znode. While no KRaft controller"
+            " runs, delete it; a broker then takes /controller. Then: offramp kraft status"
+        )
     if now.control.controller_id is None and now.control.brokers:
         idle = named(now.control.brokers, "broker {} does not take", "brokers {} do not take")
         raise PlanError(

@@ -295,7 +295,7 @@ def copied_problem(standing: Standing) -> str | None:
     """Whether the copy was completed since the plan was made."""
     checkpoint = standing.control.checkpoint
     if checkpoint is None:
-        return None
+        return standing.control.refused("/migration") or standing.control.undecodable("/migration")
     return f"/migration has the offset {checkpoint}: the copy was completed since the plan was made. Plan again"
 
 
@@ -304,6 +304,8 @@ def first_checkpoint_problem(standing: Standing) -> str | None:
     control = standing.control
     if control.has_migration is None:
         return control.refused("/migration") or "/migration could not be read"
+    if (odd := control.undecodable("/migration")) is not None:
+        return odd
     if control.has_migration is False:
         return (
             "ZooKeeper has no /migration, which controllers make when they start: these look under another chroot than"

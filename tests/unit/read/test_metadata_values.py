@@ -103,6 +103,64 @@ def test_what_no_broker_wrote_is_refused_with_its_reason(parse, data, said):
         parse(data)
 
 
+MIGRATION = {
+    "version": 0,
+    "kraft_controller_id": 3000,
+    "kraft_controller_epoch": 7,
+    "kraft_metadata_offset": 142,
+    "kraft_metadata_epoch": 7,
+}
+"""Each case below was given to the decoders of Kafka 3.9.1 (MigrationZNode, ControllerZNode)."""
+
+
+@pytest.mark.parametrize("changed", [{}, {"kraft_metadata_offset": -9}, {"kraft_metadata_offset": 2**63 - 1}, {"x": 1}])
+def test_what_controllers_decode_of_migration_is_read(changed):
+    held = MIGRATION | changed
+    numbers = {key: value for key, value in held.items() if key.startswith("kraft_")}
+    assert values.migration_value(json.dumps(held).encode()) == numbers
+    assert values.migration_value(json.dumps(held).encode() + b" and more") == numbers
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"null", b"[]", b"{", *(
+        json.dumps({key: value for key, value in (MIGRATION | changed).items() if value != ""}).encode()
+        for changed in (
+            *({key: ""} for key in MIGRATION),
+            {"version": 1},
+            {"version": "0"},
+            {"kraft_metadata_offset": 3.0},
+            {"kraft_metadata_offset": None},
+            {"kraft_controller_id": 3_000_000_000},
+        )
+    )],
+)  # fmt: skip
+def test_a_migration_that_no_controller_decodes_is_refused(data):
+    with pytest.raises(BadValue):
+        values.migration_value(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "epoch"),
+    [
+        (b'{"version":1,"brokerid":1,"timestamp":"1"}', None),
+        (b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}', -1),
+        (b'{"version":9,"brokerid":1}', None),
+    ],
+)
+def test_a_controller_of_any_version_is_read(data, epoch):
+    assert values.controller_value(data) == {"brokerid": 1, "kraftControllerEpoch": epoch}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x", b"7", b"{}", b'{"brokerid":"1"}', b'{"brokerid":1,"kraftControllerEpoch":null}'],
+)
+def test_a_controller_that_kafka_does_not_decode_is_refused(data):
+    with pytest.raises(BadValue):
+        values.controller_value(data)
+
+
 @pytest.mark.parametrize("text", ["", "x", "nan", "inf", "1_000", "1e999"])
 def test_what_is_no_number_is_no_quota(text):
     with pytest.raises(BadValue, match="no number"):
@@ -136,7 +194,8 @@ PARSERS = [
     values.acl_value,
     values.token_value,
     values.next_producer_id,
-    lambda data: values.control_value(data, ["brokerid"]),
+    values.migration_value,
+    values.controller_value,
 ]
 
 

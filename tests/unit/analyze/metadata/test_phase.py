@@ -9,9 +9,9 @@ import pytest
 
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.phase import fact_rows, state, why_no_zookeeper
-from tests.kraft_records import AT, BORN, SILENT, SOUND, WAITING, broker, control, node, plain
+from tests.kraft_records import AT, BORN, SILENT, SOUND, WAITING, broker, control, hides, holds, node, plain
 
-UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
+UNREADABLE = plain(has_migration=True, **holds("/migration", "it is empty"))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
         (replace(BORN, nodes=(node("broker", mode="zookeeper"),)), "unknown"),
         (replace(BORN, nodes=(node("broker", mode="kraft"), node("broker", mode=None))), "unknown"),
         (replace(BORN, control_error="no answer"), "unknown"),
-        (replace(SOUND, control=plain(problems=("/controller: it is empty",)), zk_state=None), "unknown"),
+        (replace(SOUND, control=plain(**holds("/controller", "it is empty")), zk_state=None), "unknown"),
     ],
 )
 def test_the_phase(facts, phase):
@@ -110,22 +110,18 @@ def test_controllers_that_were_just_started_wait_and_nothing_is_wrong():
     assert findings(replace(WAITING, control=plain(has_migration=None))) == []
 
 
-HIDDEN = "{} can't be read: NoAuthError (the login needs the right READ there)"
-
-
 @pytest.mark.parametrize("zk_state", ["MIGRATION", "PRE_MIGRATION", None])
 def test_what_may_not_be_read_is_an_error_of_a_fact_and_no_finding(zk_state):
     """In dual write above all: its remedy would be to delete /migration."""
     nothing = dict.fromkeys(("checkpoint", "checkpoint_epoch", "controller_epoch", "has_migration"))
-    problems = tuple(HIDDEN.format(f"{path}: it") for path in ("/migration", "/controller_epoch"))
-    facts = replace(SOUND, zk_state=zk_state, control=control(**nothing, problems=problems))
+    hidden = hides("/migration", "/controller_epoch")
+    facts = replace(SOUND, zk_state=zk_state, control=control(**nothing, **hidden))
     assert findings(facts) == []
-    assert [each.error for each in fact_rows(facts) if each.fact == "control znodes"] == list(problems)
+    assert [each.error for each in fact_rows(facts) if each.fact == "control znodes"] == list(hidden["problems"])
 
 
 def test_brokers_and_epochs_that_may_not_be_read_are_not_counted():
-    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of its znodes"
-    hidden = control(brokers=(), problems=(HIDDEN.format("/brokers/ids"), HIDDEN.format(told)))
+    hidden = control(brokers=(), **hides("/brokers/ids", "/brokers/topics"))
     facts = replace(SOUND, control=hidden, registrations=())
     found, held = state(facts), {each.fact: each.value for each in fact_rows(facts)}
     assert (found.n_zookeeper, found.max_state_epoch) == (None, None)
@@ -139,9 +135,9 @@ def test_a_claim_without_a_completed_copy_and_without_a_log_is_no_dual_write():
 
 
 def test_a_phase_is_known_beside_a_queue_that_may_not_be_read():
-    hidden = plain(problems=(HIDDEN.format("/admin/delete_topics"),))
+    hidden = plain(**hides("/admin/delete_topics"))
     assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "zookeeper"
-    hidden = plain(brokers=(), problems=(HIDDEN.format("/brokers/ids"),))
+    hidden = plain(brokers=(), **hides("/brokers/ids"))
     assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "unknown"
 
 

@@ -17,6 +17,7 @@ from kit.tables.kraft import NodeFact
 from kit.tables.metadata import MetadataItem
 from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding
 from tests.kraft_records import broker as registration
+from tests.kraft_records import hides, holds
 from tests.unit.analyze.metadata.preflight_facts import (
     AT,
     CONTROL,
@@ -99,11 +100,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("Z01", with_partition(replicas=(1, 7)), "Broker 7 is in the replica lists of 1 partition (orders-1 is one)"),
     ("Z01", with_partition(adding=(8,)), "Broker 8"),
     ("Z02", control(checkpoint=142, checkpoint_epoch=1), "/migration is at offset 142"),
-    ("Z02", control(problems=("/migration: it is empty",)), "KAFKA-19480"),
+    ("Z02", control(**holds("/migration", "it is empty")), "KAFKA-19480"),
     ("Z03", control(controller_id=None), "No broker holds /controller"),
     ("Z03", control(is_controller_persistent=True, controller_id=3000), "KRaft controller 3000 of another attempt"),
     ("Z03", control(controller_epoch=None), "There is no /controller_epoch"),
-    ("Z03", control(controller_epoch=None, problems=("/controller_epoch: it is no number",)), "is no number"),
+    ("Z03", control(controller_epoch=None, **holds("/controller_epoch", "it is no number")), "is no number"),
     ("Z04", with_item(item("topic", "new", "id")), "/brokers/topics/new has no topic_id"),
     ("Z04", with_item(item("topic", "x", error="/brokers/topics/x: it has no partitions")), "has no partitions"),
     ("Z04", with_item(TWICE), "The topics copy, orders have one and the same id"),
@@ -268,13 +269,13 @@ RIGHT = "can't be {}: NoAuthError (the login needs the right READ there)"
 REFUSED = f"/brokers/topics/x: it {RIGHT.format('read')}"
 
 
-def hidden(path: str, **unknown: None) -> PreflightFacts:
+def hidden(path: str, **unknown: object) -> PreflightFacts:
     """Of a control znode that the login may not read."""
-    return control(problems=(f"{path}: it {RIGHT.format('read')}",), **unknown)
+    return control(**hides(path), **unknown)
 
 
 DARK: tuple[tuple[str, PreflightFacts], ...] = (
-    ("Z01", control(problems=("/brokers/ids can't be listed: NoAuthError",))),
+    ("Z01", hidden("/brokers/ids")),
     ("Z01", with_item(item("partition", "x", error=REFUSED))),
     ("Z02", hidden("/migration", has_migration=None)),
     ("Z03", hidden("/controller_epoch", controller_epoch=None)),
@@ -282,7 +283,7 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z04", with_item(item("topic", "x", error=REFUSED))),
     ("Z04", with_item(item("topic", "", error="/brokers/topics can't be listed: NoAuthError"))),
     ("Z05", with_partition(error=REFUSED, leader=None, isr=())),
-    ("Z06", control(problems=("/admin/delete_topics can't be listed: NoAuthError",))),
+    ("Z06", hidden("/admin/delete_topics")),
     ("Z06", hidden("/admin/reassign_partitions")),
     ("Z07", with_item(item("config", "", error="/config/brokers can't be listed: NoAuthError"))),
     ("Z08", with_item(item("quota", "", error="/config/clients can't be listed: NoAuthError"))),
@@ -298,8 +299,8 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z15", with_controller(zookeeper__connect=None)),
     ("Z16", control(controller_epoch=None)),
     ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=None))),
-    ("Z17", control(brokers=(), problems=(f"/brokers/ids {RIGHT.format('listed')}",))),
-    ("Z18", control(problems=("/isr_change_notification can't be listed: NoAuthError",))),
+    ("Z17", hidden("/brokers/ids", brokers=())),
+    ("Z18", hidden("/isr_change_notification")),
     ("Z18", replace(SOUND, znodes=replace(ZNODES, problems=(f"/config/changes: it {RIGHT.format('listed')}",)))),
     ("Z19", with_item(item("producer_ids", "", error=REFUSED))),
     ("Z20", with_item(item("topic", "x", error=REFUSED))),
@@ -315,7 +316,7 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("L02", nodes(*NODES, zk_state=None)),
     ("L03", nodes(*NODES[:2])),
     ("R01", control(max_state_epoch=None)),
-    ("R01", control(problems=(f"/brokers/topics: not all known, because 1 of its znodes {RIGHT.format('read')}",))),
+    ("R01", hidden("/brokers/topics")),
     ("R02", differing("unknown")),
     ("R03", replace(SOUND, metas=(NodeMeta("1", 1, None, "abc"), *METAS[1:]))),
     (

@@ -34,7 +34,7 @@ from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings
-from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
+from tests.kraft_records import SOUND, broker, control, diff, difference, hides, holds, node, plain
 from tests.models.engine import make_plan
 from tests.unit.cli.opened import find_open
 from tests.unit.migrate.kraft.move_plans import (
@@ -257,7 +257,8 @@ def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
     ("held", "told"),
     [
         ({"has_migration": False}, "under another chroot"),
-        ({"has_migration": None, "problems": ("/migration: it can't be read: NoAuthError",)}, "NoAuthError"),
+        ({"has_migration": None, **hides("/migration")}, "NoAuthError"),
+        ({"has_migration": True, **holds("/migration", "its version is '1', not 0")}, "its version is '1', not 0"),
         ({"has_migration": True, "checkpoint": 7}, "the checkpoint 7: it is of another attempt"),
     ],
 )

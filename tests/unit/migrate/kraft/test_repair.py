@@ -27,7 +27,7 @@ from kit.migrate.kraft.steps import (
     stop_step,
 )
 from kit.profile import KraftSettings
-from tests.kraft_records import SOUND, control, node, plain
+from tests.kraft_records import SOUND, control, hides, holds, node, plain
 from tests.unit.migrate.kraft.move_plans import (
     CLUSTER,
     DEPLOYER,
@@ -47,7 +47,6 @@ from tests.unit.migrate.kraft.move_plans import (
 from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
-HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
 SILENT = node("controller", error="refused", is_listening=False)
 IN_ZOOKEEPER = node("broker", mode="zookeeper", has_flag=False)
 UNREACHABLE = node("controller", error="timed out")
@@ -73,20 +72,27 @@ def epoch_of_a_partition(epoch: int) -> dict[str, bytes]:
     return {"/brokers/topics/orders/partitions/0/state": b'{"controller_epoch": %d}' % epoch}
 
 
+UNDECODED = control(checkpoint=None, **holds("/migration", "it is empty"))
+"""Under KRaft's claim: whether a copy was completed is not known."""
 FOUND = [
     ("nothing", left(plain(), IN_ZOOKEEPER), []),
     ("an offset", left(stale(), IN_ZOOKEEPER, SILENT), [MIGRATION]),
     ("an offset, fresh controllers", left(stale(), IN_ZOOKEEPER, node("controller")), [MIGRATION]),
-    ("null", left(plain(has_migration=True, problems=("/migration: no JSON",)), IN_ZOOKEEPER), [MIGRATION]),
+    ("null", left(plain(has_migration=True, **holds("/migration", "no JSON")), IN_ZOOKEEPER), [MIGRATION]),
     (
         "one that may not be read",
-        left(plain(has_migration=None, problems=(HIDDEN.format("/migration"),)), IN_ZOOKEEPER),
+        left(plain(has_migration=None, **hides("/migration")), IN_ZOOKEEPER),
         [],
     ),
     (
         "an epoch that may not be read",
-        left(plain(controller_epoch=None, problems=(HIDDEN.format("/controller_epoch"),)), IN_ZOOKEEPER),
+        left(plain(controller_epoch=None, **hides("/controller_epoch")), IN_ZOOKEEPER),
         [],
+    ),
+    (
+        "one that can't be decoded under a claim",
+        left(UNDECODED, node("broker"), replace(SILENT, is_leader=None)),
+        [CLAIM, BROKERS],
     ),
     ("nothing copied, nobody there", left(plain(has_migration=True), IN_ZOOKEEPER, SILENT), [MIGRATION]),
     ("controllers wait", left(plain(has_migration=True), IN_ZOOKEEPER, node("controller"), state="PRE_MIGRATION"), []),
@@ -154,8 +160,12 @@ def test_nothing_damaged_is_nothing_to_do():
         ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
         ({"control": plain(controller_id=None), "zk_state": None}, "nobody holds /controller.*Restart one of them"),
         (
-            {"control": plain(controller_id=None, problems=(HIDDEN.format("/controller"),)), "zk_state": None},
+            {"control": plain(controller_id=None, **hides("/controller")), "zk_state": None},
             "/controller: it can't be read.*is not known",
+        ),
+        (
+            {"control": plain(controller_id=None, **holds("/controller", "its brokerid is 'None'")), "zk_state": None},
+            "/controller: its brokerid is 'None'. No broker can decode this.*delete it; a broker then takes",
         ),
     ],
 )
@@ -207,6 +217,12 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             "nothing_synced",
             left(control(checkpoint_epoch=1), node("broker"), node("controller")),
             "restore ZooKeeper's topics from its snapshots",
+        ),
+        (
+            CLAIM,
+            "controllers_gone",
+            left(UNDECODED, node("broker"), replace(SILENT, is_leader=None)),
+            "whether their disks hold the migration",
         ),
         (MIGRATION, "controller_ids", None, "name every controller"),
         (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "still runs. Stop"),
