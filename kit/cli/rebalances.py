@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 Moment = Annotated[str | None, typer.Option(help="A time (ISO 8601; without a zone UTC), or so long ago: 90m, 6h, 2d.")]
-_SHOWN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
+_SHOWN = ("group_id", "life", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
 
 
 @app.command()

@@ -93,9 +93,10 @@ class LogFile:
 class MemberRebalance:
     """One consumer's way through one rebalance, from the logs; what they don't say is None.
 
-    ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch.
-    ``consumer`` tells consumers apart that print the same client id. Times are as the log has them; ``is_utc`` says
-    whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found; ``join_ms``: joining →
+    ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch. ``life``: as of
+    ``Rebalance``. ``consumer`` tells consumers apart that print the same client id. Times are as the log has them;
+    ``is_utc`` says whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found;
+    ``join_ms``: joining →
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
     known; ``unassigned_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
     committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
@@ -105,6 +106,7 @@ class MemberRebalance:
     """
 
     group_id: str | None
+    life: Int32
     generation: int | None
     is_epoch: bool
     consumer: str
@@ -148,7 +150,9 @@ class Rebalance:
     """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer;
     None: nobody is named. ``n_members``: how many it has, where a leader, a coordinator or the topic says so.
 
-    ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch. ``joined`` and ``left``: compared
+    ``life``: the group's life that the generation is of, from 1; another begins where the group was deleted, expired or
+    lost, and its numbers begin again. ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
+    ``joined`` and ``left``: compared
     with the generation before (None: the logs don't have it). ``last_joiner`` joined ``join_spread_ms`` after the
     first. ``members_without_log``: the leader, and members that it named, of whom there is no log. ``moved``,
     ``kept``: partitions seen in both generations whose owner changed, or didn't. ``partitions_without_known_owner``:
@@ -156,6 +160,7 @@ class Rebalance:
     """
 
     group_id: str
+    life: Int32
     generation: int
     is_epoch: bool
     is_utc: bool

@@ -26,6 +26,8 @@ from kit.analyze.rebalances.consumer_instances import (
     time_of,
 )
 from kit.analyze.rebalances.generations import generations
+from kit.analyze.rebalances.group_logs import FoldedLogs
+from kit.analyze.rebalances.lives import number_lives
 from kit.tables import schema as tables
 from kit.tables.polars import frame
 from kit.tables.rebalances import MemberRebalance
@@ -54,24 +56,25 @@ def ordered_events(events: IntoDataFrame) -> list[Event]:
     return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
 
 
-def folded(events: IntoDataFrame) -> tuple[list[Event], list[ConsumerInstance], list[MemberRebalance]]:
+def folded(events: IntoDataFrame) -> FoldedLogs:
     """The events in order, the consumers, and each consumer's rebalances."""
     ordered = ordered_events(events)
     instances = consumer_instances(ordered)
-    return ordered, instances, [row for instance in instances for row in _of_instance(instance)]
+    lives = number_lives(ordered, instances)
+    return FoldedLogs(ordered, instances, [row for each in instances for row in _of_instance(each)], lives)
 
 
 def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
-    _, _, rows = folded(events)
-    rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
+    rows = sorted(
+        folded(events).rows, key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line)
+    )
     return frame(tables.MEMBER_REBALANCES.columns_of(rows))
 
 
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
-    """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
-    ordered, instances, rows = folded(events)
-    return frame(tables.REBALANCES.columns_of(generations(instances, rows, ordered)))
+    """``tables.REBALANCES``: one row per group, life and generation, of all consumers and brokers in the logs."""
+    return frame(tables.REBALANCES.columns_of(generations(folded(events))))
 
 
 def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
@@ -106,6 +109,7 @@ def _row(
     is_leader = _is_leader(attempt, member, leader)
     return MemberRebalance(
         group_id=attempt.value_of("group_id") or instance.value_of("group_id"),
+        life=attempt.life,
         generation=attempt.generation,
         is_epoch=instance.has_epochs,
         consumer=instance.name,

@@ -17,6 +17,8 @@ from typing import Any
 from kit.analyze.rebalances.places import name_places
 
 Event = Mapping[str, Any]
+Place = tuple[str, int, int]
+"""The file, the line, and the record in it."""
 
 
 class Phase(Enum):
@@ -99,10 +101,12 @@ def phase_of(event: Event) -> Phase:
 class RebalanceAttempt:
     """One consumer's way from the first sign of a rebalance to its end.
 
-    ``at``: the first time of each kind of event, in µs. ``failures``: the events that say that it failed.
+    ``at``: the first time of each kind of event, in µs. ``failures``: the events that say that it failed. ``life``:
+    of the group, see ``lives``.
     """
 
     generation: int | None = None
+    life: int = 1
     events: list[Event] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
     failures: list[Event] = field(default_factory=list)
@@ -216,6 +220,10 @@ class ConsumerInstance:
         self.epoch = event["generation"]
         if self.attempts and _ACKNOWLEDGES.search(event["text"]):
             self.attempts[-1].generation = self.epoch
+
+
+def place_of(event: Event) -> Place:
+    return event["file"], event["line"], event["record"]
 
 
 def time_of(event: Event) -> int | None:

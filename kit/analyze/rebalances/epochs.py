@@ -53,7 +53,7 @@ def epoch_rebalances(epochs: IntoDataFrame) -> pl.DataFrame:
     """``tables.GROUP_EPOCHS`` → ``tables.REBALANCES``: one row per group and epoch of its target assignment, in order.
 
     An epoch for which nothing was computed, as when the last member leaves, has no row. A group that was deleted and
-    came back starts anew.
+    came back has another ``life``.
 
     Columns:
         group_id, generation: the key; the generation is the epoch, and ``is_epoch`` is true.
@@ -84,15 +84,18 @@ def _of_group(rows: list[dict[str, Any]]) -> Iterator[Rebalance]:
     group = _Group(dict.fromkeys(_earlier_members(rows)))
     before: Rebalance | None = None
     owned_before: dict[str, str] = {}
+    life = 1
     for row in rows:
         group.take(row)
         if row["kind"] == "group_epoch" and row["is_tombstone"]:
+            life += before is not None
             group, before, owned_before = _Group({}), None, {}
         elif row["kind"] == "target_epoch" and row["epoch"] is not None:
             record = {**row, "generation": row["epoch"]}
-            before = stored_rebalance(record, set(group.assignors), before, owned_before, group.owners)
+            row_of_epoch = stored_rebalance(record, set(group.assignors), before, owned_before, group.owners)
+            before = replace(row_of_epoch, life=life, assignor=group.assignor, is_epoch=True)
             owned_before = group.owners
-            yield replace(before, assignor=group.assignor, is_epoch=True)
+            yield before
 
 
 def _earlier_members(rows: Iterable[Row]) -> Iterator[str]:

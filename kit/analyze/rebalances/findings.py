@@ -74,7 +74,7 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
     """A member that stays keeps its id through every generation, however many there are. Ids of one generation are of
     several members that print the same client id."""
     joins = members.filter(pl.col("joined_at").is_not_null() & pl.col("member_id").is_not_null())
-    at_once = pl.col("member_id").n_unique().over("group_id", "consumer", "generation")
+    at_once = pl.col("member_id").n_unique().over("group_id", "consumer", "life", "generation")
     counted = (
         joins.with_columns(at_once=pl.when(pl.col("generation").is_null()).then(1).otherwise(at_once))
         .group_by("group_id", "consumer", maintain_order=True)
@@ -130,20 +130,20 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
 def _owned_twice(members: pl.DataFrame, instances: list[ConsumerInstance]) -> list[LogFinding]:
     """A static member that is restarted has another member id in the same generation; no other member has two."""
     static = [instance.name for instance in instances if instance.value_of("group_instance_id")]
-    is_other = pl.col("member_id").n_unique().over("group_id", "generation", "consumer") > 1
+    is_other = pl.col("member_id").n_unique().over("group_id", "life", "generation", "consumer") > 1
     is_named = is_other & ~pl.col("consumer").is_in(static) & pl.col("member_id").is_not_null()
     by_member = pl.col("consumer") + " (" + pl.col("member_id") + ")"
     members = members.with_columns(consumer=pl.when(is_named).then(by_member).otherwise("consumer"))
     owned = members.filter(pl.col("generation").is_not_null() & (pl.col("source") != "zookeeper")).explode("owned")
     owned = owned.filter(pl.col("owned").is_not_null())
-    by_partition = owned.group_by("group_id", "generation", "is_epoch", "owned", maintain_order=True)
+    by_partition = owned.group_by("group_id", "life", "generation", "is_epoch", "owned", maintain_order=True)
     pairs = by_partition.agg(pl.col("consumer").unique().sort(), pl.col("ended_at").max(), pl.col("is_utc").all())
     text = "{} belongs to {} in {} {}."
     return [
         _finding(
             group, "owned_twice", None, at, is_utc, text.format(partition, " and ".join(who), term(is_epoch), number)
         )
-        for group, number, is_epoch, partition, who, at, is_utc in pairs.iter_rows()
+        for group, _, number, is_epoch, partition, who, at, is_utc in pairs.iter_rows()
         if len(who) > 1
     ]
 

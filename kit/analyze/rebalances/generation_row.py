@@ -34,6 +34,7 @@ def generation_row(
     reasons = [row.reason for row in rows if row.reason] + [e["reason"] for e in broker_events if e["reason"]]
     return Rebalance(
         group_id=group.group_id,
+        life=group.life,
         generation=number,
         is_epoch=group.has_epochs or any(row.is_epoch for row in rows),
         is_utc=all(row.is_utc for row in rows) and are_utc(broker_events),

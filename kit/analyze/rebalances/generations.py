@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event
 from kit.analyze.rebalances.generation_row import generation_row
-from kit.analyze.rebalances.group_logs import GroupLogs, Owners, collect, member_of
-from kit.tables.rebalances import MemberRebalance, Rebalance
+from kit.analyze.rebalances.group_logs import FoldedLogs, GroupLogs, Owners, collect, member_of
+from kit.tables.rebalances import Rebalance
 
 
-def generations(
-    instances: Iterable[ConsumerInstance], rows: Iterable[MemberRebalance], events: Iterable[Event]
-) -> list[Rebalance]:
-    """One row per group and generation, in order."""
-    return [row for group in collect(instances, rows, events) for row in replayed(group)]
+def generations(logs: FoldedLogs) -> list[Rebalance]:
+    """One row per group, life and generation, in order."""
+    return [row for group in collect(logs) for row in replayed(group)]
 
 
 def replayed(group: GroupLogs) -> list[Rebalance]:
-    """The rows of one group, in order."""
+    """The rows of one life of a group, in order."""
     rows: list[Rebalance] = []
     holders: Owners = {}
     owners: Owners = {}

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kit.analyze.rebalances.broker_members import BrokerMembers
-from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, RebalanceAttempt, datetime_of, time_of
+from kit.analyze.rebalances.consumer_instances import (
+    ConsumerInstance,
+    Event,
+    Place,
+    RebalanceAttempt,
+    datetime_of,
+    place_of,
+    time_of,
+)
+from kit.analyze.rebalances.lives import leads_to
 from kit.tables.rebalances import MemberRebalance
 
 Owners = Mapping[str, str]
@@ -28,9 +37,19 @@ _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "t
 """What brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
 
 
+@dataclass(frozen=True)
+class FoldedLogs:
+    """Events in order, the consumers and their rebalances; ``lives``: of brokers' lines, by their places."""
+
+    events: list[Event]
+    instances: list[ConsumerInstance]
+    rows: list[MemberRebalance]
+    lives: Mapping[Place, int]
+
+
 @dataclass
 class GroupLogs:
-    """What the logs hold about one group.
+    """What the logs hold about one life of a group.
 
     Attributes:
         has_epochs: its members have the new protocol. There a member whose partitions stay logs nothing of a new epoch,
@@ -45,6 +64,7 @@ class GroupLogs:
     """
 
     group_id: str
+    life: int = 1
     has_epochs: bool = False
     rows: dict[int, list[MemberRebalance]] = field(default_factory=dict)
     broker_events: dict[int, list[Event]] = field(default_factory=dict)
@@ -92,35 +112,41 @@ class GroupLogs:
         return {member for member, at in self.left_at.items() if ended is not None and at <= ended}
 
 
-def collect(
-    instances: Iterable[ConsumerInstance], rows: Iterable[MemberRebalance], events: Iterable[Event]
-) -> list[GroupLogs]:
-    """Each group's share of the consumers, of their rebalances and of all events, by group id."""
-    groups: dict[str, GroupLogs] = {}
+def collect(logs: FoldedLogs) -> list[GroupLogs]:
+    """Each group's share of the consumers, of their rebalances and of all events, by group id and life."""
+    groups: dict[tuple[str, int], GroupLogs] = {}
 
-    def of(group_id: str) -> GroupLogs:
-        return groups.setdefault(group_id, GroupLogs(group_id))
+    def of(group_id: str, life: int) -> GroupLogs:
+        return groups.setdefault((group_id, life), GroupLogs(group_id, life))
 
-    for row in rows:
+    for row in logs.rows:
         if row.group_id and row.generation is not None:
-            of(row.group_id).rows.setdefault(row.generation, []).append(row)
-    events = list(events)
+            of(row.group_id, row.life).rows.setdefault(row.generation, []).append(row)
+    for instance in logs.instances:
+        if group_id := instance.value_of("group_id"):
+            for life in sorted({attempt.life for attempt in instance.attempts}):
+                _take_instance(of(group_id, life), instance)
+    _take_broker_events(of, logs)
+    instance_ids = _instance_ids(logs.events)
+    for group in groups.values():
+        group.instance_ids = instance_ids.get(group.group_id, {})
+        group.rows = _with_what_they_lead_to(group.rows) if group.has_epochs else group.rows
+    return [groups[key] for key in sorted(groups)]
+
+
+def _instance_ids(events: Iterable[Event]) -> dict[str, dict[str, str]]:
+    """Group → static member → its ``group.instance.id``."""
+    ids: dict[str, dict[str, str]] = {}
     for event in events:
         if event["group_instance_id"] and event["group_id"] and event["member_id"]:
-            of(event["group_id"]).instance_ids[event["member_id"]] = event["group_instance_id"]
-    for instance in instances:
-        if group_id := instance.value_of("group_id"):
-            _take_instance(of(group_id), instance)
-    _take_broker_events(of, events)
-    for group in groups.values():
-        group.rows = _with_what_they_lead_to(group.rows) if group.has_epochs else group.rows
-    return [groups[group_id] for group_id in sorted(groups)]
+            ids.setdefault(event["group_id"], {})[event["member_id"]] = event["group_instance_id"]
+    return ids
 
 
 def _take_assignments(group: GroupLogs, instance: ConsumerInstance) -> None:
     """All members and what they get, where a leader printed it; before 2.4 another line says the generation."""
     for attempt in instance.attempts:
-        for event in attempt.all_of(*_BY_LEADER):
+        for event in attempt.all_of(*_BY_LEADER) if attempt.life == group.life else ():
             number = attempt.generation if event["generation"] is None else event["generation"]
             if number is not None and (members := _members_in(event, attempt)):
                 known = group.assignments.setdefault(number, {})
@@ -140,39 +166,45 @@ def _members_in(event: Event, attempt: RebalanceAttempt) -> dict[str, list[str] 
 def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:
     group.has_epochs |= any(event["kind"] == "reconciling" for event in instance.events)
     _take_assignments(group, instance)
-    times = [_at(event) for event in instance.events if event["kind"] in ("leaving", "left")]
-    last = max((at for at in times if at is not None), default=None)
-    if instance.member_id is not None and last is not None:
-        group.left_at[instance.member_id] = last
+    member: str | None = None
+    for attempt in instance.attempts:
+        for event in attempt.events:
+            member = event["member_id"] or member
+            if event["kind"] in ("leaving", "left") and attempt.life == group.life and member and (at := _at(event)):
+                group.left_at[member] = at
 
 
-def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event]) -> None:
-    """Brokers' lines by generation; in the new protocol they name who comes and goes before they name the epoch."""
+def _take_broker_events(of: Callable[[str, int], GroupLogs], logs: FoldedLogs) -> None:
+    """Brokers' lines by generation; they may name who comes and goes before they name the number."""
     waiting: dict[str, list[Event]] = {}
-    for event in events:
-        if event["source"] != "broker" or not event["group_id"]:
+    newest: dict[str, GroupLogs] = {}
+    for event in logs.events:
+        if event["source"] != "broker" or not (group_id := event["group_id"]):
             continue
-        group, generation = of(event["group_id"]), _leads_to(event)
+        group = newest[group_id] = of(group_id, logs.lives[place_of(event)])
         group.by_broker.take(event, _removed_in(event))
         if event["kind"] == "group_dead":
             group.forget_what_never_came()
-            group.apart.append(event)
-            continue
-        if generation is None:
-            waiting.setdefault(group.group_id, []).append(event)
-            continue
-        of_generation = group.broker_events.setdefault(generation, [])
-        of_generation.append(event)
-        group.has_epochs |= event["kind"] == "epoch_bumped"
-        # A group that loses its last member of the new protocol is converted back and continues with a generation.
-        changes = ("epoch_bumped", "group_rebalancing") if group.has_epochs else _OF_CLASSIC_GROUPS
-        if event["kind"] in changes:
-            came = waiting.pop(group.group_id, [])
-            changing = _changes(came) if group.has_epochs else came
-            of_generation += changing
-            group.apart += [each for each in came if each not in changing]
+            group.place([*waiting.pop(group_id, []), event])
+        elif (generation := leads_to(event)) is None:
+            waiting.setdefault(group_id, []).append(event)
+        else:
+            group.broker_events.setdefault(generation, []).append(event)
+            group.has_epochs |= event["kind"] == "epoch_bumped"
+            _take_changes(group, generation, event, waiting)
     for group_id, remaining in waiting.items():
-        of(group_id).place(remaining)
+        newest[group_id].place(remaining)
+
+
+def _take_changes(group: GroupLogs, generation: int, event: Event, waiting: dict[str, list[Event]]) -> None:
+    """Lines without a number lead to the generation of the next that ends or begins one."""
+    # A group that loses its last member of the new protocol is converted back and continues with a generation.
+    kinds = ("epoch_bumped", "group_rebalancing") if group.has_epochs else _OF_CLASSIC_GROUPS
+    if event["kind"] in kinds:
+        came = waiting.pop(group.group_id, [])
+        changing = _changes(came) if group.has_epochs else came
+        group.broker_events[generation] += changing
+        group.apart += [each for each in came if each not in changing]
 
 
 def _removed_in(event: Event) -> set[str]:
@@ -185,14 +217,6 @@ def _removed_in(event: Event) -> set[str]:
 def _changes(events: list[Event]) -> list[Event]:
     """A join that changes the group leads to an epoch at once. Other joins are classic members that ask for theirs."""
     return [event for event in events[:-1] if event["kind"] != "member_joining"] + events[-1:]
-
-
-def _leads_to(event: Event) -> int | None:
-    """The generation a broker's line is about; it names the old one when a rebalance begins."""
-    generation: int | None = event["generation"]
-    if generation is None:
-        return None
-    return generation + 1 if event["kind"] == "group_rebalancing" else generation
 
 
 def _with_what_they_lead_to(rows: dict[int, list[MemberRebalance]]) -> dict[int, list[MemberRebalance]]:

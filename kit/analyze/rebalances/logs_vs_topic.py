@@ -41,8 +41,8 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
     ``other_assignment``. Groups of the new protocol (KIP-848): see ``epoch_differences`` for what members log, and
     ``coordinator_differences`` for what brokers do.
     """
-    by_logs = {_key(row): row for row in rebalances(events).iter_rows(named=True)}
-    by_topic = {_key(row): row for row in topic_rebalances(generations).iter_rows(named=True)}
+    by_logs = {_key(row): row for row in _newest_life(rebalances(events)).iter_rows(named=True)}
+    by_topic = {_key(row): row for row in _newest_life(topic_rebalances(generations)).iter_rows(named=True)}
     owned = _owned(events)
     assigned = _assigned(generations)
     replaced = _replaced(events, generations, owned)
@@ -100,6 +100,11 @@ def _differences(
             yield finding("other_assignment", text, at, member)
 
 
+def _newest_life(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of a group whose numbers began again, the rows of its last life: a number stands for one generation there."""
+    return rows.filter(pl.col("life") == pl.col("life").max().over("group_id"))
+
+
 def _key(row: dict[str, Any]) -> Generation:
     return Generation(row["group_id"], row["generation"])
 
@@ -107,7 +112,7 @@ def _key(row: dict[str, Any]) -> Generation:
 def _owned(events: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
     """What each member had after each rebalance that it got through, by its own log."""
     assignments: dict[Generation, dict[str, tuple[str, ...]]] = {}
-    for row in member_rebalances(events).iter_rows(named=True):
+    for row in _newest_life(member_rebalances(events)).iter_rows(named=True):
         is_known = None not in (row["group_id"], row["generation"], row["member_id"], row["owned"])
         if is_known and row["outcome"] == "assigned" and row["source"] != "zookeeper":
             assignments.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["owned"]))

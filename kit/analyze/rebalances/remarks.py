@@ -16,6 +16,7 @@ from kit.analyze.rebalances.consumer_instances import (
     Event,
     are_utc,
     datetime_of,
+    place_of,
     stream_of,
     time_of,
 )
@@ -46,8 +47,9 @@ def log_remarks(events: IntoDataFrame) -> pl.DataFrame:
     One row per consumer and stretch of its log, one per run of a broker's lines of one kind about a group, and one per
     consumer for its heartbeats and commits.
     """
-    ordered, instances, rows = folded(events)
-    groups = collect(instances, rows, ordered)
+    logs = folded(events)
+    ordered, instances = logs.events, logs.instances
+    groups = collect(logs)
     remarks = [remark for instance in instances for remark in _of_instance(instance)]
     remarks += [remark for group in groups for remark in _of_group(group, replayed(group))]
     remarks += _of_brokers(None, (each for each in ordered if each["source"] == "broker" and not each["group_id"]))
@@ -57,7 +59,7 @@ def log_remarks(events: IntoDataFrame) -> pl.DataFrame:
 
 
 def _of_instance(instance: ConsumerInstance) -> Iterator[LogRemark]:
-    found = set(map(_place, found_events(instance)))
+    found = set(map(place_of, found_events(instance)))
     untold: list[Event] = []
     for attempt in instance.attempts:
         is_told = is_rebalance(attempt)
@@ -65,7 +67,7 @@ def _of_instance(instance: ConsumerInstance) -> Iterator[LogRemark]:
             yield _of_consumer(instance, untold)
             untold = []
         kinds = _BESIDE_REBALANCES if is_told else tuple(OF_CONSUMERS)
-        untold += [each for each in attempt.events if each["kind"] in kinds and _place(each) not in found]
+        untold += [each for each in attempt.events if each["kind"] in kinds and place_of(each) not in found]
     if untold:
         yield _of_consumer(instance, untold)
 
@@ -166,7 +168,3 @@ def _names(names: Iterable[str]) -> str:
     known = list(names)
     more = len(known) - _MOST_NAMES
     return ", ".join(known[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _place(event: Event) -> tuple[str, int, int]:
-    return event["file"], event["line"], event["record"]

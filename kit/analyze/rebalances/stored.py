@@ -27,7 +27,7 @@ Owners: TypeAlias = Mapping[str, str]
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
     """``tables.GROUP_GENERATIONS`` → ``tables.REBALANCES``: one row per group and generation, in order.
 
-    A group that was deleted and came back starts anew; a generation whose record is compacted away has no row.
+    A group that was deleted and came back has another ``life``; a generation whose record is compacted away has no row.
 
     Columns:
         group_id, generation: the key; ``is_epoch`` is false.
@@ -58,13 +58,15 @@ def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
 def _of_group(rows: Iterator[dict[str, Any]]) -> Iterator[Rebalance]:
     before: Rebalance | None = None
     owned_before: dict[str, str] = {}
+    life = 1
     for stored in _generations(rows):
         if not stored:
+            life += before is not None
             before, owned_before = None, {}
             continue
         follows = before is not None and before.generation == stored[0][0]["generation"] - 1
         owned = {partition: row["member_id"] for row in stored[-1] for partition in row["assigned"] or ()}
-        before = _rebalance(stored, before if follows else None, owned_before, owned)
+        before = replace(_rebalance(stored, before if follows else None, owned_before, owned), life=life)
         owned_before = owned or owned_before
         yield before
 
@@ -104,6 +106,7 @@ def stored_rebalance(
     moved, kept = moved_and_kept(owned_before, owned)
     return Rebalance(
         group_id=record["group_id"],
+        life=1,
         generation=record["generation"],
         is_epoch=False,
         is_utc=True,

@@ -24,10 +24,20 @@ def sentences(
 ) -> list[str]:
     """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES``, ``LOG_REMARKS`` and ``LOG_FINDINGS``."""
     asked: dict[Any, Any] = {}
-    lines = [_member_sentence(_without_repeats(row, asked)) for row in members.iter_rows(named=True)]
+    known_lives = pl.concat([frame.select("group_id", "life") for frame in (members, generations)])
+    again = set(known_lives.filter(pl.col("life") > 1)["group_id"])
+    rows = (_with_number(row, again) for row in members.iter_rows(named=True))
+    lines = [_member_sentence(_without_repeats(row, asked)) for row in rows]
     known_reasons = set(members["reason"].drop_nulls())
-    lines += [_generation_sentence(row, known_reasons) for row in generations.iter_rows(named=True)]
+    rows = (_with_number(row, again) for row in generations.iter_rows(named=True))
+    lines += [_generation_sentence(row, known_reasons) for row in rows]
     return [*lines, *remarks["sentence"], *findings["sentence"]]
+
+
+def _with_number(row: dict[str, Any], again: set[str]) -> dict[str, Any]:
+    """With what its generation is called; ``again``: groups with several lives, where a number alone is not enough."""
+    life = f" of life {row['life']}" if row["group_id"] in again else ""
+    return row | {"number": f"{term(row['is_epoch'])} {row['generation']}{life}"}
 
 
 def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, Any]:
@@ -79,7 +89,7 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
         f"without a log here: {', '.join(row['members_without_log'])}" if row["members_without_log"] else None,
     ]
     at = row["ended_at"] if row["started_at"] is None else row["started_at"]
-    subject = f"{term(row['is_epoch'])} {row['generation']}{_course(row)}"
+    subject = f"{row['number']}{_course(row)}"
     start = f"{_when(at, row['is_utc'])} Group {row['group_id']}: {subject}: "
     why = [reason.rstrip(".") for reason in row["reasons"] if reason not in known_reasons]
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
@@ -126,9 +136,9 @@ def _asked(row: dict[str, Any]) -> str | None:
 def _generation(row: dict[str, Any]) -> str | None:
     """Members of the new protocol join nothing: the group's epoch becomes theirs."""
     if row["joined_at"]:
-        joined = "joined" if row["generation"] is None else f"joined {term(row['is_epoch'])} {row['generation']}"
+        joined = "joined" if row["generation"] is None else f"joined {row['number']}"
         return _took(row["join_ms"], joined) or joined
-    return None if row["generation"] is None else f"is in {term(row['is_epoch'])} {row['generation']}"
+    return None if row["generation"] is None else f"is in {row['number']}"
 
 
 def _took(ms: int | None, action: str) -> str | None:
