@@ -109,6 +109,9 @@ def print_story(story: Rebalances) -> None:
 
     generations = story.stored if story.generations.is_empty() else story.generations
     counts = [pl.col(name).list.len().alias(name) for name in ("members", "joined", "left", "moved")]
+    counts[0] = pl.coalesce("n_members", counts[0]).alias(
+        "members"
+    )  # A coordinator counts those that it does not name.
     print_frame(generations.select(*_SHOWN, *counts))
     unknown = story.unknown_wordings()
     if not unknown.is_empty():

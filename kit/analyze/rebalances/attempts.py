@@ -13,6 +13,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances import joining_with
+from kit.analyze.rebalances.clocks import compared
 from kit.analyze.rebalances.consumer_instances import (
     QUIET,
     ConsumerInstance,
@@ -26,7 +27,7 @@ from kit.analyze.rebalances.consumer_instances import (
     time_of,
 )
 from kit.analyze.rebalances.generations import generations
-from kit.analyze.rebalances.group_logs import FoldedLogs
+from kit.analyze.rebalances.group_logs import FoldedLogs, only_listed
 from kit.analyze.rebalances.lives import number_lives
 from kit.tables import schema as tables
 from kit.tables.polars import frame
@@ -41,16 +42,23 @@ _OF_REBALANCES = (
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
     """The events in the order of their times, without quiet ones; a line without a time stays behind the line
-    before. So does, in a file where others say their zone, one that doesn't: the two clocks can't be compared."""
+    before. So does, in a file where others say their zone, one that doesn't: the two clocks can't be compared. If
+    other lines of the same writer say their zone, its time is left out."""
     frame = nw.from_native(events, eager_only=True)
-    is_comparable = ~nw.col("observed_at").is_null() | (nw.col("observed_at").count().over("file") == 0)
-    frame = frame.with_columns(local_at=nw.when(is_comparable).then(nw.col("local_at")))
+    is_of_broker = nw.col("source") == "broker"
+    n_zoned = [
+        nw.col("observed_at").count().over(*writer) for writer in (("file",), ("file", "origin", "is_of_broker"))
+    ]
+    frame = frame.with_columns(is_of_broker=is_of_broker).with_columns(
+        is_ordered=~nw.col("observed_at").is_null() | (n_zoned[0] == 0),
+        local_at=nw.when(~nw.col("observed_at").is_null() | (n_zoned[1] == 0)).then(nw.col("local_at")),
+    )
     tells_epoch = nw.col("text").str.contains("ConsumerGroupHeartbeat", literal=True) & (nw.col("generation") > 0)
     frame = frame.filter(~nw.col("kind").is_in(QUIET) | tells_epoch).sort("file", "line", "record")
     rows: list[tuple[int, int, Event]] = []
     last: dict[str, int] = {}
     for number, row in enumerate(frame.iter_rows(named=True)):
-        at = time_of(row)
+        at = time_of(row) if row["is_ordered"] else None
         last[row["file"]] = at if at is not None else last.get(row["file"], 0)
         rows.append((last[row["file"]], number, row))
     return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
@@ -60,8 +68,9 @@ def folded(events: IntoDataFrame) -> FoldedLogs:
     """The events in order, the consumers, and each consumer's rebalances."""
     ordered = ordered_events(events)
     instances = consumer_instances(ordered)
-    lives = number_lives(ordered, instances)
-    return FoldedLogs(ordered, instances, [row for each in instances for row in _of_instance(each)], lives)
+    clocks = compared(ordered)
+    lives = number_lives(ordered, instances, clocks)
+    return FoldedLogs(ordered, instances, [row for each in instances for row in _of_instance(each)], lives, clocks)
 
 
 def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
@@ -101,7 +110,8 @@ def _row(
     done = attempt.done_at
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
-    member, leader = attempt.value_of("member_id") or instance.member_id, attempt.value_of("leader_id")
+    member = attempt.value_of("member_id") or instance.member_id or only_listed(attempt, instance.value_of("client_id"))
+    leader = attempt.value_of("leader_id")
     failures = attempt.failures
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)

@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalances.attempts import member_rebalances, ordered_events, rebalances
+from kit.analyze.rebalances.attempts import folded, member_rebalances, rebalances
+from kit.analyze.rebalances.clocks import Clocks
 from kit.analyze.rebalances.consumer_instances import (
     ConsumerInstance,
     Event,
     are_utc,
-    consumer_instances,
     datetime_of,
     time_of,
 )
@@ -38,10 +38,10 @@ KEEPS_POSITIONS = "kafka-python"
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``rejoining_alone``, ``unreached_coordinator``,
     ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``,
-    ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
-    says when and who, as far as the log does."""
-    ordered = ordered_events(events)
-    members, groups, instances = member_rebalances(events), rebalances(events), consumer_instances(ordered)
+    ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``,
+    ``clocks_apart``. Each says when and who, as far as the log does."""
+    logs = folded(events)
+    members, groups, instances = member_rebalances(events), rebalances(events), logs.instances
     findings = [
         *_storms(groups),
         *_rejoining(members),
@@ -51,7 +51,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
         *_skipped(members),
         *_not_fetched(members),
     ]
-    findings += [*_unfinished(members), *_several(instances), *_from_events(instances)]
+    findings += [*_unfinished(members), *_several(instances), *_from_events(instances), *_clocks_apart(logs.clocks)]
     findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
     return frame(tables.LOG_FINDINGS.columns_of(findings))
 
@@ -205,6 +205,25 @@ def _several(instances: list[ConsumerInstance]) -> list[LogFinding]:
         if len(same) > 1
     ]  # fmt: skip
     return [_finding(group, "several_consumers", None, None, True, text) for group, text in texts]
+
+
+def _clocks_apart(clocks: Clocks) -> list[LogFinding]:
+    findings = []
+    for each in clocks.offsets:
+        name, hours = place_name(each.clock), each.ahead_us / 3_600_000_000
+        side = "ahead of" if hours > 0 else "behind"
+        text = (
+            f"{name} prints times {abs(hours):g} h {side} {place_name(each.other)}, by generation "
+            f"{each.generation}: their time zones differ. Their times were not compared."
+        )
+        findings.append(_finding(each.group_id, "clocks_apart", None, None, True, text))
+    return findings
+
+
+def place_name(clock: tuple[str, str | None]) -> str:
+    """The origin, else the file."""
+    file, origin = clock
+    return origin or file.rsplit("/", 1)[-1]
 
 
 _KINDS = {

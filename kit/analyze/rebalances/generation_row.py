@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kit.analyze.rebalances.consumer_instances import are_utc, time_of
+from kit.analyze.rebalances.consumer_instances import are_utc
 from kit.analyze.rebalances.group_logs import GroupLogs, Owners, member_of
 from kit.tables.rebalances import MemberRebalance, Rebalance
 
@@ -16,17 +16,14 @@ def generation_row(
     rows, broker_events = group.rows.get(number, []), group.broker_events.get(number, [])
     assignment = group.assignments.get(number, {})
     replaced, first = _without_restarts(group, rows)
-    members = {member_of(row) for row in rows} | set(assignment) | (set(owned.values()) if group.has_epochs else set())
+    named = {member_of(row) for row in rows if row.member_id or not assignment}
+    members = named | set(assignment) | (set(owned.values()) if group.has_epochs else set())
     members = (members | group.by_broker.seen.get(number, set())) - replaced
     n_members = group.by_broker.counts.get(number, len(assignment) or None)
     known_before = set() if before is None else set(before.members or ())
     is_told = bool(members) or n_members == 0
-    starts, ends = group.times(number, first)
+    starts, ends, has_one_clock = group.times(number, first)
     started, ended = min(starts, default=None), max(ends, default=None)
-    clocks = {row.is_utc for row in rows if row.started_at} | {
-        are_utc([each]) for each in broker_events if time_of(each)
-    }
-    has_one_clock = len(clocks) < 2
     leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
     leader = next(filter(None, leaders), None)
     last_joiner, join_spread_ms = _last_joiner(first) if has_one_clock else (None, None)
@@ -48,7 +45,7 @@ def generation_row(
         n_members=n_members,
         joined=None if before is None or not is_told else tuple(sorted(members - known_before)),
         left=None if before is None else tuple(sorted(_left(group, before, members, number))),
-        members_without_log=tuple(sorted({*assignment, *filter(None, [leader])} - {member_of(row) for row in rows})),
+        members_without_log=_without_log(group, rows, {*assignment, *filter(None, [leader])}),
         last_joiner=last_joiner,
         join_spread_ms=join_spread_ms,
         moved=moved,
@@ -56,6 +53,11 @@ def generation_row(
         partitions_without_known_owner=tuple(sorted(set(owned_before) - set(owned))) if rows else (),
         reasons=tuple(dict.fromkeys(reasons)),
     )
+
+
+def _without_log(group: GroupLogs, rows: list[MemberRebalance], named: set[str]) -> tuple[str, ...]:
+    """Of the members that the leader or a broker named; none where no member's log was given at all."""
+    return tuple(sorted(named - {member_of(row) for row in rows})) if group.rows else ()
 
 
 def moved_and_kept(owned_before: Owners, owned: Owners) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kit.analyze.rebalances.broker_members import BrokerMembers
+from kit.analyze.rebalances.clocks import Clocks
 from kit.analyze.rebalances.consumer_instances import (
     ConsumerInstance,
     Event,
@@ -28,6 +29,7 @@ _LISTED = re.compile(
     r"|\{member_id=([^,}]+),member_metadata|JoinGroupResponseMember\(memberId='([^']+)'"  # what it was answered
 )
 _OF_LIBRDKAFKA = re.compile(r'Member "([^"]+)"(?: \(me\))? assigned \d+ partition')
+_UUID = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _BY_LEADER = ("joined", "leader_assigning", "assignment_computed", "member_list")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
 _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
@@ -39,12 +41,14 @@ _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "t
 
 @dataclass(frozen=True)
 class FoldedLogs:
-    """Events in order, the consumers and their rebalances; ``lives``: of brokers' lines, by their places."""
+    """Events in order, the consumers and their rebalances; ``lives``: of brokers' lines, by their places; ``clocks``:
+    of all lines."""
 
     events: list[Event]
     instances: list[ConsumerInstance]
     rows: list[MemberRebalance]
     lives: Mapping[Place, int]
+    clocks: Clocks
 
 
 @dataclass
@@ -52,6 +56,7 @@ class GroupLogs:
     """What the logs hold about one life of a group.
 
     Attributes:
+        clocks: of all lines.
         has_epochs: its members have the new protocol. There a member whose partitions stay logs nothing of a new epoch,
             while a classic member joins every generation.
         rows: generation → its members' rebalances.
@@ -64,6 +69,7 @@ class GroupLogs:
     """
 
     group_id: str
+    clocks: Clocks
     life: int = 1
     has_epochs: bool = False
     rows: dict[int, list[MemberRebalance]] = field(default_factory=dict)
@@ -79,14 +85,25 @@ class GroupLogs:
         """The generations that any log has, in order."""
         return sorted({*self.rows, *self.broker_events})
 
-    def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime]]:
-        """When the rows and the brokers' lines of that generation began, and when they ended."""
+    def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime], bool]:
+        """When that generation began, and when it ended, and whether both are by all its lines.
+
+        Where its lines are of several clocks: by the brokers' clock, or by one of them.
+        """
         begins, ends = (
-            [at for event in self.broker_events.get(number, []) if event["kind"] in kinds and (at := _at(event))]
+            [(self.clocks.of(event), at) for event in self.broker_events.get(number, [])
+             if event["kind"] in kinds and (at := _at(event))]
             for kinds in (_BEGINS, _ENDS)
-        )
-        begins += [row.started_at for row in rows if row.started_at and row.started_at != row.ended_at]
-        return begins, ends + [row.ended_at for row in rows if row.ended_at]
+        )  # fmt: skip
+        begins += [
+            (self.clocks.of_row(row), row.started_at)
+            for row in rows
+            if row.started_at and row.started_at != row.ended_at
+        ]
+        ends += [(self.clocks.of_row(row), row.ended_at) for row in rows if row.ended_at]
+        clocks = list(dict.fromkeys(clock for clock, _ in [*ends, *begins]))
+        began, ended = ([at for clock, at in times if clock == clocks[0]] for times in (begins, ends))
+        return began, ended, len(clocks) < 2
 
     def forget_what_never_came(self) -> None:
         """A group that ends was about to rebalance: there is no such generation. Its name may be used anew."""
@@ -107,8 +124,8 @@ class GroupLogs:
 
     def resigned(self, number: int) -> set[str]:
         """Members that are gone by their own word, at the end of that generation."""
-        began, ended_at = self.times(number, self.rows.get(number, []))
-        ended = max(began + ended_at, default=None)
+        began, finished, _ = self.times(number, self.rows.get(number, []))
+        ended = max(began + finished, default=None)
         return {member for member, at in self.left_at.items() if ended is not None and at <= ended}
 
 
@@ -117,7 +134,7 @@ def collect(logs: FoldedLogs) -> list[GroupLogs]:
     groups: dict[tuple[str, int], GroupLogs] = {}
 
     def of(group_id: str, life: int) -> GroupLogs:
-        return groups.setdefault((group_id, life), GroupLogs(group_id, life))
+        return groups.setdefault((group_id, life), GroupLogs(group_id, logs.clocks, life))
 
     for row in logs.rows:
         if row.group_id and row.generation is not None:
@@ -161,6 +178,13 @@ def _members_in(event: Event, attempt: RebalanceAttempt) -> dict[str, list[str] 
     listed = {next(filter(None, names)) for names in _LISTED.findall(event["text"])}
     partitions = {member: [p for p in ps.split(", ") if p] for member, ps in _ASSIGNMENT.findall(event["text"])}
     return {**dict.fromkeys(listed), **partitions}
+
+
+def only_listed(attempt: RebalanceAttempt, client_id: str | None) -> str | None:
+    """The member id of a leader that prints it nowhere else (Java 2.4 and 2.5), if one listed id alone has its name."""
+    listed = {member for event in attempt.all_of(*_BY_LEADER) for member in _members_in(event, attempt)}
+    of_client = [member for member in listed if client_id and re.fullmatch(re.escape(client_id) + _UUID, member)]
+    return of_client[0] if len(of_client) == 1 else None
 
 
 def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kit.analyze.rebalances.clocks import Clocks
 from kit.analyze.rebalances.consumer_instances import (
     ConsumerInstance,
     Event,
@@ -62,11 +63,11 @@ class _Life:
         return is_late and not is_epoch and writer not in self.newest
 
 
-def number_lives(events: Iterable[Event], instances: Iterable[ConsumerInstance]) -> dict[Place, int]:
+def number_lives(events: Iterable[Event], instances: Iterable[ConsumerInstance], clocks: Clocks) -> dict[Place, int]:
     """Set ``life`` of each attempt, and return the life of each broker's line about a group; ``events``: in order."""
     instances = list(instances)
     marks = {place_of(event): (each, attempt) for each in instances for attempt, event in _numbered(each)}
-    groups: dict[tuple[str, bool], _Life] = {}
+    groups: dict[tuple[str, int | None], _Life] = {}
     of_brokers: dict[Place, int] = {}
     for event in events:
         place = place_of(event)
@@ -74,7 +75,7 @@ def number_lives(events: Iterable[Event], instances: Iterable[ConsumerInstance])
         group_id = event["group_id"] if instance is None else instance.value_of("group_id")
         if not group_id or (instance is None and event["source"] != "broker"):
             continue
-        life = groups.setdefault((group_id, event["observed_at"] is not None), _Life())
+        life = groups.setdefault((group_id, clocks.of(event)), _Life())
         if instance is None:
             of_brokers[place] = _of_broker(life, event)
         elif attempt is not None and attempt.generation is not None:

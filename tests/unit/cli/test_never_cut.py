@@ -52,7 +52,15 @@ def _plans(name: str) -> None:
 
 
 def _rebalances(name: str) -> None:
-    times = {"is_utc": True, "started_at": AT, "ended_at": AT, "duration_ms": BIG, "leader_id": f"{name}-leader"}
+    times = {
+        "life": 1,
+        "n_members": 1,
+        "is_utc": True,
+        "started_at": AT,
+        "ended_at": AT,
+        "duration_ms": BIG,
+        "leader_id": f"{name}-leader",
+    }
     row = {"group_id": name, "generation": BIG, **times, "assignor": f"range-{name}"}
     lists = {each: [[name]] for each in ("members", "joined", "left", "moved")}
     generations = pl.DataFrame([row]).with_columns(**{each: pl.Series(value) for each, value in lists.items()})

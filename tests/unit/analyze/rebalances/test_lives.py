@@ -35,7 +35,7 @@ def test_a_consumer_s_numbers_that_go_back_begin_another_life():
 
 
 def test_another_consumer_s_number_that_is_long_past_begins_another_life():
-    assert lives(joins(1, 2), joins(1, client="b", since=3600)) == [(1, 1, 4000), (1, 2, 4000), (2, 1, 4000)]
+    assert lives(joins(1, 2), joins(1, client="b", since=3700)) == [(1, 1, 4000), (1, 2, 4000), (2, 1, 4000)]
 
 
 def test_a_host_that_prints_a_little_later_is_in_the_same_life():
@@ -44,7 +44,7 @@ def test_a_host_that_prints_a_little_later_is_in_the_same_life():
 
 
 def test_consumers_of_two_runs_in_step_have_two_lives():
-    first, second = [joins(1, 2, client=name) for name in "ab"], [joins(1, 2, client=f"{n}2", since=9000) for n in "ab"]
+    first, second = [joins(1, 2, client=name) for name in "ab"], [joins(1, 2, client=f"{n}2", since=9100) for n in "ab"]
     rows = rebalances(pl.concat([*first, *second]))
     assert rows.select("life", "generation", pl.col("members").list.len()).rows() == [
         (1, 1, 2), (1, 2, 2), (2, 1, 2), (2, 2, 2),
@@ -78,7 +78,7 @@ def test_an_epoch_that_a_broker_quotes_is_no_other_life():
 
 
 def test_one_partition_in_two_lives_is_not_owned_twice():
-    events = pl.concat([joins(1, 2), joins(1, client="b", since=3600)])
+    events = pl.concat([joins(1, 2), joins(1, client="b", since=3700)])
     assert "owned_twice" not in log_findings(events)["finding"].to_list()
     told = story(events)
     assert any("joined generation 1 of life 2" in sentence for sentence in told)
