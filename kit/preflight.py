@@ -22,6 +22,7 @@ from kit.analyze.metadata.node_files import SettingsChange, changed_lines, rende
 from kit.analyze.metadata.node_lint import lint
 from kit.analyze.metadata.node_settings import (
     CONTROLLER,
+    DECIDING,
     FINAL_CONTROLLER,
     KRAFT,
     MIGRATION,
@@ -36,7 +37,7 @@ from kit.analyze.metadata.node_settings import (
 from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
 from kit.analyze.metadata.phase import POST_MIGRATION, Facts, why_no_zookeeper
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
-from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
+from kit.analyze.metadata.preflight_checks import BLOCK, SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, NothingToDo, OfframpError, PartialRead, UnsafePlan
@@ -56,6 +57,7 @@ from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
 from kit.text.properties import parse_properties
 from kit.text.stand_ins import stand_in
+from kit.text.visible import visible
 
 SAVED = (
     "/admin", "/brokers", "/cluster", "/config", "/controller", "/controller_epoch", "/delegation_token", "/feature",
@@ -147,7 +149,13 @@ class Preflight:
 
     def files(self) -> dict[str, str]:
         """Ready-made settings by file name: of each broker for every mode, of controllers while and after it."""
-        return {name: render(change, node) for name, change, node in self._changes()}
+        files = {name: render(change, node) for name, change, node in self._changes()}
+        return {name: _to_do(text, name) + text for name, text in files.items()}
+
+    @cached_property
+    def unfinished(self) -> list[PreflightFinding]:
+        """What is wrong with the ready-made files: what they lack, or have from the node's own file."""
+        return [each for name, text in self.files().items() for each in _wrong_in(text, name)]
 
     @cached_property
     def setting_changes(self) -> pl.DataFrame:
@@ -319,12 +327,24 @@ def read_settings_folder(path: Path) -> SettingsFolder:
     return SettingsFolder(settings, metas)
 
 
+def _to_do(text: str, name: str) -> str:
+    """Comments that say what is wrong with a ready-made file."""
+    wrong = [f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in _wrong_in(text, name)]
+    return "".join(f"# {visible(each)}\n" for each in wrong)
+
+
+def _wrong_in(text: str, name: str) -> list[PreflightFinding]:
+    node = of_file(parse_properties(text), name, secrets.token_bytes(32))
+    return [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]
+
+
 def _text(file: Path) -> str:
+    """The file as Java reads properties: in Latin-1, in which every byte is a character."""
     try:
         if file.stat().st_size > _BIGGEST_FILE:
             raise InputError(f"{file} is no node's settings: it has more than {_BIGGEST_FILE:,} bytes")
-        return read_regular(file).decode()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_regular(file).decode("latin-1")
+    except OSError as error:
         raise InputError(f"{file} can't be read: {error}") from error
 
 
@@ -382,14 +402,18 @@ def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
 def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | None:
     """Why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it does.
 
-    Secrets stay in the file.
+    A value that is filled in later is a reason, too, where the answer depends on it. Secrets stay in the file.
     """
     try:
         node = of_file(parse_properties(_text(path)), str(path), secrets.token_bytes(32))
     except OfframpError as error:
         return str(error)
+    later = [name for name in DECIDING if node.is_template(name)]
+    if later:
+        return f"{path}: {later[0]} is filled in later, and not known here: give the file as the node gets it"
     wanted = {MIGRATION: CONTROLLER, "finalised": FINAL_CONTROLLER}[mode] if role == CONTROLLER else mode
     if (node.role, node.node_id, node.mode) != (role, node_id, wanted):
         return f"{path} starts {node.name} in {node.mode} mode, not {role} {node_id} in {wanted} mode"
-    wrong = [each for each in lint([node]) if each.is_met is False]
+    findings = [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]
+    wrong = sorted(findings, key=lambda each: each.is_met is None)
     return f"{wrong[0].check_id} {wrong[0].sentence} {wrong[0].remedy}" if wrong else None

@@ -133,6 +133,7 @@ def preflight(
             _tell_preflight(result)
         if write_settings is not None:
             say(*(f"written: {file}" for file in result.write_files(write_settings)))
+            say(*(f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in result.unfinished))
         result.verify()
 
 

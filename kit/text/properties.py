@@ -25,8 +25,10 @@ def parse_properties(text: str) -> dict[str, str]:
 def render_properties(settings: Mapping[str, str]) -> str:
     r"""One line per setting, in their order; what would end a line or be read as something else is escaped.
 
-    >>> render_properties({"a": "C:\\data", "b": " x\ny"})
-    'a=C:\\\\data\nb=\\ x\\ny\n'
+    Java reads such a file as Latin-1, so what is not ASCII is escaped, too.
+
+    >>> render_properties({"a": "C:\\data", "b": " x\ny", "c": "é😀"})
+    'a=C:\\\\data\nb=\\ x\\ny\nc=\\u00e9\\ud83d\\ude00\n'
     """
     return "".join(f"{_escaped(key, ' =:#!')}={_escaped(value, '')}\n" for key, value in settings.items())
 
@@ -57,5 +59,12 @@ def _meant(escape: str) -> str:
 
 def _escaped(text: str, others: str) -> str:
     names = {each: f"\\{letter}" for letter, each in _PLAIN.items()} | {"\\": "\\\\"}
-    escaped = "".join(names.get(each, f"\\{each}" if each in others else each) for each in text)
+    escaped = "".join(names.get(each) or (f"\\{each}" if each in others else _in_ascii(each)) for each in text)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _in_ascii(character: str) -> str:
+    if " " <= character <= "~":
+        return character
+    halves = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{halves[each : each + 4]}" for each in range(0, len(halves), 4))

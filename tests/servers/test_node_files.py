@@ -30,6 +30,10 @@ KINDS = {
     "a comment behind a number": ("kraft", {"node.id": "1 # the first"}),
 }
 
+DEFAULT = {**SOUND["final controller"], "controller.listener.names": "PLAINTEXT"}
+del DEFAULT["listeners"]
+"""A controller on the default of ``listeners``."""
+
 
 def held_of(mode: str, changed: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**SOUND[mode], **changed}.items() if value is not None}
@@ -53,7 +57,7 @@ def test_the_table_of_settings_is_that_of_kafka():
 
 def test_what_kafka_refuses_is_found(tmp_path: Path):
     wrong = {kind: held_of(mode, changed) for kind, (mode, changed) in KINDS.items()}
-    files = {**wrong, **{mode: dict(held) for mode, held in SOUND.items()}}
+    files = {**wrong, **{mode: dict(held) for mode, held in SOUND.items()}, "a default listener": DEFAULT}
     real = refusals(files, tmp_path)
     assert {name: bool(message) for name, message in real.items()} == {name: name in KINDS for name in files}
     assert {name: is_refused(held) for name, held in files.items()} == {name: name in KINDS for name in files}

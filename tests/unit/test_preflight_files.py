@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
-from kit.preflight import Preflight, _one_per_node, judge, read_settings_folder
+from kit.preflight import Preflight, SettingsFolder, _one_per_node, judge, lint_settings_file, read_settings_folder
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile
@@ -69,11 +69,52 @@ def test_what_is_no_folder_of_settings_is_refused(tmp_path):
         read_settings_folder(tmp_path)
 
 
-@pytest.mark.parametrize(("held", "told"), [(b"\xff\xfe", "can't be read"), (b"x" * 1_000_001, "no node's settings")])
+@pytest.mark.parametrize(
+    ("held", "told"), [(b"\xff\xfe", "has no settings of a node"), (b"x" * 1_000_001, "no node's settings")]
+)
 def test_what_is_no_text_is_refused(tmp_path, held, told):
     put(tmp_path, "server.properties", held)
     with pytest.raises(InputError, match=told):
         read_settings_folder(tmp_path)
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path):
+    put(
+        tmp_path, "server.properties", "# caf\u00e9\n".encode("latin-1") + SERVER.encode() + b"broker.rack=M\xfcnchen\n"
+    )
+    (node,) = read_settings_folder(tmp_path).settings
+    assert node.get("broker.rack") == "M\u00fcnchen"
+    made = judge("c", SOUND, SettingsFolder([node])).files()["broker-1.kraft.properties"]
+    assert "broker.rack=M\\u00fcnchen" in made
+    assert parse_properties(made.encode().decode("latin-1"))["broker.rack"] == "M\u00fcnchen"
+
+
+DYNAMIC = SERVER.replace("broker.id=1", "broker.id=${file:/etc/kafka/ids:id}")
+PASSWORD = SERVER.replace("hush-hush", "${file:/etc/kafka/secrets:encoder}") + "num.partitions={{ n }}\n"
+
+
+def test_what_is_filled_in_later_is_not_known(tmp_path):
+    file = put(tmp_path, "server.properties", DYNAMIC)
+    assert "broker.id is filled in later" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
+    file = put(tmp_path, "server.properties", SERVER + "advertised.listeners=${env:LISTENERS}\n")
+    assert "advertised.listeners is withheld, or filled in" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
+
+
+def test_what_no_rule_asks_for_may_be_filled_in_later(tmp_path):
+    file = put(tmp_path, "server.properties", PASSWORD)
+    assert lint_settings_file(file, "broker", 1, "zookeeper") is None
+    (node,) = read_settings_folder(tmp_path).settings
+    assert node.secrets == {"password.encoder.secret": ""}  # Equal templates need not become equal secrets.
+
+
+def test_ready_made_files_say_what_they_lack(tmp_path):
+    put(tmp_path, "server.properties", SERVER)
+    made = Preflight("c", [], read_settings_folder(tmp_path).settings, "3000@c:9093")
+    text = made.files()["controller.migration.properties"]
+    assert "# before a start, N01: controller.migration.properties (controller mode): node.id is missing." in text
+    assert "listeners is missing" in text
+    assert {each.source for each in made.unfinished} >= {"controller.migration.properties"}
+    assert "# before a start" not in made.files()["broker-1.migration.properties"]
 
 
 def test_files_are_made_for_each_mode_and_never_over_others(tmp_path):

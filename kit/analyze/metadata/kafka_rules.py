@@ -173,6 +173,8 @@ def _controller_endpoints(config: Config) -> None:
         refuse("N03", f"a broker does not listen on {', '.join(names)}", "Remove it from listeners.")
     if "controller" not in config.roles:
         return
+    if not config.is_set("listeners") and own != names:
+        refuse("N03", "listeners is missing, and its default is no controller's", f"Write one of {LISTENERS}.")
     others = [each for each in own if each not in names]
     if config.roles == ["controller"] and len(found) != len(own):
         told = f"and {', '.join(others)} are others" if others else "each of them once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,13 +28,15 @@ from kit.text.visible import visible
 
 _DEFAULT_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 _CONTROLLER_LISTENER = "CONTROLLER"
+_RESERVED = 1000
 _ONLY_ZOOKEEPER = ("broker.id", "broker.id.generation.enable", "reserved.broker.max.id", VERSION)
 _GONE = ("control.plane.listener.name", "log.message.format.version", "inter.broker.protocol.version")
+_NOT_OF_A_CONTROLLER = (VERSION, "broker.id", BOOTSTRAP, "security.inter.broker.protocol")
 _OF_A_CONTROLLER = (
     "zookeeper.", "password.encoder.", "sasl.", "ssl.", "security.", "listener.name.", "super.users", "authorizer.",
     "allow.everyone.", "principal.builder.", "delegation.token.", "delete.topic.enable", "auto.create.topics.enable",
     "default.replication.factor", "num.partitions", "min.insync.replicas", "unclean.leader.election.enable",
-    "message.max.bytes", "alter.config.policy.", "create.topic.policy.", "early.start.listeners", "connections.max.",
+    "message.max.bytes", "alter.config.policy.", "create.topic.policy.", "connections.max.",
 )  # fmt: skip
 
 _UNTOLD = (
@@ -109,6 +112,7 @@ def _by_hand(change: SettingsChange, present: NodeSettings) -> list[str]:
 
 def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsChange:
     values = {LISTENERS: _controller_listener(present), PROTOCOLS: _protocols(present)}
+    values |= _login(present, values[PROTOCOLS])
     by_hand = list(_quorum(values, present, voters))
     number = present.node_id
     if number is None:
@@ -126,8 +130,7 @@ def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsCha
     values |= {} if version is None else {VERSION: version}
     if present.get("authorizer.class.name") == STANDARD_AUTHORIZER:
         values["authorizer.class.name"] = ACL_AUTHORIZER
-    if number is not None and number > int(present.get("reserved.broker.max.id") or 1000):
-        values["broker.id.generation.enable"] = "false"
+    values |= _no_generation(present)
     if not present.get("zookeeper.connect"):
         by_hand.append("zookeeper.connect and the other zookeeper settings: from the file saved before KRaft mode")
     return SettingsChange(
@@ -137,6 +140,7 @@ def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsCha
 
 def _plain(present: NodeSettings) -> SettingsChange:
     values = {} if present.node_id is None else {"broker.id": str(present.node_id)}
+    values |= _no_generation(present)
     own = [each for each in _map_entries(present) if each.partition(":")[0] not in entries(present.get(LISTENERS))]
     if PROTOCOLS in present.given:
         values[PROTOCOLS] = ",".join(own)
@@ -151,7 +155,8 @@ def _controller(mode: str, present: NodeSettings, voters: str | None) -> Setting
         PROTOCOLS: _protocols(present),
         "inter.broker.listener.name": inter_broker_listener(present),
     }
-    by_hand = list(_quorum(values, present, voters))
+    values |= _login(present, values[PROTOCOLS])
+    by_hand = [*_quorum(values, present, voters), *_own_login(present, values[PROTOCOLS])]
     if not is_own:
         by_hand += [
             "node.id: one that no broker and no other controller has",
@@ -161,12 +166,9 @@ def _controller(mode: str, present: NodeSettings, voters: str | None) -> Setting
     if present.get("authorizer.class.name") == ACL_AUTHORIZER:
         values["authorizer.class.name"] = STANDARD_AUTHORIZER
     if mode == CONTROLLER:
-        removed = tuple(name for name in (VERSION, "broker.id", BOOTSTRAP))
-        return SettingsChange(mode, values | {FLAG: "true"}, removed, tuple(by_hand))
+        return SettingsChange(mode, values | {FLAG: "true"}, _NOT_OF_A_CONTROLLER, tuple(by_hand))
     own = [name for name in (*present.given, *present.secrets) if name.startswith("zookeeper.")]
-    return SettingsChange(
-        mode, values, tuple(dict.fromkeys([*own, FLAG, VERSION, "broker.id", BOOTSTRAP])), tuple(by_hand)
-    )
+    return SettingsChange(mode, values, tuple(dict.fromkeys([*own, FLAG, *_NOT_OF_A_CONTROLLER])), tuple(by_hand))
 
 
 def _quorum(values: dict[str, str], present: NodeSettings, voters: str | None) -> list[str]:
@@ -188,7 +190,44 @@ def _map_entries(present: NodeSettings) -> list[str]:
 def _protocols(present: NodeSettings) -> str:
     """The node's own map, and the controllers' listener with the protocol of the inter-broker listener."""
     own = _map_entries(present)
-    protocols = {name: protocol for name, _, protocol in (each.partition(":") for each in own)}
+    protocols = _by_name(own)
     protocol = protocols.get(inter_broker_listener(present), "PLAINTEXT")
-    new = [name for name in entries(_controller_listener(present)) if name not in protocols]
+    new = [name for name in entries(_controller_listener(present)) if name.upper() not in protocols]
     return ",".join([*own, *(f"{name}:{protocol}" for name in new)])
+
+
+def _by_name(entries_of_map: list[str]) -> dict[str, str]:
+    """Protocol by the name of the listener."""
+    pairs = (each.partition(":") for each in entries_of_map)
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+
+def _login(present: NodeSettings, protocols: str) -> dict[str, str]:
+    """The mechanism by which a node logs in to controllers: Kafka's default is GSSAPI, whatever brokers use."""
+    name = "sasl.mechanism.controller.protocol"
+    if name in present.given or not _controller_protocol(present, protocols).startswith("SASL"):
+        return {}
+    return {name: present.get("sasl.mechanism.inter.broker.protocol") or "GSSAPI"}
+
+
+def _own_login(present: NodeSettings, protocols: str) -> list[str]:
+    """Settings of the inter-broker listener alone, which the controllers' listener needs, too."""
+    own, new = f"listener.name.{inter_broker_listener(present).lower()}.", entries(_controller_listener(present))
+    has_own = any(name.startswith(own) for name in (*present.given, *present.secrets))
+    if not has_own or _controller_protocol(present, protocols) == "PLAINTEXT" or present.role == CONTROLLER:
+        return []
+    return [f"listener.name.{new[0].lower()}.…: as the settings of {own}…, for the controllers' own listener"]
+
+
+def _controller_protocol(present: NodeSettings, protocols: str) -> str:
+    """The protocol of the first of the controllers' listeners, which nodes dial."""
+    first = next(iter(entries(_controller_listener(present))), _CONTROLLER_LISTENER)
+    return _by_name(entries(protocols)).get(first.upper(), "PLAINTEXT")
+
+
+def _no_generation(present: NodeSettings) -> dict[str, str]:
+    """Kafka refuses an id above ``reserved.broker.max.id`` while it generates ids."""
+    most = (present.get("reserved.broker.max.id") or "").strip()
+    highest = int(most) if re.fullmatch(r"[0-9]{1,9}", most) else _RESERVED
+    is_high = present.node_id is not None and present.node_id > highest
+    return {"broker.id.generation.enable": "false"} if is_high else {}

@@ -32,9 +32,9 @@ from kit.tables.preflight import PreflightFinding
 from kit.text.kafka_settings import settings
 
 PHASE = "settings"
-DECIDING = ("process.roles", FLAG, "node.id", "broker.id")
-"""Settings that decide which node in which mode a file starts."""
 _REMARK = "N14"
+_MARK = b"\xef\xbb\xbf".decode("latin-1")
+"""The byte order mark that some editors put at the begin of a file, as Kafka reads it."""
 _COMMENT = re.compile(r"\s#")
 
 Found = Iterator[tuple[str, str]]
@@ -112,7 +112,7 @@ def _misread(node: NodeSettings) -> Found:
     """What Kafka takes, and reads otherwise than it looks."""
     known = {name.lower(): name for name in settings()}
     for name, value in node.given.items():
-        meant = known.get(name.strip().lower())
+        meant = known.get(name.removeprefix(_MARK).strip().lower())
         if meant is not None and name not in settings():
             yield f"{name} is unknown to Kafka, which ignores it: it knows {meant}", f"Write {meant}."
         if name in settings() and settings()[name].type in ("STRING", "LIST") and _COMMENT.search(value):

@@ -21,6 +21,8 @@ CONTROLLER, FINAL_CONTROLLER = "controller", "final controller"
 MODES = (ZOOKEEPER, MIGRATION, KRAFT, CONTROLLER, FINAL_CONTROLLER)
 FLAG = "zookeeper.metadata.migration.enable"
 VOTERS, BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+DECIDING = ("process.roles", FLAG, "node.id", "broker.id")
+"""Settings that decide which node in which mode a file starts."""
 LISTENERS = "controller.listener.names"
 PROTOCOLS = "listener.security.protocol.map"
 VERSION = "inter.broker.protocol.version"
@@ -63,6 +65,10 @@ class NodeSettings:
     def get(self, key: str) -> str | None:
         """What is in force, as far as it is known."""
         return self.given.get(key, self.defaults.get(key))
+
+    def is_template(self, key: str) -> bool:
+        """Whether the value is filled in later, and not known here."""
+        return is_template(self.get(key) or "")
 
     @property
     def is_told(self) -> bool:
@@ -171,5 +177,12 @@ def voter_ids(text: str | None) -> list[int]:
 
 
 def inter_broker_listener(node: NodeSettings) -> str:
-    """The name of the listener on which brokers, and controllers, dial a broker."""
-    return node.get("inter.broker.listener.name") or node.get("security.inter.broker.protocol") or "PLAINTEXT"
+    """The name of the listener on which brokers, and controllers, dial a broker. Kafka compares it in capitals."""
+    name = node.get("inter.broker.listener.name") or node.get("security.inter.broker.protocol") or "PLAINTEXT"
+    return name.strip().upper()
+
+
+def advertised_listeners(node: NodeSettings) -> set[str]:
+    """The names of the listeners on which others dial a broker."""
+    text = node.get("advertised.listeners") or node.get("listeners") or settings()["listeners"].default
+    return {each.partition("://")[0].strip().upper() for each in entries(text)}

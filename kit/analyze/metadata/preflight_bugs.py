@@ -123,7 +123,16 @@ CHECKS = (
         no_state,
         ("partitions",),
     ),
-    Check("KAFKA-16431", WARN, ANY, "Every broker has one log dir.", "DescribeConfigs", failed_dirs, ("brokers",)),
+    Check(
+        "KAFKA-16431",
+        WARN,
+        ANY,
+        "Every broker has one log dir.",
+        "DescribeConfigs",
+        failed_dirs,
+        ("brokers",),
+        ("log.dirs",),
+    ),
     Check("KAFKA-19026", WARN, ANY, "No broker has an AlterConfigPolicy.", "DescribeConfigs", policies, ("brokers",)),
     Check(
         "dynamic_quorum",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import polars as pl
@@ -90,8 +90,10 @@ Look: TypeAlias = Callable[[PreflightFacts], Iterable[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``holds``: the sentence when nothing was found; ``needs``: fields of ``PreflightFacts`` that
-    must have been read."""
+    """``holds``: the sentence when nothing was found; ``needs``: fields of ``PreflightFacts`` that must have been read.
+
+    ``settings``: those of nodes that the check looks at. A node with a template in one of them is left out, and told.
+    """
 
     check_id: str
     severity: str
@@ -100,11 +102,15 @@ class Check:
     source: str
     look: Look
     needs: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     def findings(self, facts: PreflightFacts) -> Iterator[PreflightFinding]:
         """At least one row."""
+        filled_later = {id(each): name for each in facts.settings for name in self.settings if each.is_template(name)}
+        known = replace(facts, settings=[each for each in facts.settings if id(each) not in filled_later])
         missing = [name for name in self.needs if getattr(facts, name) is None or not _is_there(facts, name)]
-        problems = [_not_read(facts, name) for name in missing] or list(self.look(facts))
+        problems = [_not_read(facts, name) for name in missing] or list(self.look(known))
+        problems += [_filled_later(each, filled_later[id(each)]) for each in facts.settings if id(each) in filled_later]
         problems += [each for name in self.needs if name not in missing for each in _incomplete(facts, name)]
         for problem in _first(problems) or [Problem("cluster", self.holds, is_met=True)]:
             yield PreflightFinding(
@@ -122,6 +128,11 @@ class Check:
 def unread(subject: str, sentence: str, remedy: str = "") -> Problem:
     """A problem that nobody can tell whether it is one. What a right of ZooKeeper is missing for says how to get it."""
     return Problem(subject, sentence, remedy or (_GIVE_RIGHT if _LACKS_RIGHT in sentence else ""), is_met=None)
+
+
+def _filled_later(node: NodeSettings, name: str) -> Problem:
+    sentence = f"{name} of {node.name} is filled in later ({node.source}): what it will be is not known."
+    return unread(node.name, sentence, "Give the file as the node gets it, with every value filled in.")
 
 
 def is_refused(error: str) -> bool:

@@ -147,7 +147,15 @@ _KEEP = (
 _RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
-    Check("L01", BLOCK, DUAL_WRITE, "All controllers are alike, and wait with an empty log.", _LOG, alike),
+    Check(
+        "L01",
+        BLOCK,
+        DUAL_WRITE,
+        "All controllers are alike, and wait with an empty log.",
+        _LOG,
+        alike,
+        settings=(VOTERS,),
+    ),
     Check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
     Check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
 )

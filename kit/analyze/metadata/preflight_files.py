@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from kit.analyze.metadata.kafka_values import NotAllowed, value_of
 from kit.analyze.metadata.node_settings import (
+    CONTROLLER,
+    DECIDING,
     ENCODER_SECRET,
     KRAFT,
     NodeSettings,
+    advertised_listeners,
     inter_broker_listener,
 )
 from kit.analyze.metadata.preflight_checks import (
@@ -22,6 +26,7 @@ from kit.analyze.metadata.preflight_checks import (
     numbers,
     unread,
 )
+from kit.text.kafka_settings import settings
 
 _DEFAULTS = (
     "delete.topic.enable",
@@ -35,18 +40,19 @@ _DEFAULTS = (
 
 
 def listeners(facts: PreflightFacts) -> Iterator[Problem]:
-    """A05: controllers dial brokers on the brokers' inter-broker listener."""
+    """A05: controllers dial brokers on one listener, which every broker has; so do brokers among each other."""
     of_brokers = {inter_broker_listener(each) for each in facts.brokers}
-    if len(of_brokers) > 1:
-        sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}."
+    if any(not of_brokers <= advertised_listeners(each) for each in facts.brokers):
+        sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}, and not every broker has each."
         yield Problem("brokers", sentence, "Use one on every broker, and roll.")
     for controller in facts.controllers:
-        name = controller.given.get("inter.broker.listener.name")
-        if name not in of_brokers and controller.mode == "controller":
+        name = inter_broker_listener(controller)
+        lacking = [each.name for each in facts.brokers if name not in advertised_listeners(each)]
+        if lacking and controller.mode == CONTROLLER:
             yield Problem(
                 controller.name,
-                f"{controller.name} has inter.broker.listener.name {name or 'not set'}, the brokers have "
-                f"{numbers(of_brokers)}: the controllers can't send them anything (KAFKA-15670).",
+                f"{controller.name} has inter.broker.listener.name {name}, which {numbers(lacking)} lacks; the brokers "
+                f"use {numbers(of_brokers)}: the controllers can't send them anything (KAFKA-15670).",
                 f"Set inter.broker.listener.name={min(of_brokers)} and its entry in listener.security.protocol.map.",
             )
 
@@ -54,15 +60,25 @@ def listeners(facts: PreflightFacts) -> Iterator[Problem]:
 def defaults(facts: PreflightFacts) -> Iterator[Problem]:
     """A07: what brokers decided for new topics, controllers decide in KRaft."""
     for key in _DEFAULTS:
-        values = {each.given[key] for each in facts.brokers if key in each.given}
+        values = {_effective(each, key) for each in facts.brokers if key in each.given}
         for controller in facts.controllers:
-            if values and controller.given.get(key) not in values:
+            if values and _effective(controller, key) not in values:
                 yield Problem(
                     controller.name,
                     f"Brokers set {key}={numbers(values)}, and {controller.name} sets "
                     f"{controller.given.get(key, 'nothing')}: in KRaft the controller's counts.",
                     f"Set {key} on every controller as on the brokers.",
                 )
+
+
+def _effective(node: NodeSettings, key: str) -> str:
+    """The value in force, in one spelling; of what Kafka does not read (N12) the text."""
+    text = node.get(key)
+    try:
+        value = value_of(settings()[key], settings()[key].default if text is None else text)
+    except NotAllowed:
+        return str(text)
+    return str(value).lower()
 
 
 def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
@@ -135,10 +151,18 @@ def chroots(facts: PreflightFacts) -> Iterator[Problem]:
 
 def _chroot(node: NodeSettings) -> str | None:
     connect = node.get("zookeeper.connect")
-    return None if not connect else "/" + connect.partition("/")[2].strip("/")
+    return None if not connect else "/" + connect.strip().partition("/")[2].strip("/")
 
 
 _BOTH = ("brokers", "controllers")
+_OF_ZOOKEEPER = ("zookeeper.connect", *DECIDING)
+_OF_LISTENERS = (
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "listeners",
+    "advertised.listeners",
+    *DECIDING,
+)
 _FILES = "DescribeConfigs, files"
 CHECKS = (
     Check(
@@ -159,7 +183,25 @@ CHECKS = (
         cluster_ids,
         ("control", "metas"),
     ),
-    Check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH),
-    Check("A05", BLOCK, CONTROLLERS, "Controllers use the brokers' inter-broker listener.", _FILES, listeners, _BOTH),
-    Check("A07", WARN, CONTROLLERS, "Controllers have the brokers' defaults for topics.", _FILES, defaults, _BOTH),
+    Check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH, _OF_ZOOKEEPER),
+    Check(
+        "A05",
+        BLOCK,
+        CONTROLLERS,
+        "Controllers use the brokers' inter-broker listener.",
+        _FILES,
+        listeners,
+        _BOTH,
+        _OF_LISTENERS,
+    ),
+    Check(
+        "A07",
+        WARN,
+        CONTROLLERS,
+        "Controllers have the brokers' defaults for topics.",
+        _FILES,
+        defaults,
+        _BOTH,
+        _DEFAULTS,
+    ),
 )

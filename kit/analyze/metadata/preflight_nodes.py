@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kit.analyze.metadata.node_settings import (
+    DECIDING,
+    KRAFT,
     STANDARD_AUTHORIZER,
     VERSION,
     VOTERS,
@@ -26,6 +29,7 @@ from kit.analyze.metadata.preflight_checks import (
 
 _OLDEST, _SEVERAL_DIRS = level("3.6-IV1") or 0, level("3.7-IV2") or 0
 _POLICIES = ("alter.config.policy.class.name", "create.topic.policy.class.name")
+_OBSTACLES = ("control.plane.listener.name", "log.message.format.version", "authorizer.class.name")
 _AUTHORIZERS = ("", "kafka.security.authorizer.AclAuthorizer", STANDARD_AUTHORIZER)
 
 
@@ -69,7 +73,7 @@ def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -
 def identities(facts: PreflightFacts) -> Iterator[Problem]:
     """A02: every broker's id is in its file, and no controller has it."""
     for broker in _in_zookeeper(facts):
-        if broker.given.get("broker.id", "-1").startswith("-"):
+        if re.fullmatch(r"\s*\+?[0-9]+\s*", broker.given.get("broker.id", broker.given.get("node.id", ""))) is None:
             yield Problem(
                 broker.name,
                 f"{broker.name} has no broker.id in its file: a broker with a generated id is refused (KAFKA-17543).",
@@ -92,7 +96,7 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
     """A03: several log dirs need 3.7-IV2; one that fails stops a broker in migration mode. All are healthy."""
     for broker in facts.brokers:
         dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
-        if len(dirs) > 1 and broker.get("process.roles") is None and (known is None or known < _SEVERAL_DIRS):
+        if len(dirs) > 1 and broker.mode != KRAFT and (known is None or known < _SEVERAL_DIRS):
             sentence = (
                 f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2; it is {broker.get(VERSION)}."
             )
@@ -116,7 +120,7 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
 def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
     """A04: settings that behave differently in KRaft, or are gone."""
     for broker in _in_zookeeper(facts):
-        authorizer = broker.get("authorizer.class.name") or ""
+        authorizer = (broker.get("authorizer.class.name") or "").strip()
         if broker.get("control.plane.listener.name"):
             sentence = (
                 f"{broker.name} sets control.plane.listener.name: a broker in KRaft mode does not start with it "
@@ -151,7 +155,7 @@ def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:
-    return [each for each in facts.brokers if not each.get("process.roles")]
+    return [each for each in facts.brokers if each.mode != KRAFT]
 
 
 _BROKERS = ("brokers",)
@@ -159,9 +163,25 @@ _DIRS = "DescribeConfigs, DescribeLogDirs"
 _ASKED, _FILES = "DescribeConfigs", "DescribeConfigs, files"
 CHECKS = (
     Check(
-        "A01", BLOCK, CONTROLLERS, "Versions are alike and new enough.", f"{_ASKED}, ApiVersions", versions, _BROKERS
+        "A01",
+        BLOCK,
+        CONTROLLERS,
+        "Versions are alike and new enough.",
+        f"{_ASKED}, ApiVersions",
+        versions,
+        _BROKERS,
+        (VERSION, *DECIDING),
     ),
-    Check("A02", BLOCK, CONTROLLERS, "Every broker has an id of its own in its file.", _FILES, identities, _BROKERS),
+    Check(
+        "A02",
+        BLOCK,
+        CONTROLLERS,
+        "Every broker has an id of its own in its file.",
+        _FILES,
+        identities,
+        _BROKERS,
+        (VOTERS, *DECIDING),
+    ),
     Check(
         "A03",
         BLOCK,
@@ -170,6 +190,16 @@ CHECKS = (
         _DIRS,
         log_dirs,
         _BROKERS,
+        ("log.dirs", "log.dir", VERSION, *DECIDING),
     ),
-    Check("A04", WARN, CONTROLLERS, "No broker has a setting that changes its meaning.", _ASKED, obstacles, _BROKERS),
+    Check(
+        "A04",
+        WARN,
+        CONTROLLERS,
+        "No broker has a setting that changes its meaning.",
+        _ASKED,
+        obstacles,
+        _BROKERS,
+        (*_OBSTACLES, *_POLICIES, *DECIDING),
+    ),
 )

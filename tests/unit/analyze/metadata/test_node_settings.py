@@ -106,6 +106,55 @@ def test_a_controller_is_made_of_a_broker_and_loses_zookeeper_at_the_end():
     assert last["node.id"] == "3000"
 
 
+SASL = PLAIN | {
+    "listeners": "SASL_PLAINTEXT://b1:9092",
+    "security.inter.broker.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "early.start.listeners": "SASL_PLAINTEXT",
+}
+
+
+@pytest.mark.parametrize("mode", [MIGRATION, KRAFT, CONTROLLER, FINAL_CONTROLLER])
+def test_a_node_logs_in_to_controllers_as_to_brokers(mode):
+    text = made(mode, SASL)
+    assert text["sasl.mechanism.controller.protocol"] == "SCRAM-SHA-256"
+    assert "sasl.mechanism.controller.protocol" not in made(mode, PLAIN)
+    assert (
+        made(mode, SASL | {"sasl.mechanism.controller.protocol": "PLAIN"})["sasl.mechanism.controller.protocol"]
+        == "PLAIN"
+    )
+
+
+def test_a_new_controller_names_its_brokers_listener_once():
+    text = made(CONTROLLER, SASL)
+    assert text["inter.broker.listener.name"] == "SASL_PLAINTEXT"
+    assert not {"security.inter.broker.protocol", "early.start.listeners"} & set(text)
+
+
+PRESENT = {
+    "plain": PLAIN,
+    "with SASL": SASL,
+    "with a high id": PLAIN | {"broker.id": "1001"},
+    "with spaces": PLAIN | {"broker.id": " 7 ", "reserved.broker.max.id": " 5 "},
+    "with names in small letters": PLAIN
+    | {
+        "listeners": "inner://b1:1",
+        "listener.security.protocol.map": "inner:SSL",
+        "inter.broker.listener.name": "inner",
+    },
+}
+
+
+@pytest.mark.parametrize("mode", [MIGRATION, KRAFT, ZOOKEEPER, CONTROLLER, FINAL_CONTROLLER])
+@pytest.mark.parametrize("present", PRESENT.values(), ids=PRESENT)
+def test_what_is_made_is_what_kafka_takes(mode, present):
+    """But for what a person has to write into a new controller's file."""
+    by_hand = {"node.id": "3000", "listeners": "CONTROLLER://c1:9093"} if mode.endswith(CONTROLLER) else {}
+    node = of_file(made(mode, present) | by_hand, "made", KEY)
+    assert [each.sentence for each in lint([node]) if each.severity == "block" and not each.is_met] == []
+
+
 @pytest.mark.parametrize("mode", [MIGRATION, KRAFT, ZOOKEEPER, CONTROLLER, FINAL_CONTROLLER])
 def test_no_secret_is_in_a_file_that_is_made(mode):
     node = of(PLAIN)

@@ -77,6 +77,15 @@ def differing(verdict: str) -> PreflightFacts:
     return replace(SOUND, differences=pl.DataFrame([row], schema=NO_DIFFERENCE.schema))
 
 
+def _two_listeners(node: NodeSettings, name: str) -> NodeSettings:
+    more = {"inter.broker.listener.name": name, "listeners": f"{name}://:1,PLAINTEXT://:2"}
+    return replace(node, given={**node.given, **more})
+
+
+def _controller_on(name: str) -> NodeSettings:
+    return settings(3000, "controller", inter__broker__listener__name=name, num__partitions=None)
+
+
 def of(check_id: str, facts: PreflightFacts) -> list[PreflightFinding]:
     """The rows of one check."""
     return [row for check in CHECKS if check.check_id == check_id for row in check.findings(facts)]
@@ -87,6 +96,24 @@ def test_a_sound_cluster_meets_every_check(check):
     (row,) = of(check.check_id, SOUND)
     assert row.is_met is True, row.sentence
     assert row.remedy == ""
+
+
+SOUND_TOO = (
+    ("A02", with_broker(broker__id=None, node__id="1")),
+    ("A02", with_broker(broker__id=" +1 ")),
+    ("A05", with_controller(inter__broker__listener__name=None)),
+    ("A05", with_controller(inter__broker__listener__name=" plaintext")),
+    ("A05", with_settings(*(_two_listeners(each, "INNER") for each in SETTINGS[:2]), _controller_on("INNER"))),
+    ("A07", with_settings(settings(1, num__partitions=" 3"), settings(2, num__partitions="+3"))),
+    ("A07", with_settings(*(settings(each, num__partitions="1") for each in (1, 2)), _controller_on("PLAINTEXT"))),
+)
+"""What Kafka reads alike: by synonyms, defaults, without spaces, in another case."""
+
+
+@pytest.mark.parametrize(("check_id", "facts"), SOUND_TOO, ids=lambda each: each if isinstance(each, str) else "")
+def test_what_kafka_reads_alike_is_met(check_id, facts):
+    (row,) = of(check_id, facts)
+    assert row.is_met is True, row.sentence
 
 
 def test_a_sound_cluster_is_not_held_back():
@@ -305,6 +332,11 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z19", with_item(item("producer_ids", "", error=REFUSED))),
     ("Z20", with_item(item("topic", "x", error=REFUSED))),
     ("A01", with_broker(inter__broker__protocol__version="4.7")),
+    ("A01", with_broker(inter__broker__protocol__version="{{ version }}")),
+    ("A02", with_controller(controller__quorum__voters="${env:VOTERS}")),
+    ("A05", with_broker(listeners="${file:/etc/kafka/listeners:all}")),
+    ("A07", with_controller(num__partitions="$PARTITIONS")),
+    ("Z15", with_controller(zookeeper__connect="@ZOOKEEPER@")),
     ("A02", nodes(node("broker", 1), node("broker", 2), node("broker", 5))),
     ("A03", with_broker(log__dirs=None)),
     ("A03", replace(SOUND, log_dirs=(LOG_DIRS[0], BrokerLogDir(2, None, "CLUSTER_AUTHORIZATION_FAILED")))),
