@@ -410,7 +410,11 @@ def verify_outlook(rows: pl.DataFrame) -> str:
     Raises:
         PartialRead: naming the partitions (the first 20) of which something is unknown, and why.
     """
-    return verify_known(rows.filter(pl.col("error").is_not_null() & pl.col("lag").is_not_null()), len(rows), "outlook")
+    return verify_known(
+        rows.filter(pl.col("error").is_not_null() & pl.col("lag").is_not_null() & ~(pl.col("beyond_end") > 0)),
+        len(rows),
+        "outlook",
+    )
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:

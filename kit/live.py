@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from kit import analyze, views
+from kit.analyze.groups.beyond_end import BEYOND_END
 from kit.analyze.health.windows import PARTITION
 from kit.analyze.known_sum import known_sum
 from kit.cluster import Cluster
@@ -24,7 +25,7 @@ KEPT = 12
 FEWEST = 4
 """Looks without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
 TOO_FEW = f"rates take 2 looks, and a trend {FEWEST}"
-RISKS = ("standing", "growing", "steady", "unknown", "closing", "caught up")
+RISKS = (BEYOND_END, "standing", "growing", "steady", "unknown", "closing", "caught up")
 """What is said of a group or a partition, the worst first."""
 _GROUP = ["group_id", "store"]
 _PARTS = {"committed": "committed_offset", "end": "log_end_offset", "start": "log_start_offset"}
@@ -130,28 +131,30 @@ class GroupsOfLate:
         ``growing``: each lag of the newer half of the looks is above each of the older half, ``closing``: below. A busy
         group that keeps up goes to and fro instead: it is ``steady``. Before ``FEWEST`` looks neither is said.
 
-        Columns: group_id, store, lag, trend (one of ``RISKS``; ``standing``: nothing was committed), lag_per_s,
-        read_per_s, written_per_s (in records; null after one look), lags (of each look), n_unknown (partitions).
+        Columns: group_id, store, lag, trend (one of ``RISKS``; ``beyond the end``: a commit is; ``standing``: nothing
+        was committed), lag_per_s, read_per_s, written_per_s (in records; null after one look), lags (of each look),
+        n_beyond_end, n_unknown (partitions).
         """
         partitions = _numbered(partitions)
         self._looks.append(partitions)
         self._totals.append(partitions.group_by(_GROUP).agg(_whole_sum(), pl.first("at_ms")))
-        now = views.group_lag(partitions).select(*_GROUP, "lag", "n_unknown")
+        now = views.group_lag(partitions).select(*_GROUP, "lag", "n_beyond_end", "n_unknown")
         known = self._rates().drop_nulls("lag_per_s")
         rates = known.group_by(_GROUP).agg(pl.sum(*_RATES)).collect()
         rows = now.join(rates, on=_GROUP, how="left").join(_lags(self._totals, _GROUP), on=_GROUP, how="left")
         rows = _worst_first(_in_words(rows), _GROUP)
-        return rows.select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_unknown")
+        return rows.select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_beyond_end", "n_unknown")
 
     def partitions(self, group_id: str) -> pl.DataFrame:
         """The partitions of one group as they are now, who is at risk first.
 
-        Columns: store, topic, partition, member_id, lag, trend, lag_per_s, read_per_s, written_per_s, committed_offset,
-        log_end_offset, expired_unread, error.
+        Columns: store, topic, partition, member_id, lag, trend, lag_per_s, read_per_s, written_per_s, expired_unread,
+        beyond_end, committed_offset, log_end_offset, error.
         """
         looks = [each.filter(pl.col("group_id") == group_id) for each in self._looks]
-        names = ["member_id", "lag", "expired_unread", "committed_offset", "log_end_offset", "error"]
-        rows = looks[-1].select(*PARTITION, *names).join(self._rates(group_id).collect(), on=PARTITION, how="left")
+        names = ["member_id", "lag", "expired_unread", "beyond_end", "committed_offset", "log_end_offset", "error"]
+        rows = looks[-1].select(*PARTITION, *names, n_beyond_end=(pl.col("beyond_end") > 0).cast(pl.Int64))
+        rows = rows.join(self._rates(group_id).collect(), on=PARTITION, how="left")
         rows = rows.join(_lags(looks, PARTITION), on=PARTITION, how="left")
         rows = _worst_first(_in_words(rows), PARTITION)
         return rows.select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
@@ -244,7 +247,8 @@ def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     lag, rate, known, half = pl.col("lag"), pl.col("lag_per_s"), pl.col("known").list, pl.col("known").list.len() // 2
     rows = rows.with_columns(older=known.head(half), newer=known.tail(half))
     older, newer = pl.col("older").list, pl.col("newer").list
-    trend = pl.when(lag == 0).then(pl.lit("caught up")).when(lag.is_null() | rate.is_null()).then(pl.lit("unknown"))
+    beyond = pl.when(pl.col("n_beyond_end") > 0).then(pl.lit(BEYOND_END))
+    trend = beyond.when(lag == 0).then(pl.lit("caught up")).when(lag.is_null() | rate.is_null()).then(pl.lit("unknown"))
     trend = trend.when(pl.col("read_per_s") == 0).then(pl.lit("standing"))
     trend = trend.when(known.len() < FEWEST).then(pl.lit("unknown"))
     # Against the rate: an offset was set back, or a topic made anew, among these looks.

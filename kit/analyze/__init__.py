@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.stickiness import stickiness
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.health.backtest import false_alarms, group_alarms, incident_outcomes, verdict_spans
+    from kit.analyze.health.beyond_end import with_beyond_end
     from kit.analyze.health.burrow import group_health, partition_health, window_health
     from kit.analyze.health.by_group import group_outlook
     from kit.analyze.health.causes import incident_causes
@@ -121,6 +122,7 @@ _HOMES = {
         "LagRule",
         "SilenceRule",
     ),
+    "health.beyond_end": ("with_beyond_end",),
     "health.burrow": (
         "group_health",
         "partition_health",
@@ -254,6 +256,7 @@ __all__ = [
     "verdict_summary",
     "waiting_since",
     "window_health",
+    "with_beyond_end",
     "with_intervals",
     "within_age",
     "within_target",

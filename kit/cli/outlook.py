@@ -35,7 +35,7 @@ OverS: TypeAlias = Annotated[
     ),
 ]
 _LOOKS = 4
-_SPARE = ("store", "expired_unread")
+_SPARE = ("store", "lag_retained", "expired_unread")
 
 
 def print_outlook(
@@ -91,7 +91,8 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
         "written_per_s": [_rate(row["produced_per_s"]) for row in each],
     }
     texts = [pl.Series(name, cells, pl.String) for name, cells in words.items()]
-    return rows.select("group_id", "topic", "partition", "lag", "trend", *texts, "store", "expired_unread", "error")
+    others = ("store", "lag_retained", "expired_unread", "error")
+    return rows.select("group_id", "topic", "partition", "lag", "trend", *texts, *others)
 
 
 def _words(row: Mapping[str, Any], what: str, is_never: bool | None) -> str | None:

@@ -22,7 +22,7 @@ Method: TypeAlias = Annotated[
     Literal["bisection", "anchors", "record"],
     typer.Option("--method", help="With --time: how, see docs/health.md."),
 ]
-_SPARE = ("is_idle", "is_extrapolated", "is_truncated", "method", "committed_offset", "store")
+_SPARE = ("beyond_end", "is_idle", "is_extrapolated", "is_truncated", "method", "committed_offset", "store")
 
 
 def print_time_lag(

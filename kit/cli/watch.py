@@ -40,7 +40,7 @@ Every: TypeAlias = Annotated[
 ]
 _OTHER_LINES = 4
 """What is left out, what was not read, which may wrap, and under them the cursor."""
-_SPARE = ("n_unknown", "store")
+_SPARE = ("n_unknown", "n_beyond_end", "store")
 
 
 @app.command()

@@ -23,6 +23,7 @@ _PARTITION = "offramp_consumer_group_topic_partition_"
 _GROUP = "offramp_consumer_group_"
 _FIGURES = {
     "lag": ("lag", "Records between the committed offset and the end of the log."),
+    "beyond_end": ("beyond_end", "Records by which the committed offset is beyond the end of the log."),
     "committed_offset": ("committed_offset", "The offset to read next, as it is committed."),
     "time_lag_seconds": ("time_lag_ms", "How old the next unread record is."),
     "closed_in_seconds": ("close_ms", "Until the lag is 0, at the rates of the last looks; +Inf: never."),
@@ -74,7 +75,10 @@ def _of_groups(reading: Reading, group: str) -> Iterator[Metric]:
     groups, key = reading.groups, [group, "store"]
     stages = reading.stages.with_columns(one=pl.lit(1))
     lags, unknown = groups.select(*GROUP, "lag"), groups.select(*GROUP, "n_unknown")
-    statuses, judged = _statuses(reading.partitions), "Partitions with a commit, by Burrow's verdict."
+    statuses, judged = (
+        _statuses(reading.partitions),
+        "Partitions with a commit, by Burrow's verdict; BEYOND: the commit is beyond the end.",
+    )
     yield _gauge(_GROUP + "lag", "Records, of partitions whose lag is known.", key, _rows(lags))
     yield _gauge(_GROUP + "unknown_partitions", "Partitions whose lag is unknown: in no sum.", key, _rows(unknown))
     yield _gauge(_GROUP + "partitions", judged, [*key, "status"], statuses)

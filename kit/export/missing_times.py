@@ -18,7 +18,12 @@ def unknown_times(late: pl.DataFrame, outlook: pl.DataFrame) -> pl.DataFrame:
     Columns: group_id, store, topic, partition, error.
     """
     columns = [*PARTITION, "error"]
-    is_open = pl.col("n_looks").is_not_null() & pl.col("is_never_deleted").is_null() & pl.col("lag").is_not_null()
+    is_open = (
+        (pl.col("beyond_end") == 0)
+        & pl.col("n_looks").is_not_null()
+        & pl.col("is_never_deleted").is_null()
+        & pl.col("lag").is_not_null()
+    )
     rows = pl.concat([without_time(late).select(columns), outlook.filter(is_open).select(columns)])
     return rows.unique(PARTITION, keep="first").sort(PARTITION)
 

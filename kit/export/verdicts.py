@@ -7,10 +7,11 @@ from collections import deque
 import polars as pl
 
 from kit import analyze
+from kit.analyze.health.beyond_end import BEYOND, with_beyond_end
 from kit.analyze.health.windows import INTERVALS, PARTITION
 
 UNKNOWN = "unknown"
-STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND", UNKNOWN)
+STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND", BEYOND, UNKNOWN)
 _LOG = ["topic", "partition"]
 _PLACES: dict[str, type[pl.DataType]] = {
     "group_id": pl.String,
@@ -35,7 +36,8 @@ class CommitWindows:
 
         Columns:
             group_id, store, topic, partition: the key; each row of the look that has a commit, or had one.
-            status: one of ``STATUSES``; ``unknown``: the lag is, or it was seen for fewer looks than are judged.
+            status: one of ``STATUSES``; ``BEYOND``: the commit is beyond the end of the log;
+                ``unknown``: the lag is, or it was seen for fewer looks than are judged.
         """
         self._remember(partitions)
         rows = partitions.filter(~pl.col("has_no_commit")).select(*PARTITION, "lag")
@@ -44,7 +46,8 @@ class CommitWindows:
         )
         is_unknown = pl.col("lag").is_null() | (pl.col("n_seen") < self._intervals)
         status = pl.when(pl.col("lag") == 0).then(pl.lit("OK")).otherwise(pl.col("status").fill_null(UNKNOWN))
-        return rows.select(*PARTITION, status=pl.when(is_unknown).then(pl.lit(UNKNOWN)).otherwise(status))
+        judged = rows.select(*PARTITION, status=pl.when(is_unknown).then(pl.lit(UNKNOWN)).otherwise(status))
+        return pl.DataFrame(with_beyond_end(judged, partitions))
 
     def _remember(self, partitions: pl.DataFrame) -> None:
         there = partitions.filter(~pl.col("has_no_commit"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from kit.analyze.groups.beyond_end import REMEDY
 from kit.analyze.known_sum import known_sum
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
@@ -19,6 +20,7 @@ GREW = 100
 SHOWN = 25
 """The most exceptions of one kind that a report shows; a line above them has their number."""
 KINDS = {
+    "commit beyond the end": f"The committed offset is beyond the end of the log: {REMEDY}. Reset the offset.",
     "nobody reads": "Records are left and the group has no member: start a consumer, or delete the group.",
     "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
     "owned_twice": "A partition has two owners, its records are read twice: stop one of the two.",
@@ -79,14 +81,20 @@ def attention(
 
     Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
     """
-    lags = summary.select("group_id", "stage", "n_members", "lag")
+    lags = summary.select("group_id", "stage", "n_members", "n_beyond_end", "lag")
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
     grown = of_the_store_in_use(summary, changes).filter((pl.col("change") >= GREW) & (pl.col("lag") > 0))
     grown = grown.join(unread, on="group_id", how="anti")
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
     still = of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
-    named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown)]
+    beyond = lags.filter(pl.col("n_beyond_end") > 0)
+    named = [
+        ("commit beyond the end", beyond),
+        ("nobody reads", unread),
+        ("unsafe mix", mixed),
+        ("falling behind", grown),
+    ]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
     for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
         counted = frame.select("group_id", kind=kind).group_by("group_id", "kind").agg(n_partitions=pl.len())

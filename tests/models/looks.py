@@ -44,6 +44,7 @@ class ToyLooks:
         return frame.with_columns(
             **{name: pl.lit(text) for name, text in texts.items()},
             **dict.fromkeys(("lag", "lag_retained"), lag),
+            beyond_end=pl.lit(0, pl.Int64),
             log_start_offset=pl.lit(0),
             log_end_offset=pl.lit(10 + 10 * self.number),
             expired_unread=pl.lit(0),

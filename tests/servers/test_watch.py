@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
@@ -41,6 +42,33 @@ def test_who_stands_still_comes_before_who_reads(lab):
     rows = [line.split() for line in looks[-1].splitlines() if line.startswith("watched-")]
     assert [row[0] for row in rows] == ["watched-left", "watched-reader"]
     assert "standing" in rows[0]
+
+
+def test_a_commit_beyond_the_end_is_named_by_every_verb(lab):
+    lab.create_topic("shrunk", 1)
+    lab.produce("shrunk", 100)
+    lost = ConsumerGroupTopicPartitions("shrunk-lost", [TopicPartition("shrunk", 0, 5000)])
+    lab.admin.alter_consumer_group_offsets([lost])["shrunk-lost"].result(30)
+    path = lab.folder / "shrunk.toml"
+    path.write_text(lab.profile_toml())
+
+    def said(*words: str) -> str:
+        chosen = ["--groups", "shrunk-.*", "--profile-file", str(path)]
+        ended = CliRunner().invoke(app, [*words, *chosen], env={"COLUMNS": "250"})
+        assert ended.exit_code == 0, ended.output
+        return ended.stdout
+
+    (group,) = json.loads(said("groups", "--json"))
+    assert (group["attention"], group["n_beyond_end"], group["lag"]) == ("commit beyond the end", 1, 0)
+    (late,) = json.loads(said("lag", "--time", "--json"))
+    assert (late["beyond_end"], late["time_lag_ms"]) == (4900, None)
+    assert "auto.offset.reset" in late["error"]
+    (forecast,) = json.loads(said("lag", "--outlook", "--over-s", "1", "--json"))
+    assert (forecast["trend"], forecast["close_ms"], forecast["is_never_deleted"]) == ("beyond the end", None, None)
+    assert "1 beyond the end" in said("watch", "--count", "1")
+    page = said("export", "--once")
+    assert re.search(r"^offramp_consumer_group_topic_partition_beyond_end\{.*\} 4900\.0$", page, re.MULTILINE)
+    assert "offramp_look_times_missing 0.0" in page
 
 
 def test_a_look_asks_no_more_often_for_sixty_groups_than_for_one(lab):

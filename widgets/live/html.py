@@ -14,7 +14,7 @@ from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 from widgets.run.html import number, table
 
-_MOODS = dict(zip(RISKS, ("bad ✗", "bad ✗", "open !", "open ?", "good ✓", "good ✓")))
+_MOODS = dict(zip(RISKS, ("bad ✗", "bad ✗", "bad ✗", "open !", "open ?", "good ✓", "good ✓")))
 _RATES = ("lag_per_s", "read_per_s", "written_per_s")
 _WIDTH, _HEIGHT = 120, 22
 
@@ -35,7 +35,7 @@ def count(first: int, n_shown: int, n_matching: int, n_groups: int) -> str:
 
 def groups(rows: pl.DataFrame) -> str:
     """A row for each group; its name is the button beside it."""
-    heads = ("store", "trend", heading("lag"), *map(_rate_name, _RATES), "lag of late", "not read")
+    heads = ("store", "trend", heading("lag"), *map(_rate_name, _RATES), "lag of late", "unknown")
     body = [
         (
             html_text(row["store"]),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.groups.beyond_end import beyond_end_of
 from kit.analyze.groups.coverage import GROUP_PARTITION, subscribed_partitions
 from kit.analyze.groups.stale import in_use
 from kit.tables.groups import KAFKA, ZOOKEEPER
@@ -60,6 +61,8 @@ def partition_lag(
         lag: ``lag_raw``, at least 0.
         lag_retained: end − max(start, committed), at least 0.
         expired_unread: start − committed, at least 0: records deleted before the group read them.
+        beyond_end: committed − end, at least 0: by so much the commit is beyond the end of the log. Its lag is 0, but
+            the group's position is lost: its consumers move by ``auto.offset.reset`` at their next fetch.
         has_no_commit: the store was read and holds no offset.
         is_stale: the group left this store (``kit.analyze.stale_stores``): its lag hurts nobody and is in no total.
         error: why a value is missing.
@@ -100,6 +103,7 @@ def _measured(rows: FrameT) -> FrameT:
         lag=_at_least_zero(lag_raw),
         lag_retained=_at_least_zero(nw.col("log_end_offset") - _first_readable()),
         expired_unread=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
+        beyond_end=beyond_end_of(nw.col("committed_offset"), nw.col("log_end_offset")),
         has_no_commit=nw.col("committed_offset").is_null() & ~is_unread,
         is_stale=nw.col("is_stale"),
         error=_error(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.groups.beyond_end import BEYOND_END
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
-ATTENTION = NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
+ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
+    f"commit {BEYOND_END}",
     "nobody reads it",
     "read twice",
     "commits nothing",
@@ -40,6 +42,7 @@ def group_summary(
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
         zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
+        n_beyond_end: partitions whose commit is beyond the end of the log, in the store with more of them.
         n_unknown: partitions whose lag is unknown, of both stores, see ``member_lag``.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
 
@@ -50,6 +53,7 @@ def group_summary(
     >>> groups = rows_of(schema.GROUPS, group_id="g", source="kafka", state="Empty")
     >>> stage = pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": [None], "n_blockers": 0})
     >>> lags = {"group_id": "g", "store": "kafka", "n_partitions": 2, "n_unknown": 0, "n_without_commit": 0}
+    >>> lags |= {"n_beyond_end": 0}
     >>> balance = pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64})
     >>> findings = pl.DataFrame(schema=text | {"finding": pl.String})
     >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
@@ -87,6 +91,7 @@ def group_summary(
         "zookeeper_lag",
         "kafka_lag",
         "stale_store",
+        _counted("n_beyond_end"),
         _counted("n_unknown"),
         _counted("n_findings"),
         _counted("n_blockers"),
@@ -103,6 +108,7 @@ def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
 def _attention() -> nw.Expr:
     has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
     rules = {
+        BEYOND: nw.col("n_beyond_end") > 0,
         NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (nw.col("lag") > 0),
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
         COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
@@ -136,7 +142,7 @@ def _members(group_balance: FrameT) -> FrameT:
 
 def _partitions(group_lag: FrameT) -> FrameT:
     return group_lag.group_by("group_id").agg(
-        nw.col("n_partitions").max(), nw.col("n_unknown").sum(), nw.col("n_without_commit").min()
+        nw.col("n_partitions", "n_beyond_end").max(), nw.col("n_unknown").sum(), nw.col("n_without_commit").min()
     )
 
 

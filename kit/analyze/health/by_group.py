@@ -5,10 +5,11 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.health.beyond_end import BEYOND
 from kit.analyze.health.windows import PARTITION
 
 _GROUP = ["group_id", "store"]
-_WORTH = {"OK": 1, "WARN": 2, "STOP": 3, "STALL": 4, "REWIND": 5}
+_WORTH = {"OK": 1, "WARN": 2, "STOP": 3, "STALL": 4, "REWIND": 5, BEYOND: 6}
 _LATEST = ["time_lag_ms", "lower_ms", "upper_ms", "close_lower_ms", "close_upper_ms"]
 _SOONEST = ["deletion_lower_ms", "deletion_upper_ms"]
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.groups.beyond_end import BEYOND_END, beyond_end_error, beyond_end_of
 from kit.analyze.health.time_lag import NO_COMMIT
 from kit.analyze.health.velocity import lag_velocity
 from kit.analyze.health.windows import PARTITION
 
-TRENDS = ("caught up", "closing", "steady", "growing", "standing", "unknown")
+TRENDS = (BEYOND_END, "caught up", "closing", "steady", "growing", "standing", "unknown")
 _LOG = ["topic", "partition"]
 _BOUNDS = ("", "_lower", "_upper")
 _NEVER_MS = 100 * 365 * 86_400_000.0
@@ -70,8 +71,9 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
 
     Columns:
         group_id, store, topic, partition: the key.
-        lag: in records, of those that are still there.
-        trend: ``caught up``, ``closing``, ``growing``; ``steady``: neither, in each step; ``standing``: no commit
+        lag, lag_retained: as in ``partition_lag``; the outlook is that of the records that are still there.
+        trend: ``beyond the end``: the commit is, and all of the outlook is unknown;
+            ``caught up``, ``closing``, ``growing``; ``steady``: neither, in each step; ``standing``: no commit
             among the looks, and something to read; ``unknown``.
         close_ms, close_lower_ms, close_upper_ms: until the lag is 0; null: unknown, or no bound.
         is_never_closed: in no step did the lag fall.
@@ -82,6 +84,7 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
         consumed_per_s, produced_per_s, lag_per_s: in records; lag_per_s_lower, lag_per_s_upper: slowest, quickest.
         n_looks: by which the rates were found.
         expired_unread: records that were deleted before the group read them.
+        beyond_end: as in ``partition_lag``.
         is_restarted: a position or an end went back among the looks: only later ones count.
         error: why something is unknown.
     """
@@ -103,10 +106,12 @@ def _placed(partition_lag: FrameT) -> FrameT:
     offset = nw.when(start > committed).then(start).otherwise(committed)
     rows = partition_lag.select(
         *PARTITION,
+        "lag",
         "error",
         offset=offset,
         expired_unread=nw.when(start > committed).then(start - committed).otherwise(nw.lit(0, nw.Int64)),
         retained=end - start,
+        beyond_end=beyond_end_of(committed, end),
         is_known=~nw.col("lag").is_null(),
         log_end_offset=end,
     )
@@ -270,8 +275,15 @@ def _earlier(one: str, other: str) -> nw.Expr:
 
 def _trend() -> nw.Expr:
     unread, slowest, quickest = nw.col("unread"), nw.col("lag_per_s_lower"), nw.col("lag_per_s_upper")
-    caught, closing, steady, growing, standing, unknown = (nw.lit(trend) for trend in TRENDS)
-    trend = nw.when(unread == 0).then(caught).when(unread.is_null() | slowest.is_null()).then(unknown)
+    beyond, caught, closing, steady, growing, standing, unknown = (nw.lit(trend) for trend in TRENDS)
+    trend = (
+        nw.when(nw.col("beyond_end") > 0)
+        .then(beyond)
+        .when(unread == 0)
+        .then(caught)
+        .when(unread.is_null() | slowest.is_null())
+        .then(unknown)
+    )
     trend = trend.when(nw.col("consumed_per_s_upper") <= 0).then(standing)
     return trend.when(quickest < 0).then(closing).when(slowest > 0).then(growing).otherwise(steady)
 
@@ -290,21 +302,29 @@ def _told(rows: FrameT) -> FrameT:
         nw.when(is_open).then(nw.concat_str([nw.lit(f"{subject}: "), nw.col(name)]))
         for subject, name in (("record times", "arrival_error"), ("retention", "retention_error"))
     ]
+    is_within = ~(nw.col("beyond_end") > 0)
+    never_closed = nw.when(unread == 0).then(nw.lit(False)).otherwise(nw.col("lag_per_s_lower") >= 0)
+    never_deleted = nw.when(~soonest.is_null()).then(soonest == _INFINITE)
     rates = ["consumed_per_s", "produced_per_s", "lag_per_s", "lag_per_s_lower", "lag_per_s_upper"]
     times = {"": "until", "_lower": "soonest", "_upper": "latest"}
     return rows.select(
         *PARTITION,
-        unread.alias("lag"),
+        "lag",
+        unread.alias("lag_retained"),
         _trend().alias("trend"),
-        *[f"close{bound}_ms" for bound in _BOUNDS],
-        nw.when(unread == 0).then(nw.lit(False)).otherwise(nw.col("lag_per_s_lower") >= 0).alias("is_never_closed"),
-        *[_whole_ms(nw.col(time)).alias(f"deletion{bound}_ms") for bound, time in times.items()],
-        nw.when(~soonest.is_null()).then(soonest == _INFINITE).alias("is_never_deleted"),
-        "deletion_by",
-        _whole_ms(nw.col("pause")).alias("pause_ms"),
+        *[nw.when(is_within).then(nw.col(f"close{bound}_ms")).alias(f"close{bound}_ms") for bound in _BOUNDS],
+        nw.when(is_within).then(never_closed).alias("is_never_closed"),
+        *[
+            _whole_ms(nw.when(is_within).then(nw.col(time))).alias(f"deletion{bound}_ms")
+            for bound, time in times.items()
+        ],
+        nw.when(is_within).then(never_deleted).alias("is_never_deleted"),
+        nw.when(is_within).then(nw.col("deletion_by")).alias("deletion_by"),
+        _whole_ms(nw.when(is_within).then(nw.col("pause"))).alias("pause_ms"),
         *rates,
         "n_looks",
         "expired_unread",
+        "beyond_end",
         "is_restarted",
-        error=nw.coalesce(nw.col("error"), *reasons, one_look, without_commit),
+        error=nw.coalesce(nw.col("error"), beyond_end_error(nw.col("beyond_end")), *reasons, one_look, without_commit),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.analyze.groups.beyond_end import beyond_end_error, beyond_end_of
 from kit.analyze.health.windows import PARTITION
 
 POLLS, ANCHORS = "polls", "anchors"
@@ -41,7 +42,8 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
             so few polls can't tell.
         is_truncated: the next record was deleted before it was read; all is said of the oldest that is left.
         is_extrapolated: the record is older than every poll that counts: there is no upper bound.
-        error: why the lag, and with it this, is unknown.
+        beyond_end: as in ``partition_lag``; if it is not 0, the age is unknown.
+        error: why the lag, or the age, is unknown.
 
     Ends were 100, 160 and 220, polled every 30 s. The record at 130 came half-way between the first two:
 
@@ -235,7 +237,8 @@ def _line(begin: str, end: str, part: nw.Expr, whole: nw.Expr) -> nw.Expr:
 
 
 def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
-    has_none = nw.col("lag") == 0
+    beyond_end = beyond_end_of(nw.col("committed_offset"), nw.col("log_end_offset"))
+    has_none = nw.when(~(beyond_end > 0)).then(nw.col("lag") == 0)
     values = {"time_lag_ms": "appended_ms", "lower_ms": "until_ms", "upper_ms": "from_ms"}
     return rows.select(
         *PARTITION,
@@ -244,7 +247,10 @@ def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
         nw.lit(method).alias("method"),
         *[_age(has_none, at_ms - nw.col(time)).alias(name) for name, time in values.items()],
         *[nw.when(~nw.col("lag").is_null()).then(nw.col(name)).alias(name) for name in _FLAGS],
-        error=nw.coalesce("error", nw.when(nw.col("lag").is_null()).then(nw.lit(NO_COMMIT))),
+        beyond_end=beyond_end,
+        error=nw.coalesce(
+            "error", beyond_end_error(beyond_end), nw.when(nw.col("lag").is_null()).then(nw.lit(NO_COMMIT))
+        ),
     )
 
 

@@ -112,7 +112,13 @@ def _outlook(name: str) -> None:
     row = {"group_id": name, "store": "kafka", "topic": name, "partition": BIG, "lag": BIG, "trend": "growing"}
     times = {f"{what}_{bound}_ms": BIG - 1 for what in ("close", "deletion") for bound in ("lower", "upper")}
     flags = {"is_never_closed": False, "is_never_deleted": False, "deletion_by": "size", "pause_ms": BIG}
-    rates = {"consumed_per_s": 1e15 / 3, "produced_per_s": 0.1, "expired_unread": BIG, "error": f"{name} {SENTENCE}"}
+    rates = {
+        "consumed_per_s": 1e15 / 3,
+        "produced_per_s": 0.1,
+        "lag_retained": 0,
+        "expired_unread": BIG,
+        "error": f"{name} {SENTENCE}",
+    }
     Listing().print(pl.DataFrame([row | times | flags | rates]), outlook._SPARE, outlook._in_words)
 
 

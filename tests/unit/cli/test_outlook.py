@@ -32,6 +32,7 @@ ROW = {
     "pause_ms": 90_999,
     "consumed_per_s": 1234.56,
     "produced_per_s": None,
+    "lag_retained": 0,
     "expired_unread": 0,
     "error": None,
 }

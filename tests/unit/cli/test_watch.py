@@ -40,11 +40,12 @@ def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
     end = 1000 + at_ms // 100
     rows: list[dict[str, Any]] = []
     for group, offset in committed.items():
-        lag = None if offset is None else end - offset
+        lag = None if offset is None else max(0, end - offset)
         parts = {"committed_offset": offset, "log_end_offset": end, "lag": lag, "lag_retained": lag}
         rows.append({"group_id": group, **PLACE, **parts, "expired_unread": 0, "has_no_commit": False, "at_ms": at_ms})
+        rows[-1]["beyond_end"] = None if offset is None else max(0, offset - end)
         rows[-1]["error"] = None
-    numbers = dict.fromkeys(("committed_offset", "lag", "lag_retained"), pl.Int64)
+    numbers = dict.fromkeys(("committed_offset", "lag", "lag_retained", "beyond_end"), pl.Int64)
     return pl.DataFrame(rows, schema_overrides=numbers)
 
 
@@ -279,3 +280,8 @@ def test_the_quick_rates_are_those_of_the_analysis(histories):
     assert quick.select(PARTITION).rows() == wanted.select(PARTITION).rows()
     for ours, theirs in zip(("lag_per_s", "read_per_s", "written_per_s"), ("lag", "consumed", "produced")):
         assert quick[ours].to_list() == pytest.approx(wanted[f"{theirs}_per_s"].to_list())
+
+
+def test_a_group_whose_commit_is_beyond_the_end_is_not_caught_up():
+    rows = shown([look(0, lost=5000, well=1000), look(10_000, lost=5000, well=1100)])
+    assert rows.select("group_id", "lag", "trend").rows() == [("lost", 0, "beyond the end"), ("well", 0, "caught up")]

@@ -17,6 +17,7 @@ __all__ = ["parse_openmetrics", "parse_text", "reading", "row", "samples"]
 def row(**values: Any) -> dict[str, Any]:
     """A partition of a reading, with changes."""
     known = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "lag": 5, "committed_offset": 1}
+    known |= {"beyond_end": 0}
     times = {"time_lag_ms": 1500, "close_ms": None, "is_never_closed": True, "deletion_lower_ms": 2000}
     return {**known, "log_end_offset": 6, "status": "STOP", **times, "is_never_deleted": False, **values}
 

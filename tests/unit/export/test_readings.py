@@ -21,6 +21,7 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 def look() -> Look:
     known = {"log_start_offset": 0, "member_id": "m", "lag_retained": 5, "expired_unread": 0, "has_no_commit": False}
+    known |= {"beyond_end": 0}
     rows = [{**row(partition=at), **known, "is_stale": False, "error": None, "at_ms": 0} for at in (0, 1)]
     partitions = pl.DataFrame(rows, schema_overrides={"error": pl.String, "partition": pl.Int32}).drop(
         "status", "time_lag_ms", "close_ms", "is_never_closed", "deletion_lower_ms", "is_never_deleted"
@@ -38,7 +39,10 @@ def taken(times: Times) -> Reading:
 
 
 def late(*ages: int | None) -> pl.DataFrame:
-    rows = [{"group_id": "g", "store": "kafka", "topic": "t", "partition": at, "lag": 5} for at in range(len(ages))]
+    rows = [
+        {"group_id": "g", "store": "kafka", "topic": "t", "partition": at, "lag": 5, "beyond_end": 0}
+        for at in range(len(ages))
+    ]
     return pl.DataFrame(rows, schema_overrides={"partition": pl.Int32}).with_columns(
         time_lag_ms=pl.Series(ages, dtype=pl.Int64), error=pl.lit("not read", pl.String)
     )

@@ -30,7 +30,7 @@ def looks(n_looks: int, n_random: int = 1) -> list[pl.DataFrame]:
         rows = [(kind, "kafka", "t", 0, offset, end, max(0, end - offset), False) for kind, offset in offsets.items()]
         schema = [*PARTITION, "committed_offset", "log_end_offset", "lag", "has_no_commit"]
         frame = pl.DataFrame(rows, schema=schema, orient="row", schema_overrides={"partition": pl.Int32})
-        found.append(frame.with_columns(at_ms=pl.lit(number * STEP_MS, pl.Int64)))
+        found.append(frame.with_columns(at_ms=pl.lit(number * STEP_MS, pl.Int64), beyond_end=pl.lit(0, pl.Int64)))
     return found
 
 
@@ -78,3 +78,11 @@ def test_an_unknown_lag_is_an_unknown_verdict_and_forgets_nothing():
     )
     assert set(windows.judge(unread)["status"]) == {"unknown"}
     assert "unknown" not in set(windows.judge(seen[12])["status"])
+
+
+def test_a_commit_beyond_the_end_is_not_ok():
+    (look,) = looks(1)
+    beyond = look.with_columns(beyond_end=pl.when(pl.col("group_id") == "steady").then(7).otherwise(0))
+    statuses = dict(CommitWindows().judge(beyond).select("group_id", "status").iter_rows())
+    assert statuses.pop("steady") == "BEYOND"
+    assert set(statuses.values()) == {"unknown"}

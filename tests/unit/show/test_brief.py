@@ -10,14 +10,14 @@ from kit.show.headings import heading
 from kit.show.searchable import Searchable
 from kit.show.sparkline import lags_of_late, sparkline
 
-GROUPS = ("group_id", "stage", "n_members", "lag", "store_in_use", "n_blockers")
+GROUPS = ("group_id", "stage", "n_members", "lag", "store_in_use", "n_blockers", "n_beyond_end")
 SUMMARY = pl.DataFrame(
     [
-        ("left", "all KC", 2, 0, "kafka", 0),
-        ("old", "OZKCC", 2, 5, "zookeeper", 0),
-        ("held", "OZKCC", 1, 0, "zookeeper", 2),
-        ("nobody", "empty", 0, 40, "kafka", 0),
-        ("mixed", "unsafe mix", 2, None, None, 1),
+        ("left", "all KC", 2, 0, "kafka", 0, 0),
+        ("old", "OZKCC", 2, 5, "zookeeper", 0, 0),
+        ("held", "OZKCC", 1, 0, "zookeeper", 2, 0),
+        ("nobody", "empty", 0, 40, "kafka", 0, 0),
+        ("mixed", "unsafe mix", 2, None, None, 1, 0),
     ],
     GROUPS,
     orient="row",
@@ -81,7 +81,15 @@ def changed(*changes: int | None) -> brief.Brief:
     names = [f"g{at}" for at in range(len(changes))]
     lags = [None if change is None else 10 + change for change in changes]
     summary = pl.DataFrame(
-        {"group_id": names, "stage": "all KC", "n_members": 1, "lag": lags, "store_in_use": "kafka", "n_blockers": 0},
+        {
+            "group_id": names,
+            "stage": "all KC",
+            "n_members": 1,
+            "n_beyond_end": 0,
+            "lag": lags,
+            "store_in_use": "kafka",
+            "n_blockers": 0,
+        },
         schema_overrides={"lag": pl.Int64},
     )
     rows = {"group_id": names, "store": "kafka", "lag_before": 10, "lag": lags, "change": list(changes)}
@@ -129,6 +137,13 @@ def test_who_came_was_not_there_before_whatever_was_known_of_its_lag():
 
 def test_lag_by_kind_is_unknown_where_it_is_of_every_group(needing):
     assert brief.by_kind(needing).filter(kind="unsafe mix")["lag"].to_list() == [None]
+
+
+def test_a_commit_beyond_the_end_comes_first_with_what_the_consumer_will_do():
+    beyond = SUMMARY.with_columns(n_beyond_end=pl.when(pl.col("group_id") == "left").then(1).otherwise(0))
+    rows = brief.attention(beyond, FINDINGS, STALLED, CHANGES)
+    assert rows.row(0) == ("commit beyond the end", "left", None, 0)
+    assert "auto.offset.reset" in brief.by_kind(rows)["remedy"][0]
 
 
 def test_without_an_earlier_report_nothing_is_said_of_a_change():

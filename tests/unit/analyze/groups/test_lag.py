@@ -216,6 +216,7 @@ def test_group_totals_skip_and_count_what_is_unknown(mixed: pl.DataFrame) -> Non
             "n_unowned": 1,
             "n_unknown": 2,
             "n_without_commit": 1,
+            "n_beyond_end": 0,
             "lag": 86,
             "max_lag": 80,
             "lag_retained": 56,
@@ -237,5 +238,7 @@ def test_member_totals_keep_the_unowned_apart_and_unknown_stays_null(mixed: pl.D
 
 def test_nothing_known_sums_to_null_not_zero() -> None:
     rows = lag_of([committed(0, None, "broken")], [log(0, 0, 10)])
-    (total,) = group_lag(pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "expired_unread": pl.Int64})).to_dicts()
+    (total,) = group_lag(
+        pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "expired_unread": pl.Int64, "beyond_end": pl.Int64})
+    ).to_dicts()
     assert (total["lag"], total["max_lag"], total["expired_unread"], total["n_unknown"]) == (None, None, None, 1)

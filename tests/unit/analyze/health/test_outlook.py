@@ -138,7 +138,7 @@ def test_no_lag_is_closed_now():
 
 def test_records_that_went_unread_are_counted_and_the_rest_is_what_lags():
     row = outlook(looks(look(0, 10, 100, 5), look(10_000, 10, 120, 40)), retention(), arrivals((40, 0)))
-    assert (row["expired_unread"], row["lag"]) == (30, 80)
+    assert (row["expired_unread"], row["lag"], row["lag_retained"]) == (30, 110, 80)
 
 
 BAD = {
@@ -208,7 +208,7 @@ def test_retention_that_was_shortened_deletes_at_once():
 def test_retention_that_is_shortened_among_the_looks_is_no_progress_of_the_reader():
     """The start passes the reader: what lags is less, and it has read nothing. 300 are lost."""
     row = outlook(looks(look(0, 100, 1000), look(10_000, 100, 1100, 400)), retention(), arrivals((400, 0)))
-    assert (row["lag"], row["expired_unread"], row["trend"]) == (700, 300, "standing")
+    assert (row["lag_retained"], row["expired_unread"], row["trend"]) == (700, 300, "standing")
     assert (row["consumed_per_s"], row["lag_per_s"], row["is_restarted"]) == (0, 10, False)
     assert (row["close_ms"], row["is_never_closed"]) == (None, True)
 
@@ -362,3 +362,11 @@ def test_the_bracket_holds_what_a_broker_does():
             n_bounded += 1
     assert n_overtaken > 50
     assert n_bounded > 50
+
+
+def test_a_commit_beyond_the_end_has_no_outlook():
+    row = outlook(looks(look(0, 5000, 100), look(10_000, 5000, 120)), retention(), arrivals())
+    assert (row["trend"], row["lag"], row["beyond_end"]) == ("beyond the end", 0, 4880)
+    unknown = ("close_ms", "is_never_closed", "deletion_lower_ms", "is_never_deleted", "pause_ms")
+    assert [row[name] for name in unknown] == [None] * len(unknown)
+    assert "auto.offset.reset" in row["error"]

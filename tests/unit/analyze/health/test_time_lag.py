@@ -78,6 +78,13 @@ def test_what_was_deleted_unread_is_told_of_the_oldest_left():
     assert (row["time_lag_ms"], row["is_truncated"]) == (45_000, True)
 
 
+def test_a_commit_beyond_the_end_has_no_age_and_says_what_the_consumer_will_do():
+    (row,) = analyze.time_lag_by_polls(lag_of(5000, 220), polls(*STEADY), 60_000).to_dicts()
+    assert (row["lag"], row["beyond_end"], row["time_lag_ms"], row["lower_ms"]) == (0, 4780, None, None)
+    assert row["error"].startswith("the commit is 4780 beyond the end of the log: ")
+    assert "auto.offset.reset" in row["error"]
+
+
 def test_an_unknown_lag_is_unknown_in_time():
     (row,) = analyze.time_lag_by_polls(lag_of(None, 220), polls(*STEADY), 60_000).to_dicts()
     assert {name: row[name] for name in row if row[name] is not None}.keys() == {
