@@ -425,8 +425,8 @@ def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:
 
 def _unread(partition_lag: pl.DataFrame) -> set[Position]:
     """Where groups will read next, of the partitions with something to read."""
-    behind = partition_lag.filter(pl.col("lag") > 0)
     following = pl.max_horizontal("log_start_offset", "committed_offset")
+    behind = partition_lag.filter((pl.col("lag") > 0) & (following < pl.col("log_end_offset")))
     return set(behind.select("topic", "partition", following).iter_rows())
 
 

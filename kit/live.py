@@ -141,6 +141,7 @@ class GroupsOfLate:
         now = views.group_lag(partitions).select(*_GROUP, "lag", "n_beyond_end", "n_unknown")
         known = self._rates().drop_nulls("lag_per_s")
         rates = known.group_by(_GROUP).agg(pl.sum(*_RATES)).collect()
+        now = now.join(partitions.group_by(_GROUP).agg(_is_read().all()), on=_GROUP, how="left")
         rows = now.join(rates, on=_GROUP, how="left").join(_lags(self._totals, _GROUP), on=_GROUP, how="left")
         rows = _worst_first(_in_words(rows), _GROUP)
         return rows.select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_beyond_end", "n_unknown")
@@ -153,7 +154,8 @@ class GroupsOfLate:
         """
         looks = [each.filter(pl.col("group_id") == group_id) for each in self._looks]
         names = ["member_id", "lag", "expired_unread", "beyond_end", "committed_offset", "log_end_offset", "error"]
-        rows = looks[-1].select(*PARTITION, *names, n_beyond_end=(pl.col("beyond_end") > 0).cast(pl.Int64))
+        beyond = (pl.col("beyond_end") > 0).cast(pl.Int64)
+        rows = looks[-1].select(*PARTITION, *names, _is_read(), n_beyond_end=beyond)
         rows = rows.join(self._rates(group_id).collect(), on=PARTITION, how="left")
         rows = rows.join(_lags(looks, PARTITION), on=PARTITION, how="left")
         rows = _worst_first(_in_words(rows), PARTITION)
@@ -230,6 +232,11 @@ def _went_back(later: str, earlier: str) -> pl.Expr:
     return pl.any_horizontal(fell).fill_null(False)
 
 
+def _is_read() -> pl.Expr:
+    """No record waits: without lag, or where retention has deleted all that was unread."""
+    return (pl.coalesce("lag_retained", "lag") == 0).alias("is_read")
+
+
 def _whole_sum() -> pl.Expr:
     """Unknown where any partition with a commit is, and where none has one."""
     is_known = (pl.col("lag").is_not_null() | pl.col("has_no_commit")).all()
@@ -248,7 +255,12 @@ def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     rows = rows.with_columns(older=known.head(half), newer=known.tail(half))
     older, newer = pl.col("older").list, pl.col("newer").list
     beyond = pl.when(pl.col("n_beyond_end") > 0).then(pl.lit(BEYOND_END))
-    trend = beyond.when(lag == 0).then(pl.lit("caught up")).when(lag.is_null() | rate.is_null()).then(pl.lit("unknown"))
+    trend = (
+        beyond.when(pl.col("is_read") & lag.is_not_null())
+        .then(pl.lit("caught up"))
+        .when(lag.is_null() | rate.is_null())
+        .then(pl.lit("unknown"))
+    )
     trend = trend.when(pl.col("read_per_s") == 0).then(pl.lit("standing"))
     trend = trend.when(known.len() < FEWEST).then(pl.lit("unknown"))
     # Against the rate: an offset was set back, or a topic made anew, among these looks.

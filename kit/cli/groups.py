@@ -42,7 +42,8 @@ GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, b
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
 _ANALYSING = "analysing"
 _SPARE = (
-    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw", "beyond_end"),
+    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
+    *("beyond_end", "lag_retained"),
     *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "n_beyond_end", "stale_store", "kafka_state"),
 )
 """Columns that a narrow terminal can do without, first of all others."""

@@ -81,8 +81,9 @@ def attention(
 
     Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
     """
-    lags = summary.select("group_id", "stage", "n_members", "n_beyond_end", "lag")
-    unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
+    lags = summary.select("group_id", "stage", "n_members", "n_beyond_end", "lag", "lag_retained")
+    waiting = pl.coalesce("lag_retained", "lag")
+    unread = lags.filter((pl.col("n_members") == 0) & (waiting > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
     grown = of_the_store_in_use(summary, changes).filter((pl.col("change") >= GREW) & (pl.col("lag") > 0))
     grown = grown.join(unread, on="group_id", how="anti")

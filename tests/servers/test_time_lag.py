@@ -102,6 +102,19 @@ def test_records_that_were_deleted_unread_leave_the_age_of_the_oldest_that_is_ke
         assert row["lower_ms"] <= at_ms - (start + 40_000) <= row["upper_ms"], method
 
 
+def test_on_a_log_that_retention_emptied_nothing_waits(lab, cluster):
+    lab.create_topic("emptied", 1)
+    produce_dated(lab, "emptied", {0: [time.time_ns() // 1_000_000 - HOUR_MS] * 100})
+    commit(lab, "emptied-group", TopicPartition("emptied", 0, 10))
+    lab.admin.delete_records([TopicPartition("emptied", 0, 100)])[TopicPartition("emptied", 0)].result(SECONDS)
+    snapshot = of_group(observe(cluster, "emptied-group"), "emptied-group")
+    for method in METHODS:
+        (row,) = time_lag(cluster, views.lag(snapshot), seen_at_ms(snapshot), method).to_dicts()
+        assert (row["lag"], row["time_lag_ms"], row["is_truncated"], row["error"]) == (90, 0, True, None), method
+    (group,) = views.summary(snapshot).to_dicts()
+    assert (group["lag"], group["lag_retained"], group["attention"]) == (90, 0, None)
+
+
 @pytest.mark.parametrize("n_groups", [IN_FLIGHT, IN_FLIGHT + 1, 4 * IN_FLIGHT, 4 * IN_FLIGHT + 1, 200])
 def test_any_number_of_groups_at_different_offsets_of_one_log_is_answered(lab, cluster, n_groups):
     """A request may name a log once, so each offset is a request of its own to the same broker at the same time."""

@@ -43,6 +43,7 @@ def partition_progress(before: FrameT, after: FrameT) -> FrameT:
     >>> key = {"group_id": "g", "store": "kafka", "topic": "t", "partition": [0, 1, 2]}
     >>> before = pl.DataFrame(key | {"committed_offset": [5, 5, 9], "log_end_offset": [9, 9, 9]})
     >>> after = key | {"committed_offset": [8, 5, 9], "log_end_offset": [9, 12, 9], "lag": [1, 7, 0]}
+    >>> after |= {"lag_retained": [1, 7, 0]}
     >>> rows = partition_progress(before, pl.DataFrame(after | {"member_id": "a", "is_stale": False}))
     >>> rows.sort("partition").select("partition", "consumed", "produced", "verdict").rows()
     [(0, 3, 0, 'moving'), (1, 0, 3, 'stalled'), (2, 0, 0, 'idle')]
@@ -65,7 +66,7 @@ def partition_progress(before: FrameT, after: FrameT) -> FrameT:
         .then(nw.lit("rewound"))
         .when(consumed > 0)
         .then(nw.lit("moving"))
-        .when(nw.col("lag") > 0)
+        .when(nw.coalesce("lag_retained", "lag") > 0)
         .then(nw.lit("stalled"))
         .otherwise(nw.lit("idle"))
     )

@@ -40,6 +40,7 @@ def group_summary(
         n_partitions, n_unowned: considered; subscribed and without an owner in either source.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
+        lag_retained: the same of the records that retention has not deleted yet. If it is 0, none waits to be read.
         zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_beyond_end: partitions whose commit is beyond the end of the log, in the store with more of them.
@@ -53,11 +54,11 @@ def group_summary(
     >>> groups = rows_of(schema.GROUPS, group_id="g", source="kafka", state="Empty")
     >>> stage = pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": [None], "n_blockers": 0})
     >>> lags = {"group_id": "g", "store": "kafka", "n_partitions": 2, "n_unknown": 0, "n_without_commit": 0}
-    >>> lags |= {"n_beyond_end": 0}
+    >>> lags |= {"n_beyond_end": 0, "lag": [7], "lag_retained": [7]}
     >>> balance = pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64})
     >>> findings = pl.DataFrame(schema=text | {"finding": pl.String})
     >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
-    >>> rows = group_summary(groups, stage, pl.DataFrame(lags | {"lag": [7]}), balance, findings, owners)
+    >>> rows = group_summary(groups, stage, pl.DataFrame(lags), balance, findings, owners)
     >>> rows.select("group_id", "attention", "stage", "n_members", "lag", "store_in_use", "zookeeper_lag").rows()
     [('g', 'nobody reads it', 'empty', 0, 7, 'kafka', None)]
     """
@@ -75,7 +76,8 @@ def group_summary(
     rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
     rows = rows.with_columns(store_in_use=_store_in_use())
     is_zookeeper = nw.col("store_in_use") == ZOOKEEPER
-    rows = rows.with_columns(lag=nw.when(is_zookeeper).then("zookeeper_lag").otherwise("kafka_lag"))
+    for name in ("lag", "lag_retained"):
+        rows = rows.with_columns(nw.when(is_zookeeper).then(f"zookeeper_{name}").otherwise(f"kafka_{name}").alias(name))
     return rows.select(
         "group_id",
         _attention(),
@@ -87,6 +89,7 @@ def group_summary(
         _counted("n_partitions"),
         _counted("n_unowned"),
         "lag",
+        "lag_retained",
         "store_in_use",
         "zookeeper_lag",
         "kafka_lag",
@@ -107,9 +110,10 @@ def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
 
 def _attention() -> nw.Expr:
     has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
+    waiting = nw.coalesce("lag_retained", "lag")
     rules = {
         BEYOND: nw.col("n_beyond_end") > 0,
-        NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (nw.col("lag") > 0),
+        NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (waiting > 0),
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
         COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
         WITHOUT_OWNER: has_members & (nw.col("n_unowned") > 0),
@@ -160,7 +164,8 @@ def _unowned(partition_owners: FrameT) -> FrameT:
 
 
 def _lag_in(store: str, group_lag: FrameT) -> FrameT:
-    renamed = {f"{store}_lag": nw.col("lag"), f"{store}_missing": nw.col("n_without_commit")}
+    names = {"lag": "lag", "lag_retained": "lag_retained", "missing": "n_without_commit"}
+    renamed = {f"{store}_{name}": nw.col(column) for name, column in names.items()}
     return group_lag.filter(nw.col("store") == store).select("group_id", **renamed)
 
 

@@ -73,7 +73,8 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
         group_id, store, topic, partition: the key.
         lag, lag_retained: as in ``partition_lag``; the outlook is that of the records that are still there.
         trend: ``beyond the end``: the commit is, and all of the outlook is unknown;
-            ``caught up``, ``closing``, ``growing``; ``steady``: neither, in each step; ``standing``: no commit
+            ``caught up``: no record waits, at most a transaction's marker;
+            ``closing``, ``growing``; ``steady``: neither, in each step; ``standing``: no commit
             among the looks, and something to read; ``unknown``.
         close_ms, close_lower_ms, close_upper_ms: until the lag is 0; null: unknown, or no bound.
         is_never_closed: in no step did the lag fall.
@@ -117,7 +118,8 @@ def _placed(partition_lag: FrameT) -> FrameT:
     )
     unread = nw.col("log_end_offset") - nw.col("offset")
     unread = nw.when(unread > 0).then(unread).otherwise(nw.lit(0, nw.Int64))
-    return rows.with_columns(unread=nw.when("is_known").then(unread))
+    unread = nw.when("is_known").then(unread)
+    return rows.with_columns(unread=unread, lag_retained=unread)
 
 
 def _beyond() -> nw.Expr:
@@ -136,12 +138,15 @@ def _with_times(rows: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
     has_none = nw.col("appended_ms").is_null() & nw.col("arrival_error").is_null()
     times = ("appended_ms", "from_ms", "until_ms")
     next_records = next_records.with_columns(
-        **{name: nw.when(has_none).then(nw.lit(at_ms, nw.Int64)).otherwise(nw.col(name)) for name in times}
+        has_none=has_none,
+        **{name: nw.when(has_none).then(nw.lit(at_ms, nw.Int64)).otherwise(nw.col(name)) for name in times},
     )
     ended = arrivals.select(*_LOG, beyond="offset", ended_ms="until_ms")
     rows = rows.join(next_records, on=[*_LOG, "offset"], how="left").join(ended, on=[*_LOG, "beyond"], how="left")
     younger = nw.col("ended_ms") - nw.col("until_ms")
     younger = nw.when(younger < 0).then(nw.lit(0, nw.Int64)).otherwise(younger)
+    is_read = nw.col("has_none").fill_null(False) & (nw.col("unread") > 0)
+    rows = rows.with_columns(unread=nw.when(is_read).then(nw.lit(0, nw.Int64)).otherwise(nw.col("unread")))
     ages = {"age_lower": "from_ms", "age": "appended_ms", "age_upper": "until_ms"}
     return rows.with_columns(
         **{name: _age(at_ms - nw.col(time)) for name, time in ages.items()},
@@ -310,7 +315,7 @@ def _told(rows: FrameT) -> FrameT:
     return rows.select(
         *PARTITION,
         "lag",
-        unread.alias("lag_retained"),
+        "lag_retained",
         _trend().alias("trend"),
         *[nw.when(is_within).then(nw.col(f"close{bound}_ms")).alias(f"close{bound}_ms") for bound in _BOUNDS],
         nw.when(is_within).then(never_closed).alias("is_never_closed"),

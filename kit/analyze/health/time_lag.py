@@ -35,8 +35,9 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
         group_id, store, topic, partition: the key.
         committed_offset, lag: as they are there.
         method: ``polls``.
-        time_lag_ms: at_ms − when the next unread record was appended, by a straight line between two polls; 0 without
-            lag; null where nothing is known to draw it by.
+        time_lag_ms: at_ms − when the next unread record was appended, by a straight line between two polls; 0 if no
+            record waits: without lag, or where retention has deleted all that was unread; null
+            where nothing is known to draw it by.
         lower_ms, upper_ms: the truth lies between; null: no bound is known.
         is_idle: nothing was appended between the last two polls: the age of what waits grows by the clock alone; null:
             so few polls can't tell.
@@ -238,7 +239,9 @@ def _line(begin: str, end: str, part: nw.Expr, whole: nw.Expr) -> nw.Expr:
 
 def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
     beyond_end = beyond_end_of(nw.col("committed_offset"), nw.col("log_end_offset"))
-    has_none = nw.when(~(beyond_end > 0)).then(nw.col("lag") == 0)
+    # Nothing waits either where retention has deleted all that the group had not read.
+    is_read = (nw.col("lag") == 0) | (nw.col("offset") >= nw.col("log_end_offset")).fill_null(False)
+    has_none = nw.when(~(beyond_end > 0)).then(is_read)
     values = {"time_lag_ms": "appended_ms", "lower_ms": "until_ms", "upper_ms": "from_ms"}
     return rows.select(
         *PARTITION,

@@ -285,3 +285,8 @@ def test_the_quick_rates_are_those_of_the_analysis(histories):
 def test_a_group_whose_commit_is_beyond_the_end_is_not_caught_up():
     rows = shown([look(0, lost=5000, well=1000), look(10_000, lost=5000, well=1100)])
     assert rows.select("group_id", "lag", "trend").rows() == [("lost", 0, "beyond the end"), ("well", 0, "caught up")]
+
+
+def test_a_group_whose_unread_records_are_all_deleted_has_caught_up():
+    seen = [each.with_columns(lag_retained=pl.lit(0, pl.Int64)) for each in (look(0, gone=10), look(10_000, gone=10))]
+    assert shown(seen).select("lag", "trend").rows() == [(1090, "caught up")]

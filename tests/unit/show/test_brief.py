@@ -10,14 +10,14 @@ from kit.show.headings import heading
 from kit.show.searchable import Searchable
 from kit.show.sparkline import lags_of_late, sparkline
 
-GROUPS = ("group_id", "stage", "n_members", "lag", "store_in_use", "n_blockers", "n_beyond_end")
+GROUPS = ("group_id", "stage", "n_members", "lag", "store_in_use", "n_blockers", "n_beyond_end", "lag_retained")
 SUMMARY = pl.DataFrame(
     [
-        ("left", "all KC", 2, 0, "kafka", 0, 0),
-        ("old", "OZKCC", 2, 5, "zookeeper", 0, 0),
-        ("held", "OZKCC", 1, 0, "zookeeper", 2, 0),
-        ("nobody", "empty", 0, 40, "kafka", 0, 0),
-        ("mixed", "unsafe mix", 2, None, None, 1, 0),
+        ("left", "all KC", 2, 0, "kafka", 0, 0, 0),
+        ("old", "OZKCC", 2, 5, "zookeeper", 0, 0, 5),
+        ("held", "OZKCC", 1, 0, "zookeeper", 2, 0, 0),
+        ("nobody", "empty", 0, 40, "kafka", 0, 0, 40),
+        ("mixed", "unsafe mix", 2, None, None, 1, 0, None),
     ],
     GROUPS,
     orient="row",
@@ -87,10 +87,11 @@ def changed(*changes: int | None) -> brief.Brief:
             "n_members": 1,
             "n_beyond_end": 0,
             "lag": lags,
+            "lag_retained": lags,
             "store_in_use": "kafka",
             "n_blockers": 0,
         },
-        schema_overrides={"lag": pl.Int64},
+        schema_overrides={"lag": pl.Int64, "lag_retained": pl.Int64},
     )
     rows = {"group_id": names, "store": "kafka", "lag_before": 10, "lag": lags, "change": list(changes)}
     moved = pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "change": pl.Int64})
@@ -144,6 +145,12 @@ def test_a_commit_beyond_the_end_comes_first_with_what_the_consumer_will_do():
     rows = brief.attention(beyond, FINDINGS, STALLED, CHANGES)
     assert rows.row(0) == ("commit beyond the end", "left", None, 0)
     assert "auto.offset.reset" in brief.by_kind(rows)["remedy"][0]
+
+
+def test_a_group_whose_unread_records_are_all_deleted_waits_for_nobody():
+    is_nobody = pl.col("group_id") == "nobody"
+    emptied = SUMMARY.with_columns(lag_retained=pl.when(is_nobody).then(0).otherwise("lag_retained"))
+    assert "nobody" not in brief.attention(emptied, FINDINGS, STALLED.clear(), CHANGES)["group_id"]
 
 
 def test_without_an_earlier_report_nothing_is_said_of_a_change():

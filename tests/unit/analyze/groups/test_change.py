@@ -20,12 +20,12 @@ def lags(*rows: tuple[int | None, int, int]) -> pl.DataFrame:
                 "member_id": "m",
                 "committed_offset": committed,
                 "log_end_offset": end,
-                "lag": None if committed is None else max(0, end - committed),
+                **dict.fromkeys(("lag", "lag_retained"), None if committed is None else max(0, end - committed)),
                 "is_stale": False,
             }
             for committed, end, partition in rows
         ],
-        schema_overrides={"committed_offset": pl.Int64, "lag": pl.Int64},
+        schema_overrides=dict.fromkeys(("committed_offset", "lag", "lag_retained"), pl.Int64),
     )
 
 
@@ -55,6 +55,11 @@ def test_partitions_of_one_snapshot_only_are_left_out():
 def test_a_store_that_nobody_uses_is_not_stalled():
     left = lags((5, 10, 0)).with_columns(is_stale=pl.lit(True))
     assert analyze.partition_progress(lags((5, 10, 0)), left).is_empty()
+
+
+def test_where_retention_deleted_all_that_was_unread_nothing_stalls():
+    emptied = lags((5, 10, 0)).with_columns(lag_retained=pl.lit(0, pl.Int64))
+    assert analyze.partition_progress(lags((5, 10, 0)), emptied)["verdict"].to_list() == ["idle"]
 
 
 def test_lag_change_keeps_groups_of_either_snapshot():

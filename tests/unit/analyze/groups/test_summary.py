@@ -11,7 +11,7 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
     groups = pl.DataFrame(
         {"group_id": ["broken", "quiet"], "source": ["kafka"] * 2, "state": [None, "Empty"], "error": ["refused", None]}
     )
-    counted = ("n_partitions", "n_unknown", "n_without_commit", "n_beyond_end", "lag")
+    counted = ("n_partitions", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
     none = {"group_id": pl.String, "store": pl.String, **dict.fromkeys(counted, pl.Int64)}
     rows = analyze.group_summary(
         groups=groups,

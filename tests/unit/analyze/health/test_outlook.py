@@ -226,7 +226,7 @@ def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_
     assert row["pause_ms"] == 7 * DAY_MS - 20_000
 
 
-def test_where_only_markers_wait_retention_begins_with_what_comes_next():
+def test_where_only_markers_wait_the_group_has_caught_up_and_no_record_is_deleted():
     at = PLACE | {
         "offset": 100,
         "appended_ms": None,
@@ -237,8 +237,8 @@ def test_where_only_markers_wait_retention_begins_with_what_comes_next():
     }
     found = pl.DataFrame([at], schema_overrides=dict(arrivals().schema))
     row = outlook(looks(look(0, 100, 101), look(10_000, 100, 101)), retention(), found)
-    assert (row["lag"], row["error"], row["is_never_deleted"]) == (1, None, False)
-    assert 7 * DAY_MS - 10 <= row["deletion_lower_ms"] <= 7 * DAY_MS
+    assert (row["lag"], row["lag_retained"], row["trend"], row["error"]) == (1, 1, "caught up", None)
+    assert (row["is_never_deleted"], row["deletion_lower_ms"]) == (True, None)
 
 
 # -- against a broker ------------------------------------------------------------------------------------------------

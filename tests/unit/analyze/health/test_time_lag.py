@@ -7,6 +7,7 @@ import pytest
 
 from kit import analyze
 from kit.analyze.health.time_lag import NO_COMMIT
+from kit.tables import schema as tables
 
 PLACE = {"topic": "t", "partition": 0}
 
@@ -83,6 +84,20 @@ def test_a_commit_beyond_the_end_has_no_age_and_says_what_the_consumer_will_do()
     assert (row["lag"], row["beyond_end"], row["time_lag_ms"], row["lower_ms"]) == (0, 4780, None, None)
     assert row["error"].startswith("the commit is 4780 beyond the end of the log: ")
     assert "auto.offset.reset" in row["error"]
+
+
+@pytest.mark.parametrize("method", ["polls", "records", "anchors"])
+def test_on_a_log_that_retention_emptied_nothing_waits(method):
+    lag = lag_of(10, 220, start=220)
+    if method == "polls":
+        rows = analyze.time_lag_by_polls(lag, polls(*STEADY), 60_000)
+    elif method == "records":
+        rows = analyze.time_lag_by_records(lag, arrival().clear(), "bisection", 60_000)
+    else:
+        rows = analyze.time_lag_by_anchors(lag, pl.DataFrame(tables.LOG_ANCHORS.from_rows([])), 60_000)
+    (row,) = rows.to_dicts()
+    assert (row["lag"], row["time_lag_ms"], row["lower_ms"], row["upper_ms"]) == (210, 0, 0, 0)
+    assert (row["is_truncated"], row["error"]) == (True, None)
 
 
 def test_an_unknown_lag_is_unknown_in_time():
