@@ -124,6 +124,7 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
         ownership_findings=_findings(snapshot, stale, owned),
         partition_owners=owned,
         stale_stores=stale,
+        members=snapshot.members,
     )
     return result
 

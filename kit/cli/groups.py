@@ -44,7 +44,16 @@ _ANALYSING = "analysing"
 _SPARE = (
     *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
     *("beyond_end", "lag_retained"),
-    *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "n_beyond_end", "stale_store", "kafka_state"),
+    *(
+        "zookeeper_lag",
+        "kafka_lag",
+        "n_blockers",
+        "n_unknown",
+        "is_unreadable",
+        "n_beyond_end",
+        "stale_store",
+        "kafka_state",
+    ),
 )
 """Columns that a narrow terminal can do without, first of all others."""
 

@@ -28,6 +28,7 @@ KINDS = {
     "owner_not_registered": "A partition is held by a consumer that is gone: find that process and stop it.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
     "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
+    "could not be read": "An offset, a log or a registration is unreadable: what depends on it is unknown.",
     "falling behind": "The lag grew since the last report: compare what is produced with what is read.",
 }
 """Kind of trouble → what to do; the worst kind first."""
@@ -94,6 +95,7 @@ def attention(
         ("commit beyond the end", beyond),
         ("nobody reads", unread),
         ("unsafe mix", mixed),
+        ("could not be read", summary.filter("is_unreadable")),
         ("falling behind", grown),
     ]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
@@ -159,7 +161,9 @@ def brief(
 def _figures(
     summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
 ) -> tuple[tuple[str, str, str], ...]:
-    members, lag = summary["n_members"], summary["lag"]
+    members = summary["n_members"]
+    # A group without partitions has nothing to read; one that could not be read has an unknown number of them.
+    lag = summary.filter(pl.col("lag").is_not_null() | pl.col("n_partitions").ne_missing(0))["lag"]
     return (
         ("groups", f"{len(summary):,}", ""),
         ("members", _total(members), _unknown(members)),

@@ -98,6 +98,7 @@ def _summary(frames: Frames) -> Any:
         ownership_findings=frames.once(_findings),
         partition_owners=frames.once(OWNERS),
         stale_stores=frames.once(STALE),
+        members=frames["members"],
     )
 
 

@@ -43,7 +43,7 @@ def group_lag(partition_lag: FrameT) -> FrameT:
     Columns:
         group_id, store: the key.
         n_partitions: how many partitions the row sums up.
-        n_unowned: partitions without a known owner.
+        n_unowned: partitions without a known owner, in either source, whether a member subscribes to them or not.
         n_unknown, n_without_commit, n_beyond_end, lag, max_lag, lag_retained, expired_unread: as in ``member_lag``.
 
     >>> import polars as pl
@@ -63,7 +63,7 @@ def topic_lag(partition_lag: FrameT) -> FrameT:
     Columns:
         group_id, store, topic: the key.
         n_partitions: how many partitions the row sums up.
-        n_unowned: partitions without a known owner.
+        n_unowned: partitions without a known owner, in either source, whether a member subscribes to them or not.
         n_unknown, n_without_commit, n_beyond_end, lag, max_lag, lag_retained, expired_unread: as in ``member_lag``.
 
     >>> import polars as pl

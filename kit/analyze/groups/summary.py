@@ -28,8 +28,12 @@ def group_summary(
     ownership_findings: FrameT,
     partition_owners: FrameT,
     stale_stores: FrameT | None = None,
+    members: FrameT | None = None,
 ) -> FrameT:
     """Every group once, with its lag in the store in use; beside it both stores' lags.
+
+    Args:
+        members: ``tables.MEMBERS``. Without them a registration that could not be read is not seen.
 
     Columns:
         group_id: the key.
@@ -37,7 +41,7 @@ def group_summary(
         stage, effective_mode: see ``readiness``.
         kafka_state: the coordinator's.
         n_members, n_idle: how many, and how many own nothing.
-        n_partitions, n_unowned: considered; subscribed and without an owner in either source.
+        n_partitions, n_unowned: as in ``group_lag``, of the store with more of them.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
         lag_retained: the same of the records that retention has not deleted yet. If it is 0, none waits to be read.
@@ -45,6 +49,7 @@ def group_summary(
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_beyond_end: partitions whose commit is beyond the end of the log, in the store with more of them.
         n_unknown: partitions whose lag is unknown, of both stores, see ``member_lag``.
+        is_unreadable: the group, a registration, an offset or a log of it could not be read, or its stage is unknown.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
 
     >>> import polars as pl
@@ -54,7 +59,7 @@ def group_summary(
     >>> groups = rows_of(schema.GROUPS, group_id="g", source="kafka", state="Empty")
     >>> stage = pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": [None], "n_blockers": 0})
     >>> lags = {"group_id": "g", "store": "kafka", "n_partitions": 2, "n_unknown": 0, "n_without_commit": 0}
-    >>> lags |= {"n_beyond_end": 0, "lag": [7], "lag_retained": [7]}
+    >>> lags |= {"n_beyond_end": 0, "n_unowned": 2, "lag": [7], "lag_retained": [7]}
     >>> balance = pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64})
     >>> findings = pl.DataFrame(schema=text | {"finding": pl.String})
     >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
@@ -67,17 +72,19 @@ def group_summary(
     rows = rows.join(readiness.select("group_id", "stage", "effective_mode", "n_blockers"), on="group_id", how="left")
     rows = rows.join(_members(group_balance), on="group_id", how="left")
     rows = rows.join(_partitions(group_lag), on="group_id", how="left")
-    rows = rows.join(_unowned(partition_owners), on="group_id", how="left")
+    rows = rows.join(_unserved(partition_owners), on="group_id", how="left")
     for store in (ZOOKEEPER, KAFKA):
         rows = rows.join(_lag_in(store, group_lag), on="group_id", how="left")
     rows = rows.join(_findings(ownership_findings), on="group_id", how="left").join(
         _errors(groups), on="group_id", how="left"
     )
     rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
+    rows = rows.join(_unread_members(members, groups), on="group_id", how="left")
     rows = rows.with_columns(store_in_use=_store_in_use())
     is_zookeeper = nw.col("store_in_use") == ZOOKEEPER
     for name in ("lag", "lag_retained"):
         rows = rows.with_columns(nw.when(is_zookeeper).then(f"zookeeper_{name}").otherwise(f"kafka_{name}").alias(name))
+    rows = rows.with_columns(is_unreadable=_is_unreadable())
     return rows.select(
         "group_id",
         _attention(),
@@ -96,6 +103,7 @@ def group_summary(
         "stale_store",
         _counted("n_beyond_end"),
         _counted("n_unknown"),
+        "is_unreadable",
         _counted("n_findings"),
         _counted("n_blockers"),
         "error",
@@ -108,6 +116,19 @@ def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
     return stale_stores.select("group_id", stale_store="store")
 
 
+def _unread_members(members: FrameT | None, groups: FrameT) -> FrameT:
+    """n_unread_members: members whose registration could not be read."""
+    if members is None:
+        return groups.select("group_id").unique().with_columns(n_unread_members=nw.lit(0, nw.Int64))
+    unread = members.filter(~nw.col("error").is_null())
+    return unread.group_by("group_id").agg(n_unread_members=nw.len().cast(nw.Int64))
+
+
+def _is_unreadable() -> nw.Expr:
+    is_partly = (nw.col("n_unread").fill_null(0) > 0) | (nw.col("n_unread_members").fill_null(0) > 0)
+    return ~nw.col("error").is_null() | is_partly | (nw.col("stage") == "unknown").fill_null(False)
+
+
 def _attention() -> nw.Expr:
     has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
     waiting = nw.coalesce("lag_retained", "lag")
@@ -116,8 +137,8 @@ def _attention() -> nw.Expr:
         NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (waiting > 0),
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
         COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
-        WITHOUT_OWNER: has_members & (nw.col("n_unowned") > 0),
-        UNREADABLE: ~is_read,
+        WITHOUT_OWNER: has_members & (nw.col("n_unserved") > 0),
+        UNREADABLE: nw.col("is_unreadable"),
     }
     attention = nw.lit(None, nw.String)
     for name in reversed(ATTENTION):
@@ -145,8 +166,11 @@ def _members(group_balance: FrameT) -> FrameT:
 
 
 def _partitions(group_lag: FrameT) -> FrameT:
-    return group_lag.group_by("group_id").agg(
-        nw.col("n_partitions", "n_beyond_end").max(), nw.col("n_unknown").sum(), nw.col("n_without_commit").min()
+    rows = group_lag.with_columns(n_unread=nw.col("n_unknown") - nw.col("n_without_commit"))
+    return rows.group_by("group_id").agg(
+        nw.col("n_partitions", "n_unowned", "n_beyond_end").max(),
+        nw.col("n_unknown", "n_unread").sum(),
+        nw.col("n_without_commit").min(),
     )
 
 
@@ -158,9 +182,10 @@ def _findings(ownership_findings: FrameT) -> FrameT:
     )
 
 
-def _unowned(partition_owners: FrameT) -> FrameT:
+def _unserved(partition_owners: FrameT) -> FrameT:
+    """n_unserved: subscribed partitions without an owner. A partition that is not subscribed needs none."""
     unowned = partition_owners.filter(nw.col("is_subscribed") & (nw.col("n_owners") == 0))
-    return unowned.group_by("group_id").agg(n_unowned=nw.len())
+    return unowned.group_by("group_id").agg(n_unserved=nw.len())
 
 
 def _lag_in(store: str, group_lag: FrameT) -> FrameT:

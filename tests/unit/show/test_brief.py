@@ -10,14 +10,25 @@ from kit.show.headings import heading
 from kit.show.searchable import Searchable
 from kit.show.sparkline import lags_of_late, sparkline
 
-GROUPS = ("group_id", "stage", "n_members", "lag", "store_in_use", "n_blockers", "n_beyond_end", "lag_retained")
+GROUPS = (
+    "group_id",
+    "stage",
+    "n_members",
+    "lag",
+    "store_in_use",
+    "n_blockers",
+    "n_beyond_end",
+    "lag_retained",
+    "n_partitions",
+    "is_unreadable",
+)
 SUMMARY = pl.DataFrame(
     [
-        ("left", "all KC", 2, 0, "kafka", 0, 0, 0),
-        ("old", "OZKCC", 2, 5, "zookeeper", 0, 0, 5),
-        ("held", "OZKCC", 1, 0, "zookeeper", 2, 0, 0),
-        ("nobody", "empty", 0, 40, "kafka", 0, 0, 40),
-        ("mixed", "unsafe mix", 2, None, None, 1, 0, None),
+        ("left", "all KC", 2, 0, "kafka", 0, 0, 0, 1, False),
+        ("old", "OZKCC", 2, 5, "zookeeper", 0, 0, 5, 1, False),
+        ("held", "OZKCC", 1, 0, "zookeeper", 2, 0, 0, 1, False),
+        ("nobody", "empty", 0, 40, "kafka", 0, 0, 40, 1, False),
+        ("mixed", "unsafe mix", 2, None, None, 1, 0, None, 2, False),
     ],
     GROUPS,
     orient="row",
@@ -86,6 +97,8 @@ def changed(*changes: int | None) -> brief.Brief:
             "stage": "all KC",
             "n_members": 1,
             "n_beyond_end": 0,
+            "n_partitions": 1,
+            "is_unreadable": False,
             "lag": lags,
             "lag_retained": lags,
             "store_in_use": "kafka",
@@ -151,6 +164,19 @@ def test_a_group_whose_unread_records_are_all_deleted_waits_for_nobody():
     is_nobody = pl.col("group_id") == "nobody"
     emptied = SUMMARY.with_columns(lag_retained=pl.when(is_nobody).then(0).otherwise("lag_retained"))
     assert "nobody" not in brief.attention(emptied, FINDINGS, STALLED.clear(), CHANGES)["group_id"]
+
+
+def test_a_group_without_partitions_is_not_counted_as_unknown_and_an_unreadable_one_needs_attention():
+    nothing = SUMMARY.with_columns(n_partitions=pl.lit(0), is_unreadable=pl.col("group_id") == "held")
+    needing = brief.attention(nothing, FINDINGS.clear(), STALLED.clear(), CHANGES.clear())
+    assert ("could not be read", "held", None, 0) in needing.rows()
+    figures = {label: change for label, _, change in _brief(nothing, needing).figures}
+    assert figures["records behind"] == ""
+    assert {label: change for label, _, change in _brief(SUMMARY, needing).figures}["records behind"] != ""
+
+
+def _brief(summary, needing):
+    return brief.brief(summary, needing, ERRORS.clear(), CHANGES.clear(), None)
 
 
 def test_without_an_earlier_report_nothing_is_said_of_a_change():

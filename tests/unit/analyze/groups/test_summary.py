@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
+import pytest
 
 from kit import analyze
+from kit.tables import schema as tables
+from kit.tables.polars import rows_of
 
 
 def test_a_group_that_could_not_be_read_has_unknown_counts():
     groups = pl.DataFrame(
         {"group_id": ["broken", "quiet"], "source": ["kafka"] * 2, "state": [None, "Empty"], "error": ["refused", None]}
     )
-    counted = ("n_partitions", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
+    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
     none = {"group_id": pl.String, "store": pl.String, **dict.fromkeys(counted, pl.Int64)}
     rows = analyze.group_summary(
         groups=groups,
@@ -38,3 +43,44 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
     assert broken["n_blockers"] == 1
     assert broken["error"] == "refused"
     assert (broken["attention"], quiet["attention"]) == ("could not be read", None)
+
+
+def lags(**values: int | None) -> pl.DataFrame:
+    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
+    row = {"group_id": "g", "store": "kafka", **dict.fromkeys(counted, 0), **values}
+    return pl.DataFrame([row], schema_overrides=dict.fromkeys(counted, pl.Int64))
+
+
+def summary_of(group_lag: pl.DataFrame, member_error: str | None = None) -> dict[str, Any]:
+    key = {"group_id": "g", "source": "kafka"}
+    text = {"group_id": pl.String}
+    (row,) = analyze.group_summary(
+        groups=rows_of(tables.GROUPS, **key, state="Empty"),
+        readiness=pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": ["kafka"], "n_blockers": 0}),
+        group_lag=group_lag,
+        group_balance=pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64}),
+        ownership_findings=pl.DataFrame(schema=text | {"finding": pl.String}),
+        partition_owners=pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64}),
+        members=rows_of(tables.MEMBERS, **key, member_id="m", error=[member_error]),
+    ).to_dicts()
+    return row
+
+
+def test_partitions_without_an_owner_are_those_of_the_lag():
+    assert summary_of(lags(n_partitions=200, n_unowned=200))["n_unowned"] == 200
+
+
+@pytest.mark.parametrize(
+    ("group_lag", "member_error", "is_unreadable"),
+    [
+        (lags(n_partitions=2, n_unknown=1, n_without_commit=1), None, False),
+        (lags(n_partitions=2, n_unknown=2, n_without_commit=1), None, True),
+        (lags(n_partitions=2), "the registration is not JSON", True),
+        (lags(n_partitions=2), None, False),
+    ],
+    ids=["no commit", "an offset", "a registration", "all read"],
+)
+def test_a_group_of_which_something_is_unreadable_needs_attention(group_lag, member_error, is_unreadable):
+    row = summary_of(group_lag, member_error)
+    assert row["is_unreadable"] is is_unreadable
+    assert (row["attention"] == "could not be read") is is_unreadable
