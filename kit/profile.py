@@ -6,6 +6,7 @@
     bootstrap_servers = "kafka-1:9092,kafka-2:9092"
     zookeeper_connect = "zk-1:2181,zk-2:2181/kafka"    # a chroot is allowed; leave out for a cluster without ZooKeeper
     cluster_id = "lkc-…"                               # a cluster with another id is refused
+    leave_out_groups = ["tmp-.*"]                      # not read unless a verb names groups by --groups or --group
 
     [clusters.production.spark]
     master = "local[*]"                                # or: remote = "sc://spark:15002"
@@ -263,18 +264,29 @@ def _controllers_in(text: str) -> list[tuple[int | None, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One cluster of ``offramp.toml``."""
+    """One cluster of ``offramp.toml``.
+
+    ``leave_out_groups``: regular expressions of whole group ids. Such a group is read only if it is asked for.
+    """
 
     name: str
     file: Path
     bootstrap_servers: str
     zookeeper_connect: str | None = None
     cluster_id: str | None = None
+    leave_out_groups: tuple[str, ...] = ()
     spark: SparkSettings = SparkSettings()
     security: Security = Security()
     deploy: GroupDeploySettings = GroupDeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
     kraft: KraftSettings = KraftSettings()
+
+    def __post_init__(self) -> None:
+        for pattern in self.leave_out_groups:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"leave_out_groups: {pattern!r} is not a regular expression: {error}") from None
 
 
 def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:

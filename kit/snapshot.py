@@ -22,6 +22,7 @@ import polars as pl
 
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
+from kit.profile import Profile
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
@@ -68,7 +69,8 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
     """Observe the cluster and hold what was seen as Spark DataFrames; actions on them read nothing again.
 
     Args:
-        groups: a regular expression; only groups whose id matches it as a whole are read.
+        groups: a regular expression; only groups whose id matches it as a whole are read. If every group is asked for,
+            those that match ``leave_out_groups`` of the profile are not read.
 
     Raises:
         ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
@@ -172,7 +174,7 @@ def collect(frame: Any) -> pl.DataFrame:
 
 
 def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Table, tables.Columns]]:
-    accepts = _matcher(groups)
+    accepts = chosen_groups(cluster.profile, groups)
     started_at = datetime.now(UTC)
     reading = _Reading()
     with reading.step("metadata") as done:
@@ -195,6 +197,15 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
 
 def _snapshot_id(info: SnapshotInfo) -> str:
     return f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
+
+
+def chosen_groups(profile: Profile, groups: str) -> Callable[[str], bool]:
+    """Which groups are read: those that the profile leaves out only if a pattern asks for them."""
+    accepts = _matcher(groups)
+    if groups != EVERY_GROUP or not profile.leave_out_groups:
+        return accepts
+    is_left_out = [_matcher(pattern) for pattern in profile.leave_out_groups]
+    return lambda group_id: not any(matches(group_id) for matches in is_left_out)
 
 
 def _matcher(groups: str) -> Callable[[str], bool]:

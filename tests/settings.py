@@ -13,6 +13,7 @@ EXPLAINED = {
     "bootstrap_servers": "brokers to ask first: `host:port`, separated by commas",
     "zookeeper_connect": "ZooKeeper's servers, the chroot after the last one; without it only the brokers are read",
     "cluster_id": "id of the cluster that must answer; another one is refused (exit code 6)",
+    "leave_out_groups": "regular expressions of whole group ids: such groups are read only by `--groups` or `--group`",
     "spark.master": "where Spark runs: `local[*]` is this machine",
     "spark.remote": "a Spark Connect URL; wins over `master`",
     "spark.conf": "settings passed to Spark unchanged",

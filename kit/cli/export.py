@@ -23,6 +23,7 @@ from kit.cli.terminal import (
     a_number,
     refusals,
     say,
+    say_left_out,
     tell,
 )
 from kit.errors import InputError, OfframpError, PartialRead
@@ -109,6 +110,7 @@ def export(
             return
         server = None if once or textfile is not None else Server(*_address(listen))
         chosen = load_profile(profile, profile_file)
+        say_left_out(chosen, pattern)
         pace = _Pace(every, requests)
         with _ended_quietly(once), connect(chosen) as cluster:
             looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])

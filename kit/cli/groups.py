@@ -24,6 +24,7 @@ from kit.cli.terminal import (
     print_sentences,
     refusals,
     say,
+    say_left_out,
     tell,
 )
 from kit.cli.time_lag import Method, print_time_lag
@@ -204,6 +205,7 @@ def snapshot(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
+        say_left_out(chosen, pattern)
         spark = started_spark(chosen)
         with waiting(f"looking at {history}"):
             kept = History(spark, history)
@@ -250,6 +252,8 @@ def _snapshot(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
+        if group is None:
+            say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
         yield taken

@@ -10,7 +10,7 @@ import typer
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
-from kit.cli.terminal import a_number, refusals, say, tell
+from kit.cli.terminal import a_number, refusals, say, say_left_out, tell
 from kit.errors import InputError
 from kit.profile import Profile, load_profile
 from kit.text.duration import duration
@@ -61,6 +61,7 @@ def print_idle(
         if history is not None and offsets_topic:
             raise InputError("--history and --offsets-topic are two sources of the same: choose one")
         chosen = load_profile(profile, profile_file)
+        say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             taken = observe(cluster, pattern)
         topic: OffsetsTopic | None = None

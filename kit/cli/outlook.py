@@ -13,7 +13,7 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals
+from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
 from kit.profile import load_profile
 from kit.text.bracket import bracket
 from kit.text.duration import duration
@@ -48,6 +48,8 @@ def print_outlook(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
+        if group is None:
+            say_left_out(chosen, pattern)
         with waiting(f"looking at {chosen.name} {_LOOKS} times in {over_s:g} s"), connect(chosen) as cluster:
             looks, last = _look(cluster, group, pattern, over_s)
             rows = outlook(cluster, looks)

@@ -26,6 +26,8 @@ from kit.text.visible import cell, visible
 if TYPE_CHECKING:
     import polars as pl
 
+    from kit.profile import Profile
+
 ProfileName = Annotated[
     str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
 ]
@@ -131,6 +133,13 @@ def say(*lines: str) -> None:
     """Lines on standard error: how it goes, what to do. If nobody reads them, the work still continues."""
     with suppress(BrokenPipeError):
         _write(sys.stderr, lines)
+
+
+def say_left_out(profile: Profile, pattern: str = EVERY_GROUP) -> None:
+    """Which groups the profile leaves out of what is read now; nothing if a pattern chose the groups."""
+    if profile.leave_out_groups and pattern == EVERY_GROUP:
+        named = ", ".join(map(visible, profile.leave_out_groups))
+        say(f"offramp: leave_out_groups of the profile leaves out groups that match {named}; --groups reads them")
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import refusals
+from kit.cli.terminal import refusals, say_left_out
 from kit.profile import load_profile
 from kit.text.duration import duration
 
@@ -38,6 +38,8 @@ def print_time_lag(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
+        if group is None:
+            say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
             partitions = views.lag(taken).filter(~pl.col("is_stale"))

@@ -21,6 +21,7 @@ from kit.cli.terminal import (
     a_number,
     clear_screen,
     refusals,
+    say_left_out,
     screen_size,
     tell,
 )
@@ -62,6 +63,7 @@ def watch(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
+        say_left_out(chosen, pattern)
         keep = _keeper(chosen, history) if history else None
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen)

@@ -10,6 +10,7 @@ import pytest
 
 from kit.errors import ProfileError
 from kit.profile import FILE_VARIABLE, GroupDeploySettings, Secret, SparkSettings, load_profile
+from kit.snapshot import chosen_groups
 
 GOOD = """
 [clusters.lab]
@@ -66,6 +67,10 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
         ("[clusters.lab]\nbootstrap_server = 'a'", "clusters.lab.bootstrap_server is not a known key"),
         ("[clusters.lab]\ncluster_id = 'a'", "clusters.lab.bootstrap_servers: Field required"),
         ("[clusters.lab]\nbootstrap_servers = 1", "clusters.lab.bootstrap_servers"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nleave_out_groups=['tmp-(']",
+            "leave_out_groups: 'tmp-(' is not a regular expression",
+        ),
         ("[clusters]\nlab = 1", "clusters.lab is not a section"),
         ("[clusters.lab]\nbootstrap_servers='a'\nkraft.controllers='a:9093,b:'", "'b:' is no host:port"),
         (
@@ -175,3 +180,12 @@ security.zookeeper.ca_file = "~/ca.pem"
     assert profile.security.zookeeper.ca_file == Path.home() / "ca.pem"
     code = "import sys, kit.cli.main, kit.cli.groups; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_groups_that_are_left_out_are_read_only_if_a_pattern_asks_for_them(tmp_path):
+    text = '[clusters.one]\nbootstrap_servers = "a:1"\nleave_out_groups = ["tmp-.*", "broken"]\n'
+    profile = load_profile(file=write(tmp_path, text))
+    accepts = chosen_groups(profile, ".*")
+    assert [accepts(name) for name in ("orders", "tmp-1", "broken", "broken-not")] == [True, False, False, True]
+    asked = chosen_groups(profile, "tmp-.*")
+    assert [asked(name) for name in ("orders", "tmp-1")] == [False, True]

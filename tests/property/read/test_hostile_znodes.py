@@ -110,7 +110,13 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cluster_of(root: Node) -> Any:
-    return SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=FakeClient(root))
+    return SimpleNamespace(
+        name="fake",
+        cluster_id="id",
+        broker_client=None,
+        zookeeper=FakeClient(root),
+        profile=SimpleNamespace(leave_out_groups=()),
+    )
 
 
 def leaves(groups: dict[str, Node], branch: str) -> int:

@@ -68,12 +68,13 @@ rows = {
 }
 read = {name: getattr(schema, name.upper()).columns_of(of_table) for name, of_table in rows.items()}
 partitions = (TopicPartition("t", 0, False, 1, 0, (1,), (1,)),)
-cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=None)
+profile = SimpleNamespace(name="fake", leave_out_groups=())
+cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=None, profile=profile)
 brokers = (Broker(1, "h", 1, None, True, None),)
 kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
 kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
 kit.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
-kit.cli.groups.load_profile = lambda name, file: SimpleNamespace(name="fake")
+kit.cli.groups.load_profile = lambda name, file: profile
 kit.cluster.connect = lambda profile: nullcontext(cluster)
 """
 """One group, read by the code that reads a cluster, but for the connections."""
