@@ -154,7 +154,9 @@ def ownership(
         if not listing.is_data:
             is_of_topic = pl.col("partition").is_null()
             here = findings.join(shown, on=["topic", "partition"], how="semi", maintain_order="left")
-            print_sentences(pl.concat([here, findings.filter(is_of_topic).join(shown, on="topic", how="semi")]))
+            of_topics = findings.filter(is_of_topic).join(shown, on="topic", how="semi")
+            of_members = findings.filter(pl.col("topic").is_null())
+            print_sentences(pl.concat([here, of_topics, of_members]))
 
 
 @app.command()

@@ -26,6 +26,8 @@ KINDS = {
     "owned_twice": "A partition has two owners, its records are read twice: stop one of the two.",
     "unowned": "A partition has no owner though the group has members: restart the member that gave up.",
     "owner_not_registered": "A partition is held by a consumer that is gone: find that process and stop it.",
+    "persistent_owner": "No live member holds this owner znode, and no member can claim the partition: delete it.",
+    "persistent_member": "This registration is of no live member, and members assign partitions to it: delete it.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
     "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
     "could not be read": "An offset, a log or a registration is unreadable: what depends on it is unknown.",

@@ -14,6 +14,7 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 
 BLOCKERS = (
     "unsafe_mix",
+    "persistent_znodes",
     "unowned_partitions",
     "commits_to_kafka",
     "kafka_ahead",
@@ -60,6 +61,7 @@ def blockers(
             ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper.
             ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``.
             ``unowned_partitions``: subscribed, and nobody owns them.
+            ``persistent_znodes``: owner znodes or registrations that no session holds.
         sentence: what was found and what to do.
 
     >>> from kit.tables import schema
@@ -82,6 +84,7 @@ def blockers(
     unowned: FrameT = nw.from_native(unowned_partitions(groups, members, owners))
     rows = stages.join(parity.rename({"n_unknown": "n_unread"}), on="group_id", how="left")
     rows = rows.join(_counted(unowned), on="group_id", how="left")
+    rows = rows.join(_persistent_counts(owners, members), on="group_id", how="left")
     blockers = [
         applying(rows, _group_rules(), ["group_id"], "blocker"),
         applying(groups, _source_rules(), ["group_id"], "blocker"),
@@ -99,6 +102,7 @@ def _group_rules() -> dict[str, nw.Expr]:
         "not_migration_enabled": _not_migration_enabled(),
         "inexact_mode": _inexact_mode(),
         "unowned_partitions": _unowned(),
+        "persistent_znodes": _persistent(),
     }
 
 
@@ -110,6 +114,23 @@ def _counted(unowned: FrameT) -> FrameT:
     partition = nw.concat_str([nw.col("topic"), nw.col("partition").cast(nw.String)], separator="-")
     named = unowned.select("group_id", first_unowned=partition)
     return named.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_unowned"), nw.col("first_unowned").min())
+
+
+def _persistent_counts(owners: FrameT, members: FrameT) -> FrameT:
+    """n_persistent: znodes of owners and of members that are not ephemeral."""
+    registered = members.filter((nw.col("source") == ZOOKEEPER) & (nw.col("session_id") == 0)).select("group_id")
+    held = owners.filter(nw.col("is_persistent").fill_null(False)).select("group_id")
+    return nw.concat([held, registered]).group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_persistent"))
+
+
+def _persistent() -> nw.Expr:
+    return sentence(
+        nw.col("n_persistent") > 0,
+        counted(nw.col("n_persistent"), "owner znode or registration is", "owner znodes and registrations are"),
+        " persistent: no live member holds them and no session deletes them. A consumer that is started can't claim"
+        " these partitions, and stops. Check that no process of the group runs, then delete these znodes:"
+        " offramp ownership names them.",
+    )
 
 
 def _unsafe_mix() -> nw.Expr:

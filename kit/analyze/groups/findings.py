@@ -16,6 +16,8 @@ FINDINGS = (
     "owned_twice",
     "unowned",
     "owner_not_registered",
+    "persistent_owner",
+    "persistent_member",
     "assigned_never_committed",
     "more_threads_than_partitions",
 )
@@ -47,8 +49,9 @@ def ownership_findings(
         member_id: null where a finding is about no single member.
         finding: ``unowned``: subscribed, and nobody owns it though the group has members. ``owner_not_registered``: the
             owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
-            embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store in use
-            holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
+            embedded in a MEZKCC, or by two Kafka members. ``persistent_owner``, ``persistent_member``: the znode is not
+            ephemeral, so no live member holds it; topic is null for a member. ``assigned_never_committed``: owned, and
+            no store in use holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
         sentence: what was found and what to do.
 
     >>> from kit.tables import schema
@@ -70,13 +73,14 @@ def ownership_findings(
     rules = {
         "unowned": _unowned(),
         "owner_not_registered": _not_registered(),
+        "persistent_owner": _persistent_owner(),
         "owned_twice": _owned_twice(),
         "assigned_never_committed": _never_committed(),
     }
     keep = [*GROUP_PARTITION, "reader", "zookeeper_owner", "kafka_owner"]
     findings = applying(rows, rules, keep, "finding").with_columns(member_id=_member_id())
     idle = _idle_threads(members, subscriptions, topic_partitions)
-    return nw.concat([findings.select(*_COLUMNS), idle.select(*_COLUMNS)])
+    return nw.concat([findings.select(*_COLUMNS), idle.select(*_COLUMNS), _persistent_members(members)])
 
 
 @nw.narwhalify
@@ -132,14 +136,39 @@ def _unowned() -> nw.Expr:
 
 
 def _not_registered() -> nw.Expr:
+    is_ephemeral = ~nw.col("is_persistent").fill_null(False)
     return sentence(
-        ~nw.col("is_registered") & ~nw.col("is_reservation") & nw.col("group_error").is_null(),
+        ~nw.col("is_registered") & ~nw.col("is_reservation") & is_ephemeral & nw.col("group_error").is_null(),
         _topic_partition(),
         " is held by the owner znode of ",
         nw.col("zookeeper_owner"),
         ", which is not registered in ids: no one else can claim it. Look again after the ZooKeeper session timeout;"
         " if the znode is still there, find and stop that process.",
     )
+
+
+def _persistent_owner() -> nw.Expr:
+    return sentence(
+        nw.col("is_persistent") & nw.col("group_error").is_null(),
+        _topic_partition(),
+        " is held by a persistent owner znode of ",
+        nw.col("zookeeper_owner"),
+        ". A live member's owner znode is ephemeral, so no session deletes this one, and no member can claim the"
+        " partition. Check that no process of the group runs, then delete the znode.",
+    )
+
+
+def _persistent_members(members: FrameT) -> FrameT:
+    rows = members.filter((nw.col("source") == ZOOKEEPER) & (nw.col("session_id") == 0))
+    said = sentence(
+        nw.lit(True),
+        "the registration of ",
+        nw.col("member_id"),
+        " in ids is a persistent znode. A live member's registration is ephemeral, so no session deletes this one, and"
+        " the members assign partitions to it that nobody reads. Delete the znode.",
+    )
+    none = {"topic": nw.lit(None, nw.String), "partition": nw.lit(None, nw.Int32)}
+    return rows.with_columns(**none, finding=nw.lit("persistent_member"), sentence=said).select(*_COLUMNS)
 
 
 def _owned_twice() -> nw.Expr:
@@ -169,7 +198,7 @@ def _never_committed() -> nw.Expr:
 def _member_id() -> nw.Expr:
     finding = nw.col("finding")
     return (
-        nw.when(finding == "owner_not_registered")
+        nw.when(finding.is_in(["owner_not_registered", "persistent_owner"]))
         .then(nw.col("zookeeper_owner"))
         .when(finding == "owned_twice")
         .then(nw.coalesce(nw.col("kafka_owner"), nw.col("zookeeper_owner")))

@@ -25,6 +25,7 @@ def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, 
         zookeeper_owner, zookeeper_thread: by the owner znode.
         is_registered: the owner is in ``ids``; null without an owner.
         is_reservation: the znode is a reservation.
+        is_persistent: the owner znode is not ephemeral, so no live member holds it; null without an owner.
         kafka_owner: member id; of several the first by name.
         kafka_other_owner: the last by name; null if there is one only.
         kafka_client_id, is_embedded: of ``kafka_owner``.
@@ -61,6 +62,7 @@ def _counted(rows: FrameT) -> FrameT:
         "zookeeper_thread",
         "is_registered",
         nw.col("is_reservation").fill_null(False),
+        "is_persistent",
         "kafka_owner",
         nw.when(nw.col("n_kafka_owners") > 1).then(nw.col("kafka_other_owner")).alias("kafka_other_owner"),
         "kafka_client_id",
@@ -74,7 +76,9 @@ def _counted(rows: FrameT) -> FrameT:
 def _zookeeper_owners(ownership: FrameT, members: FrameT) -> FrameT:
     znodes = ownership.filter((nw.col("source") == ZOOKEEPER) & ~nw.col("member_id").is_null())
     owners = znodes.group_by(*GROUP_PARTITION).agg(
-        nw.col("member_id").min().alias("zookeeper_owner"), nw.col("thread_id").min().alias("zookeeper_thread")
+        nw.col("member_id").min().alias("zookeeper_owner"),
+        nw.col("thread_id").min().alias("zookeeper_thread"),
+        nw.col("session_id").max(),
     )
     owners = owners.with_columns(
         reserved_by=nw.col("zookeeper_owner").str.replace_all(f"{_RESERVATION_SUFFIX}$", "", literal=False)
@@ -88,6 +92,7 @@ def _zookeeper_owners(ownership: FrameT, members: FrameT) -> FrameT:
         "zookeeper_thread",
         is_registered=~nw.col("zookeeper_owner_known").is_null(),
         is_reservation=is_reservation,
+        is_persistent=nw.col("session_id") == 0,
     )
 
 

@@ -104,6 +104,6 @@ def _next_step() -> nw.Expr:
     step = nw.lit(None, nw.String)
     for stage, sentence in NEXT_STEPS.items():
         step = nw.when(nw.col("stage") == stage).then(nw.lit(sentence)).otherwise(step)
-    is_own_remedy = nw.col("stage").is_in(["unsafe mix", "unknown", "all KC", "empty"])
+    is_own_remedy = nw.col("stage").is_in(["unsafe mix", "unknown", "all KC"])
     first = nw.concat_str([nw.lit("First clear "), counted(nw.col("n_blockers"), "blocker"), nw.lit(". Then: ")])
     return nw.when((nw.col("n_blockers") > 0) & ~is_own_remedy).then(nw.concat_str([first, step])).otherwise(step)

@@ -33,14 +33,15 @@ def group_summary(
     """Every group once, with its lag in the store in use; beside it both stores' lags.
 
     Args:
-        members: ``tables.MEMBERS``. Without them a registration that could not be read is not seen.
+        members: ``tables.MEMBERS``. Without them a registration that could not be read is not seen, and owners that
+            are not registered count as members.
 
     Columns:
         group_id: the key.
         attention: what hurts most, one of ``ATTENTION``; null: nothing does, or it can't be told.
         stage, effective_mode: see ``readiness``.
         kafka_state: the coordinator's.
-        n_members, n_idle: how many, and how many own nothing.
+        n_members, n_idle: how many are registered, and how many own nothing. An owner znode alone is no member.
         n_partitions, n_unowned: as in ``group_lag``, of the store with more of them.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
@@ -70,7 +71,7 @@ def group_summary(
     rows = groups.select("group_id").unique()
     rows = rows.join(_kafka_state(groups), on="group_id", how="left")
     rows = rows.join(readiness.select("group_id", "stage", "effective_mode", "n_blockers"), on="group_id", how="left")
-    rows = rows.join(_members(group_balance), on="group_id", how="left")
+    rows = rows.join(_members(group_balance, members), on="group_id", how="left")
     rows = rows.join(_partitions(group_lag), on="group_id", how="left")
     rows = rows.join(_unserved(partition_owners), on="group_id", how="left")
     for store in (ZOOKEEPER, KAFKA):
@@ -161,8 +162,13 @@ def _errors(groups: FrameT) -> FrameT:
     return failed.group_by("group_id").agg(nw.col("error").min())
 
 
-def _members(group_balance: FrameT) -> FrameT:
-    return group_balance.group_by("group_id").agg(nw.col("n_members", "n_idle").sum())
+def _members(group_balance: FrameT, members: FrameT | None) -> FrameT:
+    """An owner znode without a registration is no member: the member that made it may have died."""
+    counts = group_balance.group_by("group_id").agg(nw.col("n_members", "n_idle").sum())
+    if members is None:
+        return counts
+    registered = members.group_by("group_id").agg(n_members=nw.len().cast(nw.Int64))
+    return counts.select("group_id", "n_idle").join(registered, on="group_id", how="left")
 
 
 def _partitions(group_lag: FrameT) -> FrameT:

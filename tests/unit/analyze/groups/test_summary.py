@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from kit import analyze
+from kit import analyze, views
 from kit.tables import schema as tables
+from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, TopicPartition
 from kit.tables.polars import rows_of
+from tests.generators.snapshots import snapshot_of
 
 
 def test_a_group_that_could_not_be_read_has_unknown_counts():
@@ -84,3 +87,29 @@ def test_a_group_of_which_something_is_unreadable_needs_attention(group_lag, mem
     row = summary_of(group_lag, member_error)
     assert row["is_unreadable"] is is_unreadable
     assert (row["attention"] == "could not be read") is is_unreadable
+
+
+def test_an_owner_znode_without_a_registration_is_no_member():
+    rows = {
+        "groups": [Group("g", "zookeeper", *[None] * 5)],
+        "committed_offsets": [CommittedOffset("g", "zookeeper", "t", 0, 4, *[None] * 5)],
+        "log_offsets": [LogOffset("t", 0, 0, 9)],
+        "topic_partitions": [TopicPartition("t", 0, False, 1, 0, (1,), (1,))],
+    }
+    owned = {session: Ownership("g", "zookeeper", "t", 0, "g_m", "g_m-0", session, 9) for session in (7, 0)}
+    for session, finding in ((7, "owner_not_registered"), (0, "persistent_owner")):
+        snapshot = snapshot_of(rows | {"ownership": [owned[session]]})
+        (row,) = views.summary(snapshot).to_dicts()
+        assert (row["attention"], row["n_members"]) == ("nobody reads it", 0)
+        assert views.findings(snapshot)["finding"].to_list() == [finding]
+    (blocker,) = views.blockers(snapshot).to_dicts()
+    assert blocker["blocker"] == "persistent_znodes"
+    assert views.readiness(snapshot)["next_step"][0].startswith("First clear 1 blocker. Then: Start a consumer")
+
+
+def test_a_persistent_registration_is_found():
+    member = Member("g", "zookeeper", "g_m", None, None, None, "static", False, None, 0)
+    rows = {"groups": [Group("g", "zookeeper", *[None] * 5)], "members": [member]}
+    (found,) = views.findings(snapshot_of(rows)).to_dicts()
+    assert (found["finding"], found["topic"], found["member_id"]) == ("persistent_member", None, "g_m")
+    assert views.findings(snapshot_of(rows | {"members": [replace(member, session_id=5)]})).is_empty()
