@@ -306,8 +306,11 @@ def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
 def _vanished(known: set[tuple[str, int]], *referring: tables.Columns) -> list[LogOffset]:
     """Partitions that are committed or owned and that no broker knows."""
     pairs = {pair for table in referring for pair in table.rows("topic", "partition")}
-    error = "no broker knows this partition: the topic was deleted, or never existed"
-    return [LogOffset(topic, partition, None, None, error) for topic, partition in sorted(pairs - known)]
+    topics = {topic for topic, _ in known}
+    gone = "no broker knows this topic: it was deleted, or never existed"
+    errors = {True: "the topic exists, but has no such partition", False: gone}
+    vanished = sorted(pairs - known)
+    return [LogOffset(topic, partition, None, None, errors[topic in topics]) for topic, partition in vanished]
 
 
 _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)

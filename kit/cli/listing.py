@@ -92,7 +92,7 @@ class Listing:
         self, rows: pl.DataFrame, spare: Sequence[str], in_words: Callable[[pl.DataFrame], pl.DataFrame] | None
     ) -> pl.DataFrame:
         n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
-        notes = ["no row"] if rows.is_empty() and sys.stdout.isatty() else []
+        notes = ["no row"] if rows.is_empty() else []
         if n_hidden:
             notes.append(f"{n_hidden:,} of {quantity(len(rows), 'row')} not shown: --all, --where or --csv gives them")
         shown = rows.head(len(rows) - n_hidden)

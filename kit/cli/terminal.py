@@ -44,8 +44,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output
 
 LONGEST_WAIT_S = 86_400.0
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "'")
-_PIPE_WIDTH = 200
-"""A pipe has no width of its own; 80 columns would fold every table."""
+_PIPE_WIDTH = 10_000
+"""A pipe has no width of its own. In it nothing wraps and no column goes: other programs read it line by line."""
 
 
 def a_number(value: float) -> float:

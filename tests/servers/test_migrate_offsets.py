@@ -688,7 +688,7 @@ def test_a_topic_that_is_gone_is_left_out_of_a_copy(operations, topic):
     operations.put(group, other, {0: 10})
     plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
     assert plan.parameters["left_out"] == {
-        f"{group}/{other}-0": "no broker knows this partition: its topic was deleted"
+        f"{group}/{other}-0": "no broker knows this topic: it was deleted, or never existed"
     }
     operations.act(plan)
     assert operations.offsets("kafka", group) == in_topic(topic, p0=10)

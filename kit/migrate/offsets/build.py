@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kit.errors import NothingToDo
 from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
@@ -21,6 +21,7 @@ from kit.migrate.offsets.rules import (
     other_store_of,
     source_finding,
     unreadable_finding,
+    why_busy,
 )
 from kit.migrate.offsets.steps import offset_steps
 from kit.migrate.offsets.zookeeper import missing_of, parents_of
@@ -39,7 +40,7 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
     targets = sorted({move.key[0] for move in clamped.changes})
     findings = _findings(inputs, clamped, targets)
     overridden = raise_if_unsafe(findings, inputs.options.overridden)
-    _refuse_no_change(inputs.kind, clamped)
+    _refuse_no_change(inputs.kind, clamped, _busy(inputs, clamped))
     source = None if inputs.source is None else (inputs.source.store, inputs.source.read_for(targets))
     observed = group_observations(inputs.stores, (inputs.store, targets), source)
     observed |= log_observations(inputs.logs, (move.key[1:] for move in clamped.changes))
@@ -89,12 +90,29 @@ def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
     return kept_finding(deleted, lost, other)
 
 
-def _refuse_no_change(kind: str, clamped: Clamped) -> None:
+def _refuse_no_change(kind: str, clamped: Clamped, busy: Mapping[str, str]) -> None:
+    """``busy``: why the groups of the unchanged offsets are in use, by group.
+
+    Raises:
+        NothingToDo: no offset would change.
+    """
     if clamped.changes:
         return
     left_out = _left_out(clamped)
-    why = "every offset is as wanted already" if clamped.n_unchanged else "no offset is left to be written"
+    moved = [(move.item, move.reason) for move in clamped.unchanged if move.reason]
+    why = "every offset is as wanted already" if clamped.unchanged else "no offset is left to be written"
+    if moved:
+        n_offsets = quantity(len(clamped.unchanged), "offset")
+        why = f"no offset would change, but {len(moved):,} of {n_offsets} are not as requested: {_named(moved)}"
+    if busy:
+        why += f". Members can change them at any time: {_named(busy.items())}"
     raise NothingToDo(f"{kind}: {why}{f'; left out: {_named(left_out.items())}' if left_out else ''}")
+
+
+def _busy(inputs: PlanInputs, clamped: Clamped) -> dict[str, str]:
+    groups = sorted({move.key[0] for move in clamped.unchanged})
+    why = {group_id: why_busy(inputs.stores.group(inputs.store, group_id)) for group_id in groups}
+    return {repr(group_id): each for group_id, each in why.items() if each is not None}
 
 
 def _steps(inputs: PlanInputs, changes: Sequence[Move], targets: Iterable[str]) -> tuple[Step, ...]:

@@ -14,7 +14,8 @@ from kit.migrate.offsets.selection import Key
 from kit.read.paths import is_znode_name
 from kit.tables.groups import ZOOKEEPER
 
-GONE = "no broker knows this partition: its topic was deleted"
+GONE = "no broker knows this topic: it was deleted, or never existed"
+NO_PARTITION = "the topic exists, but has no such partition"
 NO_NAME = "a group without a name can't be written"
 NO_ZNODE = "its group can't have offsets in ZooKeeper: a znode can't have the group's name"
 
@@ -41,11 +42,11 @@ Selected: TypeAlias = OffsetTarget | Excluded
 
 @dataclass(frozen=True, slots=True)
 class Clamped:
-    """The changes to write, the excluded offsets, and how many offsets already have the wanted value."""
+    """The changes to write, the excluded offsets, and the moves that would change nothing."""
 
     changes: tuple[Move, ...]
     excluded: tuple[Excluded, ...]
-    n_unchanged: int
+    unchanged: tuple[Move, ...]
 
     def reasons(self, exclusion: Exclusion) -> dict[Key, str]:
         """The reasons by key, sorted."""
@@ -58,16 +59,17 @@ def clamp_all(inputs: PlanInputs, selected: Iterable[Selected]) -> Clamped:
     if inputs.options.skip_backwards:
         clamped = [_without_backwards(each) for each in clamped]
     moves = [each for each in clamped if isinstance(each, Move)]
-    changes = tuple(move for move in moves if move.is_change)
+    changes, unchanged = (tuple(move for move in moves if move.is_change is wanted) for wanted in (True, False))
     excluded = sorted((each for each in clamped if isinstance(each, Excluded)), key=lambda each: each.key)
-    return Clamped(changes, tuple(excluded), len(moves) - len(changes))
+    return Clamped(changes, tuple(excluded), unchanged)
 
 
 def log_bounds(inputs: PlanInputs, key: Key) -> tuple[int, int] | Excluded:
     """Start and end of the partition's log."""
     log = inputs.logs.get(key[1:])
     if log is None:
-        return Excluded(key, GONE)
+        exists = any(topic == key[1] for topic, _ in inputs.logs)
+        return Excluded(key, NO_PARTITION if exists else GONE)
     return bounds(log) or Excluded(key, log.error or "its start and end are unknown", Exclusion.UNKNOWN_LOG)
 
 

@@ -86,7 +86,7 @@ def plan_delete_groups(
         named = shortened(f"{each!r} {why}" for each, why in left_out.items())
         raise NotFound(
             f"no group in Kafka that could be deleted matches{f'; left out: {named}' if named else ''}:"
-            " see offramp idle"
+            " see offramp groups --idle"
         )
     there = {each: stores.group(ZOOKEEPER, each) for each in chosen}
     findings = [*member_findings(chosen, KAFKA, there), _readable(chosen), _limit(len(chosen), request.at_most)]

@@ -260,3 +260,14 @@ def test_an_undo_leaves_parents_alone_that_are_not_above_what_this_run_wrote():
     actor.store.remove_parents = removed.extend
     actor.undo(step, acted, Permissive())
     assert removed == ["/consumers/a", "/consumers/a/offsets", "/consumers/a/offsets/t"]
+
+
+def test_a_request_that_was_moved_to_the_end_is_not_as_wanted_already():
+    key = ("g", "t", 0)
+    log = {("t", 0): LogOffset("t", 0, 0, 10)}
+    with pytest.raises(
+        NothingToDo, match="no offset would change, but 1 of 1 offset are not as requested: g/t-0: 99 is"
+    ):
+        plan_of({key: 10}, {key: 99}, log)
+    with pytest.raises(NothingToDo, match=r"every offset is as wanted already$"):
+        plan_of({key: 10}, {key: 10}, log)
