@@ -164,6 +164,10 @@ context|3.8+|Member {} completed callback to release assignment
 listener_failed|3.8+|Member {} callback to release assignment failed
 context|3.7+|Member {} w
 context|3.8+|Member {} sent leave group heartbeat
+context|4.4+|Member {} received heartbeat interval
+context|4.4+|Dynamic member {} closed with REMAIN_IN_GROUP
+left|4.0+|Completed leaving the group
+closing|4.0+|Consumer attempted to leave the group but couldn't complete it
 context|4.1+|Member {} updated its target assignment
 context|3.7|Member {} is staled
 reconciling|3.8+|Reconciling assignment with local epoch

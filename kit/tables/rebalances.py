@@ -102,7 +102,7 @@ class MemberRebalance:
     committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
     committed one. ``session_timeout_ms`` and ``protocols`` (assignors): what it asked to join with. ``brokers``: of the
     cluster, as its metadata named them (``1 host:port``). ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends
-    before). ``line``, ``last_line``: where its story stands in ``file``.
+    before). ``left_at``: when it left the group after that. ``line``, ``last_line``: where its story is in ``file``.
     """
 
     group_id: str | None
@@ -123,6 +123,7 @@ class MemberRebalance:
     started_at: datetime | None
     joined_at: datetime | None
     ended_at: datetime | None
+    left_at: datetime | None
     discover_ms: int | None
     join_ms: int | None
     sync_ms: int | None

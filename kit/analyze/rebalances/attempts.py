@@ -6,6 +6,7 @@ collected before; it is small compared with its logs. Nothing here opens a file.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import narwhals as nw
@@ -18,10 +19,13 @@ from kit.analyze.rebalances.consumer_instances import (
     QUIET,
     ConsumerInstance,
     Event,
+    Phase,
     RebalanceAttempt,
     are_utc,
     consumer_instances,
     datetime_of,
+    leaves,
+    phase_of,
     positions,
     reasons,
     time_of,
@@ -90,12 +94,24 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
     rows: list[MemberRebalance] = []
     owned: tuple[str, ...] | None = None
     for attempt in instance.attempts:
+        if rows and rows[-1].left_at is None and (left_at := _left_at(attempt)):
+            rows[-1] = replace(rows[-1], left_at=left_at)
         if not is_rebalance(attempt):
             continue
         row = _row(instance, attempt, owned)
         owned = row.owned
         rows.append(row)
     return rows
+
+
+def _left_at(attempt: RebalanceAttempt) -> datetime | None:
+    """When the member left the group, before it asked to join again."""
+    for event in attempt.events:
+        if leaves(event):
+            return datetime_of(time_of(event))
+        if phase_of(event) in (Phase.STARTED, Phase.ENDED):
+            return None
+    return None
 
 
 def is_rebalance(attempt: RebalanceAttempt) -> bool:
@@ -136,6 +152,7 @@ def _row(
         started_at=datetime_of(started),
         joined_at=datetime_of(joined),
         ended_at=datetime_of(done),
+        left_at=None,
         discover_ms=_ms(attempt.first("coordinator_query"), attempt.first("coordinator_found")),
         join_ms=_ms(joining, joined),
         sync_ms=_ms(joined, synced),

@@ -87,12 +87,24 @@ _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group
 _NAMED = ("[Consumer ", "[Worker ", "[Schema registry ")
 """How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")
+_GONE = ("LEAVING", "UNSUBSCRIBED", "STALE", "FENCED", "FATAL")
+
+
+def new_state(event: Event) -> str | None:
+    """The state that a Java member of the new protocol comes to by this line."""
+    target = _TARGET.search(event["text"]) if event["kind"] == "state_change" else None
+    return None if target is None else target.group(1)
+
+
+def leaves(event: Event) -> bool:
+    """Whether its member leaves the group by this line; of a member that was fenced, the others say so."""
+    return event["kind"] in ("leaving", "left") or new_state(event) in ("LEAVING", "UNSUBSCRIBED", "STALE")
 
 
 def phase_of(event: Event) -> Phase:
     """A Java member of the new protocol names its states; without a listener it says nothing else of an assignment."""
-    if event["kind"] == "state_change" and (target := _TARGET.search(event["text"])):
-        return Phase.ENDED if target.group(1) in _REACHED else Phase.OPENING
+    if state := new_state(event):
+        return Phase.ENDED if state in _REACHED else Phase.LEFT if state in _GONE else Phase.OPENING
     known = KINDS.get(event["kind"])
     return known.phase if known else Phase.ASIDE
 

@@ -15,6 +15,7 @@ from kit.analyze.rebalances.consumer_instances import (
     Place,
     RebalanceAttempt,
     datetime_of,
+    leaves,
     place_of,
     time_of,
 )
@@ -194,7 +195,7 @@ def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:
     for attempt in instance.attempts:
         for event in attempt.events:
             member = event["member_id"] or member
-            if event["kind"] in ("leaving", "left") and attempt.life == group.life and member and (at := _at(event)):
+            if leaves(event) and attempt.life == group.life and member and (at := _at(event)):
                 group.left_at[member] = at
 
 

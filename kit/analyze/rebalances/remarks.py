@@ -16,6 +16,7 @@ from kit.analyze.rebalances.consumer_instances import (
     Event,
     are_utc,
     datetime_of,
+    new_state,
     place_of,
     stream_of,
     time_of,
@@ -84,7 +85,8 @@ def _phrase(words: str, same: list[Event]) -> str:
     times = "" if len(same) == 1 else f", {len(same):,} times"
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({_names(partitions)})" if partitions else ""
-    reason = next((event["reason"] for event in same if event["reason"]), None)
+    states = [state for event in same if (state := new_state(event))]
+    reason = next((event["reason"] for event in same if event["reason"]), ", ".join(states) or None)
     return f"{words}{where}{times}" + (f": {reason.rstrip('.')}" if reason else "")
 
 

@@ -53,7 +53,8 @@ def member_spans(
             gone = min(
                 (at for at in left.get((row["group_id"], row["member_id"]), ()) if at > row["started_at"]), default=end
             )
-            spans += [*_phases(row), *_held(row, gone if after is None else min(gone, after["started_at"]))]
+            ends = [row["left_at"], after and after["started_at"]]
+            spans += [*_phases(row), *_held(row, min([gone, *filter(None, ends)]))]
     return _frame(spans)
 
 

@@ -59,6 +59,8 @@ def test_versions_are_said():
         ("broker", "[GroupId g] Converted the classic group to a consumer group.", "group_converted"),
         ("broker", "[GroupId g] Converted the empty consumer group to a classic group.", CONTEXT),
         ("broker", "[GroupId g][MemberId m] Member joins the streams group.", CONTEXT),
+        ("java", "Member AAAA received heartbeat interval 5000ms from the group coordinator", "context"),
+        ("java", "Completed leaving the group", "left"),
         ("zookeeper", "c_h-1-2 begins to do what it never did", None),
         ("librdkafka", 'Group "g" is rebalancing (EAGER) in state up (join-state steady)', "rebalancing"),
         # librdkafka has put the commit back into its queue and sends it again.

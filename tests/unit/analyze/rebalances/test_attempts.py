@@ -10,6 +10,7 @@ import pytest
 
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import log_findings
+from kit.analyze.rebalances.spans import member_spans
 from kit.analyze.rebalances.story import story
 from kit.tables import schema as tables
 
@@ -92,6 +93,27 @@ def test_who_keeps_its_partitions_is_in_the_next_epoch_without_a_word():
         (2, ["a", "b"], ["b"], [], ["t-1"], ["t-0"], [], 3000),
         (3, ["a"], [], ["b"], ["t-1"], ["t-0"], [], 1000),
     ]
+
+
+def test_a_member_of_the_new_protocol_leaves_by_its_states_alone():
+    """Java 4.4 prints no other line of leaving at INFO."""
+    leaving = [("STABLE", "PREPARE_LEAVING"), ("PREPARE_LEAVING", "LEAVING"), ("LEAVING", "UNSUBSCRIBED")]
+    left = log(
+        state(2, "JOINING", "RECONCILING", member_id="b", at=22),
+        reconciling("t-1", at=22),
+        state(2, "RECONCILING", "ACKNOWLEDGING", member_id="b", at=23),
+        *(state(2, *states, member_id="b", at=31 + number, generation=None) for number, states in enumerate(leaving)),
+        client="till-2",
+    )
+    events = pl.concat([NEW_A, left])
+    assert rebalances(events).select("generation", "members", "left").rows() == [
+        (1, ["a"], None), (2, ["a", "b"], []), (3, ["a"], ["b"]),
+    ]  # fmt: skip
+    (row,) = member_rebalances(left).rows(named=True)
+    assert row["left_at"] == datetime.fromtimestamp(32, UTC)
+    holds = member_spans(member_rebalances(left), rebalances(left), datetime.fromtimestamp(90, UTC))
+    assert holds.filter(phase="holding")["ended_at"].to_list() == [row["left_at"]]
+    assert "PREPARE_LEAVING, LEAVING, UNSUBSCRIBED" in story(left)[-1]
 
 
 def test_librdkafka_tells_the_epoch_in_heartbeats():
