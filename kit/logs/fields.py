@@ -154,6 +154,7 @@ _REASONS: tuple[Pattern, ...] = (
     r"error(?: response)?[^:]*: (.+?)\s*$",
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
+    r"^((?:Connector \S+ config|Tasks \[[^\]]*\] configs) (?:updated|removed))",
     r"(can't rebalance after \d+ retries)",
 )
 _COORDINATORS = (
@@ -325,7 +326,24 @@ def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
         text = replaced(text, pattern, plain)
     listed = partitions_in(text.str.extract(regex(_LIST)).fill_null(""))
     partition = first_of(text, _ONE)
-    return pl.when(is_listing).then(listed).when(is_single & partition.is_not_null()).then(pl.concat_list(partition))
+    return (
+        pl.when(kind == "rebalance_ended")
+        .then(_of_worker(message))
+        .when(is_listing)
+        .then(listed)
+        .when(is_single & partition.is_not_null())
+        .then(pl.concat_list(partition))
+    )
+
+
+def _of_worker(message: pl.Expr) -> pl.Expr:
+    """What a worker of Kafka Connect is assigned: ``connector sink``, ``task sink-0``; null: the line lists nothing."""
+    lists = [
+        extracted(message, rf"\b{key}=(\[[^\]]*\])").str.strip_chars("[]").str.extract_all(r"[^,\s]+")
+        for key in ("connectorIds", "taskIds")
+    ]
+    names = (pl.lit("connector ") + pl.element(), pl.lit("task ") + pl.element())
+    return pl.concat_list([each.list.eval(name) for each, name in zip(lists, names)])
 
 
 def partitions_in(text: pl.Expr) -> pl.Expr:

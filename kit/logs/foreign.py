@@ -32,6 +32,8 @@ _MARKUP = (
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
 """What markup writes, and what it stands for, in this order."""
+_HEADING = r"^\s*#+ "
+"""A title of Markdown says again what a log below it says."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
 _WRAPPED = r"^\s*\{\"[\w.-]+\":\s*(\{.*\})\}[\s,;]*$"
 """An object whose only key holds the one with the message."""
@@ -95,7 +97,8 @@ def unmarked(line: pl.Expr) -> pl.Expr:
 
 
 def _found(records: pl.DataFrame) -> pl.DataFrame:
-    opened = _opened(records.with_columns(raw=unmarked(pl.col("raw"))))
+    is_heading = has(pl.col("raw"), _HEADING) & ~has(pl.col("raw"), ANY)
+    opened = _opened(records.with_columns(raw=unmarked(pl.col("raw")), is_heading=is_heading))
     known = located(opened.select("place", text="raw", is_logged=pl.col("layout").is_not_null())).with_columns(
         known_source="found_source"
     )
@@ -112,7 +115,8 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(front=front).with_columns(
         message=pl.when(~is_part(raw)).then(pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))),
         known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
-        is_prose=~is_rdkafka & pl.col("is_prose").fill_null(False),
+        is_prose=~is_rdkafka
+        & (pl.col("is_prose") | pl.col("is_heading") & pl.col("found").is_not_null()).fill_null(False),
         layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
         zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
         time_text=pl.coalesce(

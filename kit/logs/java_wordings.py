@@ -232,6 +232,9 @@ CONTEXTS = rows(
     """
 metadata|0.9|Sending metadata request ClientRequest(
 context|0.9+|Rebalance started
+join_reason|0.10+|Connector {} config updated
+join_reason|0.10+|Connector {} config removed
+join_reason|0.10+|Tasks {} configs updated
 rebalance_ended|2.3+|Joined group at generation
 rebalance_ended|0.10-2.2|Joined group and got assignment
 metadata|0.9+|Updated cluster metadata version

@@ -26,6 +26,7 @@ _OWN_PREFIXES = (
     "[GroupMetadataManager",
     "[GroupId ",
     "kafka.common.ConsumerRebalanceFailedException: ",
+    "kafka: error while consuming ",
 )
 _LEVELS = layouts.LEVELS.split("|")
 WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))
@@ -37,7 +38,7 @@ _FRONT = (
 """How the front of a log line ends; a sentence that quotes a log ends otherwise."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
 _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
-_LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)\s*$"
+_LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"
 
 
 def located(texts: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,8 @@ ZONE = r"Z|UTC|[+-]\d\d:?\d\d"
 _AT = rf"({TIME}) ?({ZONE})?"
 _LOGGER = r"([A-Za-z_][\w.$/-]*)"
 _THREAD = r"(?:\[[^\]]*\]\s+)?"
+_BEHIND = r" \[[^\]]*\]| - [\w.-]+=[^()]*"
+"""What patterns put behind the logger: the thread, or keys and values."""
 
 JSON = "json"
 JUL = "java.util.logging"
@@ -47,7 +49,7 @@ class Layout:
 
 LAYOUTS = (
     Layout(
-        "kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\)(?: \[[^\]]*\])?)?\s*$", 1, 2, 3, 5, 4
+        "kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\)(?:{_BEHIND})?)?\s*$", 1, 2, 3, 5, 4
     ),
     Layout("spring", rf"^{_AT}\s+({LEVELS}) \d+ --- (?:\[[^\]]*\] *)+(\S+)\s+: (.*)$", 1, 2, 3, 4, 5),
     Layout(

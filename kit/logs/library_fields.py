@@ -31,7 +31,14 @@ _PATTERNS = {
     "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
     "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
     "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
-    "reason": (r"\"err(?:or)?\":\"([^\"]+)", r", err: (.+)$", r"^Error sending heartbeat: (.+)$"),
+    "reason": (
+        r"^\[Consumer\] Crash: (.+?)(?: \{|$)",
+        r"^\[Consumer\] Restarting the consumer (in \d+ms)",
+        r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
+        r"\"err(?:or)?\":\"([^\"]+)",
+        r", err(?:or)?: (.+)$",
+        r"^Error sending heartbeat: (.+)$",
+    ),
 }
 _NUMBERS = {
     "generation": (
@@ -46,6 +53,10 @@ _OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
 _OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:(?:: |\":\")(.*)|\":\{([^}]*)\})")
 _OF_KAFKA_GO = re.compile(r"{topic:(\S+) partition:(\d+)}")
 _OF_RUBY_KAFKA = re.compile(r"Partitions assigned for `([^`]+)`: ([\d, ]+)")
+_OF_ONE = re.compile(
+    r"^kafka: error while consuming ([^\s/]+)/(\d+):"
+    r'|\bunable to commit .*?\btopic"?: ?"?([^\s,"]+).*?\bpartition"?: ?(\d+)'
+)
 _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 
@@ -70,9 +81,17 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-0', 'a-b-1']
     >>> _partitions("subscribed to topics and partitions: map[{topic:a-b partition:1}:591 {topic:a-b partition:0}:-2]")
     ['a-b-0', 'a-b-1']
+    >>> _partitions("kafka: error while consuming a-b/3: kafka server: Out of range")
+    ['a-b-3']
+    >>> _partitions("in default commit: unable to commit offsets; group: g, topic: a-b, partition: 3, error: X")
+    ['a-b-3']
     >>> _partitions("Partitions assigned for `a-b`: 3, 0")
     ['a-b-0', 'a-b-3']
     """
+    of_one = _OF_ONE.search(text)
+    if of_one:
+        topic, partition = filter(None, of_one.groups())
+        return [f"{topic}-{partition}"]
     by_ruby = _OF_RUBY_KAFKA.search(text)
     if by_ruby:
         return sorted(f"{by_ruby[1]}-{number}" for number in re.findall(r"\d+", by_ruby[2]))

@@ -19,6 +19,8 @@ rebalancing|1.0+|[Runner] The group is rebalancing, re-joining
 rebalancing|1.0+|[ConsumerGroup] The group is rebalancing, re-joining
 join_reason|1.13+|[ConsumerGroup] Topic has been updated, resync group
 left|1.0+|[Consumer] Stopped
+crashed|1.0+|[Consumer] Crash:
+restarting|1.0+|[Consumer] Restarting the consumer
 coordinator_found|1.0+|[Cluster] Found group coordinator
 join_requested|1.0+|[Connection] Request JoinGroup(
 context|1.0+|[Connection] Response JoinGroup({}needs to have a valid member id
@@ -55,6 +57,8 @@ heartbeat_failed|0.7+|heartbeat errored; group:
 revoked|0.7+|eager consumer revoking prior assigned partitions; group:
 context|0.7+|cooperative consumer calling onRevoke at the end of a session
 leaving|0.7+|leaving group; group:
+commit_failed|1.0+|in default commit: unable to commit offsets
+commit_failed|0.7+|default commit failed; group:
 """,
 )
 
@@ -72,6 +76,7 @@ coordinator_found|1.0-1.20|client/coordinator Coordinator for consumergo
 rebalancing|1.26+|consumergroup/{} loop check partition number coroutine will exit
 rebalancing|1.26+|loop check partition number coroutine will exit
 rebalancing|1.0+|cluster/consumer {} rebalance
+offset_reset|1.0+|kafka: error while consuming {}The requested offset is outside the range
 context|1.0+|consumer/broker/{} added subscription to
 context|1.0+|consumer/broker/{} closed dead subscription to
 context|1.0+|consumer/broker/{} accumulated

@@ -7,12 +7,14 @@ import polars as pl
 
 from kit.logs.fields import partitions_in
 from kit.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
-from kit.logs.texts import extracted, has, regex
+from kit.logs.texts import extracted, has, regex, replaced
 
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
 )
+_OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "
+"""Its client id may have any word."""
 _CLASSES = r"(?:Consumer|Group|Abstract)Coordinator$|Membership\w*Manager$|HeartbeatRequestManager$|^kafka\.coordinator"
 _LABELS = {
     "assigned": r"^\s*(?:now assigned|Assigned) partitions(?:| \(all\)):\s*(.*)$",
@@ -30,7 +32,7 @@ _PLACE, _ENTRY = ("file", "line", "record"), ("file", "entry_line", "entry_recor
 
 def looks_like_coordination(message: pl.Expr, logger: pl.Expr) -> pl.Expr:
     """Whether a line of unknown wording should have been known: by its words, or by the class that wrote it."""
-    return has(message, _LOOKS) | has(logger, _CLASSES)
+    return has(replaced(message, _OTHER_CLIENT, ""), _LOOKS) | has(logger, _CLASSES)
 
 
 def is_part(text: pl.Expr) -> pl.Expr:

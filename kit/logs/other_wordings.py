@@ -221,6 +221,8 @@ leaving|0.9+|Group "{}": leave
 leaving|0.11+|Leaving group
 left|1.0+|LeaveGroup response
 poll_timeout|1.0+|Application maximum poll interval
+member_fatal|1.4+|Fatal error: {}tatic consumer fenced
+member_fatal|2.6+|Fatal error: {}ConsumerGroupHeartbeat
 session_timeout|1.5+|Consumer group session timed out
 state_change|0.9+|Group "{}" changed join state
 state_change|0.9+|Group "{}" changed state

@@ -169,7 +169,7 @@ def _row(
         protocols=joining_with.protocols(attempt),
         brokers=joining_with.brokers(attempt),
         outcome="assigned" if attempt.is_done else "failed" if failures else "open",
-        failure=failures[-1]["text"] if failures else None,
+        failure=(failures[-1]["reason"] or failures[-1]["text"]) if failures else None,
         file=attempt.events[0]["file"],
         line=attempt.events[0]["line"],
         last_line=attempt.events[-1]["line"],
@@ -198,7 +198,11 @@ def _partitions(
     wholes = [
         e["owned_after"] for e in attempt.all_of("assignment_diff", "reconciling") if e["owned_after"] is not None
     ]
-    wholes += [event["partitions"] for event in attempt.all_of("group_assignment") if event["partitions"] is not None]
+    wholes += [
+        event["partitions"]
+        for event in attempt.all_of("group_assignment", "rebalance_ended")
+        if event["partitions"] is not None
+    ]
     added = _listed([*attempt.all_of("assigned"), *attempt.all_of("owned")])
     if wholes:
         owned = tuple(sorted(wholes[-1]))

@@ -61,6 +61,7 @@ KINDS = {
     "session_timeout": Kind(Phase.LEFT, reason_rank=5),
     "lost_all": Kind(Phase.LEFT, reason_rank=6),
     "leaving": Kind(Phase.LEFT, reason_rank=7),
+    "crashed": Kind(Phase.LEFT, reason_rank=8),
     "left": Kind(Phase.LEFT),
     "lost": Kind(Phase.LEFT),
     "member_reset": Kind(Phase.LEFT),
@@ -105,6 +106,10 @@ def phase_of(event: Event) -> Phase:
     """A Java member of the new protocol names its states; without a listener it says nothing else of an assignment."""
     if state := new_state(event):
         return Phase.ENDED if state in _REACHED else Phase.LEFT if state in _GONE else Phase.OPENING
+    if event["kind"] == "synced" and "[Worker " in event["text"]:
+        return (
+            Phase.ENDED
+        )  # A worker of Kafka Connect has no partitions: its herder says what it has, in another class.
     known = KINDS.get(event["kind"])
     return known.phase if known else Phase.ASIDE
 

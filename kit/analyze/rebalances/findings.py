@@ -31,14 +31,16 @@ LONG_MS = 60_000
 """A join or a sync that takes longer is shown."""
 UNREACHED_MS = 10_000
 """A shorter search for the coordinator is usual: a starting client has no connection yet."""
+AT_ONCE_US = 5_000
+"""What one process prints twice within this time is one fact."""
 KEEPS_POSITIONS = "kafka-python"
 """This client keeps its positions through a rebalance; the others fetch the committed offsets again."""
 
 
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``rejoining_alone``, ``unreached_coordinator``,
-    ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``,
-    ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``,
+    ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``crashed``, ``commit_failed``, ``offset_reset``,
+    ``owned_twice``, ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``,
     ``clocks_apart``. Each says when and who, as far as the log does."""
     logs = folded(events)
     members, groups, instances = member_rebalances(events), rebalances(events), logs.instances
@@ -231,11 +233,12 @@ _KINDS = {
     "coordinator_lost": ("unreached_coordinator", "lost its coordinator"),
     "member_fenced": ("fenced", "was fenced: another member has its instance id, or its epoch was old"),
     "member_fatal": ("fenced", "ended with a fatal error"),
+    "crashed": ("crashed", "crashed"),
     "poll_timeout": ("evicted", "left because it had not polled for max.poll.interval.ms"),
     "session_timeout": ("evicted", "had no answer to its heartbeats for the session timeout"),
     "lost": ("evicted", "lost its partitions without giving them up: others may have read them meanwhile"),
     "commit_failed": ("commit_failed", "could not commit: records will be read again"),
-    "offset_reset": ("offset_reset", "starts without a committed offset, by auto.offset.reset"),
+    "offset_reset": ("offset_reset", "has no valid committed offset: auto.offset.reset decides where it starts"),
     "not_assigned": ("not_assigned", "subscribed to topics that nobody is assigned"),
 }
 
@@ -260,6 +263,22 @@ def _events_by_kind(instance: ConsumerInstance) -> dict[str, list[Event]]:
         if event["kind"] in _KINDS and _matters(event, found_at, closed_at):
             found.setdefault(event["kind"], []).append(event)
     return found
+
+
+def _n_facts(same: list[Event]) -> int:
+    """How many facts these events of one kind tell: a process may print one several times, at once."""
+    return 1 + sum(not _is_repeated(before, event) for before, event in pairwise(same))
+
+
+def _is_repeated(before: Event, event: Event) -> bool:
+    first, second = time_of(before), time_of(event)
+    if first is None or second is None:
+        is_at_once = before["file"] == event["file"] and event["line"] - before["line"] <= 1
+    else:
+        is_at_once = abs(second - first) <= AT_ONCE_US
+    return is_at_once and all(
+        None in (before[name], event[name]) or before[name] == event[name] for name in ("partitions", "offset")
+    )
 
 
 def _times(instance: ConsumerInstance, kind: str) -> list[int]:
@@ -288,7 +307,8 @@ def _matters(event: Event, found_at: int | None, closed_at: int | None) -> bool:
 
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:
-    times = "" if len(same) == 1 else f", {len(same)} times"
+    times = "" if (n_facts := _n_facts(same)) == 1 else f", {n_facts} times"
+    first = next((event for event in same if time_of(event) is not None), same[0])
     reason = next((event["reason"] for event in same if event["reason"]), None)
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({listed(partitions)})" if partitions else ""
@@ -296,7 +316,7 @@ def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Ev
     member = f", member {members.pop()}" if len(members) == 1 else ""
     full = f"{instance.name} {text}{where}{times}{member}" + (f": {reason.rstrip('.')}." if reason else ".")
     return _finding(
-        instance.value_of("group_id"), finding, instance.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full
+        instance.value_of("group_id"), finding, instance.name, datetime_of(time_of(first)), are_utc([first]), full
     )
 
 

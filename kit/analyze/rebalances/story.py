@@ -65,7 +65,7 @@ def _member_sentence(row: dict[str, Any]) -> str:
         f"found no committed offset of {listed(row['without_offset'])}" if row["without_offset"] else None,
         {"failed": "did not get through", "open": "is not through where the log ends"}.get(row["outcome"]),
     ]
-    why = f" Why: {row['reason']}." if row["reason"] else ""
+    why = f" Why: {row['reason'].rstrip('.')}." if row["reason"] else ""
     who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
     actions = ", ".join(filter(None, way)) or "has an assignment that its log does not list"
