@@ -7,7 +7,6 @@ with connect("production") as cluster:
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,7 +21,6 @@ from kit.analyze.metadata.node_files import SettingsChange, changed_lines, rende
 from kit.analyze.metadata.node_lint import lint
 from kit.analyze.metadata.node_settings import (
     CONTROLLER,
-    DECIDING,
     FINAL_CONTROLLER,
     KRAFT,
     MIGRATION,
@@ -32,12 +30,11 @@ from kit.analyze.metadata.node_settings import (
     NodeSettings,
     entries,
     of_described,
-    of_file,
 )
 from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
 from kit.analyze.metadata.phase import POST_MIGRATION, Facts, why_no_zookeeper
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
-from kit.analyze.metadata.preflight_checks import BLOCK, SEVERITIES, PreflightFacts
+from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, NothingToDo, OfframpError, PartialRead, UnsafePlan
@@ -50,12 +47,11 @@ from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_log_dirs, fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
 from kit.read.znode_tree import fetch_znodes
-from kit.regular_file import read_regular
+from kit.settings_files import SettingsFolder, lint_text
 from kit.tables import schema as tables
 from kit.tables.kraft import NodeFact
-from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
+from kit.tables.preflight import NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
-from kit.text.properties import parse_properties
 from kit.text.stand_ins import stand_in
 from kit.text.visible import visible
 
@@ -66,16 +62,6 @@ SAVED = (
 )  # fmt: skip
 """Kafka's znodes but ``/consumers``: what controllers read, and what a preflight looks at."""
 _BROKER = 4
-_BIGGEST_FILE = 1_000_000
-_OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
-
-
-@dataclass(frozen=True)
-class SettingsFolder:
-    """The nodes' own files: ``server.properties`` of each as ``settings``, ``meta.properties`` as ``metas``."""
-
-    settings: Sequence[NodeSettings] = ()
-    metas: Sequence[NodeMeta] = ()
 
 
 @dataclass(frozen=True)
@@ -155,7 +141,7 @@ class Preflight:
     @cached_property
     def unfinished(self) -> list[PreflightFinding]:
         """What is wrong with the ready-made files: what they lack, or have from the node's own file."""
-        return [each for name, text in self.files().items() for each in _wrong_in(text, name)]
+        return [each for name, text in self.files().items() for each in lint_text(text, name)]
 
     @cached_property
     def setting_changes(self) -> pl.DataFrame:
@@ -301,56 +287,10 @@ def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
     return list(first.values())
 
 
-def read_settings_folder(path: Path) -> SettingsFolder:
-    """Every ``*.properties`` of a folder and those below; what names ``cluster.id`` is a ``meta.properties``.
-
-    Other files, as log4j's, are left alone.
-
-    Secrets stay in the files: of each only a fingerprint is kept, by a key that is made here and forgotten.
-
-    Raises:
-        InputError: it is no folder, has no such file, or one can't be read.
-    """
-    files = sorted(path.rglob("*.properties")) if path.is_dir() else []
-    if not files:
-        raise InputError(f"{path} is no folder with *.properties of nodes")
-    key = secrets.token_bytes(32)
-    settings, metas = list[NodeSettings](), list[NodeMeta]()
-    for file in files:
-        name, held = str(file.relative_to(path)), parse_properties(_text(file))
-        if "cluster.id" in held or file.name == "meta.properties":
-            metas.append(_meta(name, held))
-        elif not _OF_A_NODE.isdisjoint(held):
-            settings.append(of_file(held, name, key))
-    if not settings and not metas:
-        raise InputError(f"{path} has no settings of a node: no file has one of {', '.join(sorted(_OF_A_NODE))}")
-    return SettingsFolder(settings, metas)
-
-
 def _to_do(text: str, name: str) -> str:
     """Comments that say what is wrong with a ready-made file."""
-    wrong = [f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in _wrong_in(text, name)]
+    wrong = [f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in lint_text(text, name)]
     return "".join(f"# {visible(each)}\n" for each in wrong)
-
-
-def _wrong_in(text: str, name: str) -> list[PreflightFinding]:
-    node = of_file(parse_properties(text), name, secrets.token_bytes(32))
-    return [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]
-
-
-def _text(file: Path) -> str:
-    """The file as Java reads properties: in Latin-1, in which every byte is a character."""
-    try:
-        if file.stat().st_size > _BIGGEST_FILE:
-            raise InputError(f"{file} is no node's settings: it has more than {_BIGGEST_FILE:,} bytes")
-        return read_regular(file).decode("latin-1")
-    except OSError as error:
-        raise InputError(f"{file} can't be read: {error}") from error
-
-
-def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
-    number = held.get("node.id", held.get("broker.id", ""))
-    return NodeMeta(name, partition_in(number), partition_in(held.get("version", "")), held.get("cluster.id"))
 
 
 def _log_items(cluster: Cluster) -> pl.DataFrame:
@@ -397,23 +337,3 @@ def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
         if place == address:
             return partition_in(number)
     return None
-
-
-def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | None:
-    """Why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it does.
-
-    A value that is filled in later is a reason, too, where the answer depends on it. Secrets stay in the file.
-    """
-    try:
-        node = of_file(parse_properties(_text(path)), str(path), secrets.token_bytes(32))
-    except OfframpError as error:
-        return str(error)
-    later = [name for name in DECIDING if node.is_template(name)]
-    if later:
-        return f"{path}: {later[0]} is filled in later, and not known here: give the file as the node gets it"
-    wanted = {MIGRATION: CONTROLLER, "finalised": FINAL_CONTROLLER}[mode] if role == CONTROLLER else mode
-    if (node.role, node.node_id, node.mode) != (role, node_id, wanted):
-        return f"{path} starts {node.name} in {node.mode} mode, not {role} {node_id} in {wanted} mode"
-    findings = [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]
-    wrong = sorted(findings, key=lambda each: each.is_met is None)
-    return f"{wrong[0].check_id} {wrong[0].sentence} {wrong[0].remedy}" if wrong else None

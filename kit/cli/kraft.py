@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +41,17 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class Mode(StrEnum):
+    """How a node starts."""
+
+    zookeeper = "zookeeper"
+    migration = "migration"
+    kraft = "kraft"
+    controller = "controller"
+
+
 SETTLE_S = 30.0
 """As ``kit.kraft`` has it, which loads clients and frames."""
 
@@ -116,7 +129,8 @@ def preflight(
     """
     from kit.cluster import connect
     from kit.metadata_file import load_metadata
-    from kit.preflight import kraft_preflight, preflight_of, read_settings_folder
+    from kit.preflight import kraft_preflight, preflight_of
+    from kit.settings_files import read_settings_folder
 
     with refusals():
         folder = read_settings_folder(settings_dir) if settings_dir else None
@@ -335,3 +349,45 @@ def report(
         with waiting(f"the report on {name} is being made"):
             made = run_soak_report(history, output, name, last_hours)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
+
+
+@app.command()
+def lint(
+    files: Annotated[
+        list[Path], typer.Argument(help="server.properties of nodes, env files, or Compose files with their variables.")
+    ],
+    mode: Annotated[
+        Mode | None, typer.Option(help="The mode in which each file must start its node [what the file says].")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether Kafka 3.9.1 would start a node with these files. No cluster is asked. Exit code 15: it would refuse one.
+
+    Also reported is what a move to KRaft forbids. Exit code 12: a value is filled in later, so the answer is not known.
+    """
+    from kit.settings_files import lint_files
+
+    with refusals():
+        linted = lint_files(files, None if mode is None else mode.value)
+        if as_json:
+            print_json([asdict(each) for each in linted.rows])
+        else:
+            for row in linted.rows:
+                answer = "not known" if row.is_met is None else "ok" if row.is_met else row.severity
+                tell(f"{row.check_id} {answer}: {row.sentence}", *([f"  {row.remedy}"] if row.remedy else []))
+        say(linted.verify())
+
+
+@app.command()
+def story(
+    files: Annotated[list[Path], typer.Argument(help="Logs of controllers; gz too.")], as_json: AsJson = False
+) -> None:
+    """What controllers did in a move to KRaft, by their logs: what they waited for, which znode aborted the copy."""
+    from kit.kraft_story import read_story
+
+    with refusals():
+        read = read_story(files)
+        if as_json:
+            print_json([asdict(each) for each in read.events])
+        else:
+            tell(*read.told(), "", read.summary)

@@ -14,6 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kit.errors import PlanError, UnsafePlan
+from kit.kraft_story import read_story
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
@@ -54,6 +55,7 @@ def abort(seen: KraftScene) -> None:
         nodes = [faults.running(each) for each in lab.migration.controllers]
         wait_until(lambda: sum(each.running for each in nodes) == 1, "the end of two controllers", 120)
     seen.status("aborted")
+    seen.noted["story"] = read_story(sorted(lab.folder.glob("controller-*.log"))).summary
     seen.refuse_plan("aborted", "zookeeper", PlanError)
 
 
@@ -87,6 +89,12 @@ def test_while_the_copy_is_under_way_no_rollback_begins(scene):
 def test_an_aborted_copy_is_not_called_dual_write(scene):
     assert scene.statuses["aborted"].state.phase == "unknown"
     assert "offramp plan kraft --repair" in scene.refusals["aborted"]
+
+
+def test_the_logs_tell_what_aborted_the_copy(scene):
+    """Kafka's log names no znode here: the credentials are parsed before it says whose they are."""
+    assert "a znode under /config/users" in scene.noted["story"]
+    assert "malformed" in scene.noted["story"]
 
 
 def test_an_aborted_copy_is_repaired_and_brokers_get_their_controller_back(scene):

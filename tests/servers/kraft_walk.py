@@ -20,8 +20,9 @@ from kit.errors import InputError, OfframpError
 from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
 from kit.lab import Lab
 from kit.lab.servers.migrating import connected
-from kit.preflight import Preflight, kraft_preflight, read_settings_folder
+from kit.preflight import Preflight, kraft_preflight
 from kit.profile import load_profile
+from kit.settings_files import read_settings_folder
 from kit.tables.kraft import NodeFact
 from tests.notebooks.node_files import collect_node_files
 from tests.servers.awaiting import SECONDS, awaited

@@ -16,7 +16,8 @@ from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, await_reassigned, reassign, set_quotas
 from kit.lab.servers.migrating import MIGRATION, connected
-from kit.preflight import PreflightFacts, judge, read_preflight_facts, read_settings_folder
+from kit.preflight import PreflightFacts, judge, read_preflight_facts
+from kit.settings_files import read_settings_folder
 from kit.tables.preflight import BrokerLogDir
 from kit.text.properties import parse_properties, render_properties
 from tests.servers.awaiting import awaited

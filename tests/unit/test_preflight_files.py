@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
-from kit.preflight import Preflight, SettingsFolder, _one_per_node, judge, lint_settings_file, read_settings_folder
+from kit.preflight import Preflight, _one_per_node, judge
+from kit.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile

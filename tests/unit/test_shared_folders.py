@@ -24,9 +24,9 @@ from kit.migrate.engine.values import parse_json
 from kit.migrate.kraft import rehearsals
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.runs_folder import list_plans, load_approvals
-from kit.preflight import read_settings_folder
 from kit.read.znode_lives import load_owner_history
 from kit.regular_file import read_regular
+from kit.settings_files import read_settings_folder
 from tests.models.engine import ModelRun
 
 DEEP = "[" * 100_000

@@ -43,9 +43,10 @@ from kit.migrate.kraft.standing import (
 )
 from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.kraft.unregister import gone_problem, replicas_problem
-from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
+from kit.preflight import Preflight, kraft_preflight
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
+from kit.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
 from kit.tables.preflight import PreflightFinding
 from kit.text.naming import listed, named
 from kit.text.visible import argument, toml_key

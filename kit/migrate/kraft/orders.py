@@ -18,7 +18,7 @@ from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft.nodes import BROKER, NodeDeployer, NodeOrder
 from kit.migrate.kraft.standing import READS, MoveReads, Standing, look, told_diff
 from kit.migrate.kraft.steps import KraftParameters
-from kit.preflight import read_settings_folder
+from kit.settings_files import read_settings_folder
 from kit.tables.kraft import NodeFact
 from kit.tables.schema import METADATA_DIFFERENCES
 from kit.text.naming import listed

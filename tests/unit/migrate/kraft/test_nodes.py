@@ -11,8 +11,8 @@ import pytest
 
 from kit.errors import ProfileError, RunError
 from kit.migrate.kraft.nodes import VARIABLE, CommandNodes, ManualNodes, NodeOrder, node_deployer
-from kit.preflight import lint_settings_file
 from kit.profile import DeploySettings, GroupDeploySettings, KraftSettings, Profile
+from kit.settings_files import lint_settings_file
 
 ORDER = NodeOrder(1, "broker", "restart", "zookeeper", "migration", "/nodes/broker-1.migration.properties", "fVyKg")
 ECHO = f"import json,os,sys; print(json.dumps([sys.argv[1:], json.loads(os.environ[{VARIABLE!r}])]))"
