@@ -49,6 +49,7 @@ def members(group: Any) -> list[Member]:
             registered_at=None,
             session_id=None,
             error=None,
+            is_embedded=False,
         )
         for each in group.members
     ]

@@ -13,6 +13,19 @@ from typing import Any, TypeAlias, cast
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 Assigned: TypeAlias = tuple[tuple[str, int], ...]
+EMBEDDED_RACK = "offramp.embedded"
+"""The rack in the subscription of the consumer that a migration-enabled member embeds: it fetches nothing, so it needs
+none, and a client may have any client id. A subscription has a rack since version 3 (KIP-881); brokers do not parse it.
+"""
+
+
+def is_embedded(subscription: bytes) -> bool:
+    """Whether it has the mark. A coordinator tells no subscription while the group rebalances."""
+    try:
+        decoded = ConsumerProtocolSubscription.decode(subscription) if subscription else None
+    except (ValueError, struct.error):
+        return False
+    return bool(getattr(decoded, "rack_id", None) == EMBEDDED_RACK)
 
 
 def parse_member(subscription: bytes, assignment: bytes) -> tuple[tuple[str, ...], Assigned, str | None]:

@@ -25,7 +25,7 @@ from kit.read.broker_client import (
     Deadline,
     describe_code,
 )
-from kit.read.consumer_protocol import parse_member
+from kit.read.consumer_protocol import is_embedded, parse_member
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscription
 
@@ -129,7 +129,8 @@ class _Collected:
         for each in described.members:
             subscription, assignment = (each.member_metadata, each.member_assignment) if is_consumer else (b"", b"")
             subscribed, assigned, problem = parse_member(subscription, assignment)
-            self.members.append(_member(group_id, each, problem))
+            is_marked = is_embedded(subscription) if subscription else None
+            self.members.append(_member(group_id, each, problem, is_marked))
             self.subscriptions += [Subscription(group_id, KAFKA, each.member_id, topic, 1) for topic in subscribed]
             self.ownership += [
                 Ownership(group_id, KAFKA, topic, partition, each.member_id, None, None, None)
@@ -337,7 +338,7 @@ def _described(response: Any) -> Iterator[tuple[str, int, Any]]:
     return ((each.group_id, each.error_code, each) for each in response.groups)
 
 
-def _member(group_id: str, described: Any, problem: str | None) -> Member:
+def _member(group_id: str, described: Any, problem: str | None, is_marked: bool | None) -> Member:
     return Member(
         group_id=group_id,
         source=KAFKA,
@@ -350,6 +351,7 @@ def _member(group_id: str, described: Any, problem: str | None) -> Member:
         registered_at=None,
         session_id=None,
         error=problem,
+        is_embedded=is_marked,
     )
 
 

@@ -68,6 +68,9 @@ class Member:
 
     ``in_migration_ids`` says that a ZooKeeper member is migration-enabled (KIP-125). ``session_id`` is the
     ZooKeeper session that holds the registration; ``registered_at`` the znode's creation time.
+
+    ``is_embedded`` says of a Kafka member that its subscription has the mark of a MEZKCC's consumer (EKC). It is null
+    where the coordinator told no subscription, as while the group rebalances, and in older histories.
     """
 
     group_id: str
@@ -81,6 +84,7 @@ class Member:
     registered_at: datetime | None
     session_id: int | None
     error: str | None = None
+    is_embedded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

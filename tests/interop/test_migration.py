@@ -6,14 +6,19 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer as PlainConsumer
 from confluent_kafka.admin import AdminClient
 
+from kit import connect, load_profile, observe
+from kit.analyze import member_flavours
 from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX
 from kit.lab import faults
 from kit.lab.members.handles import Consumer
 from kit.lab.servers.tcp_proxy import TcpProxy
+from kit.lab.topics import QUIET
 from tests.interop.group import Group, gauges_of
 from tests.soak import IS_SOAK, Record, report, soak_only
 
@@ -123,6 +128,55 @@ def test_plain_kafka_consumers_roll_in_and_out(group: MakeGroup, plain: str) -> 
     shared.left(joined)
     shared.await_mode(kafka=True, consumed=12)
     assert_exclusive(shared)
+
+
+def test_a_plain_consumer_with_a_members_client_id_is_plain(group: MakeGroup, tmp_path: Path) -> None:
+    """Deployers hand that id out. Taken for the embedded consumer, it read with the members for as long as it ran."""
+    shared = group(12)
+    members = shared.add_python("mezkcc", 2)
+    shared.await_agreed()
+    shared.await_mode(kafka=False, consumed=12)
+    namesake = PlainConsumer(
+        {**QUIET, "bootstrap.servers": shared.lab.bootstrap_servers, "group.id": shared.name}
+        | {"client.id": members[0].consumer_id, "auto.offset.reset": "latest"}
+    )
+    namesake.subscribe(list(shared.topics))
+    taken: list[tuple[str, int]] = []
+
+    def is_polled() -> bool:
+        message = namesake.poll(0.05)
+        if message is not None and message.error() is None:
+            taken.append((message.topic(), message.partition()))
+        return bool(namesake.assignment())
+
+    try:
+        shared.await_(is_polled, "the plain consumer is assigned partitions")
+        theirs = {(each.topic, each.partition) for each in namesake.assignment()}
+        shared.await_(lambda: is_polled() and in_kafka_mode(shared, 12 - len(theirs)), "the members left them to it")
+        seen, taken[:] = of_partitions(shared, theirs), []
+        shared.await_(lambda: is_polled() and set(taken) == theirs, "it reads each of them")
+        assert of_partitions(shared, theirs) == seen
+        path = tmp_path / "offramp.toml"
+        path.write_text(shared.lab.profile_toml())
+        with connect(load_profile(file=path)) as cluster:
+            flavours = member_flavours(observe(cluster, shared.name).members)
+        told = {row["member_id"]: row["flavour"] for row in flavours.rows(named=True) if row["source"] == "kafka"}
+        assert sorted(told.values()) == ["EKC", "EKC", "KC"]
+        assert told[namesake.memberid()] == "KC"
+    finally:
+        namesake.close()
+    shared.await_mode(kafka=False, consumed=12)
+
+
+def in_kafka_mode(shared: Group, consumed: int) -> bool:
+    gauges = [gauges_of(member) for member in shared.members]
+    are_there = all(each["ActiveKafkaCoordinationCount"] for each in gauges)
+    return are_there and sum(each["ConsumedPartitionsCount"] for each in gauges) == consumed
+
+
+def of_partitions(shared: Group, partitions: set[tuple[str, int]]) -> set[tuple[str, int, int]]:
+    """The records of these that members took."""
+    return {each for each in shared.handed_out() if each[:2] in partitions}
 
 
 def test_the_listener_is_told_the_whole_groups_assignment_in_kafka_mode(group: MakeGroup) -> None:

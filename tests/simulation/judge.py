@@ -312,10 +312,13 @@ class GroupJudge:
 
     def announced(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
         """Of Kafka's assignment: everything that members of the view, and Kafka consumers, have in its generation."""
-        clients = {name: each.client_id for name, each in self.world.group.members.items()}
         current = {each.embedded.client.member_id for each in self.world.migrating() if each.embedded is not None}
-        known = {name for name, client in clients.items() if client not in view.members or name in current}
-        known -= {name for name, client in clients.items() if client not in view.members and client.startswith("g_")}
+        members = self.world.group.members.items()
+        known = {
+            name
+            for name, each in members
+            if not each.is_embedded or (each.client_id in view.members and name in current)
+        }
         missing = {pair for name in known for pair in self.world.group.assignments.get(name, ())} - whole.keys()
         assert member.embedded is not None
         if missing and member.embedded.client.generation == self.world.group.generation:

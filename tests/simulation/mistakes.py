@@ -151,7 +151,7 @@ class D11(PythonMember):
 
     def do_BeforeStarting(self, effect: effects.BeforeStarting) -> None:
         if effect.assignment is None:
-            group = self.world.group.describe(self._is_embedded)
+            group = self.described(frozenset(effect.view.members))
             self.announced = whole_assignment(effect.view, group)
             self.world.judge.announced(self, effect.view, self.announced)
 
@@ -376,6 +376,22 @@ class BlindDecision(PythonMember):
 
     def do_ReadKafkaGroup(self, effect: effects.ReadKafkaGroup) -> KafkaGroup:
         return super().do_ReadKafkaGroup(effect) or KafkaGroup()
+
+
+class ClientIdsTell(PythonMember):
+    """Whoever has the client id of a registered consumer is the one that it embeds."""
+
+    def described(self, consumer_ids: frozenset[str]) -> KafkaGroup:
+        members = [replace(each, is_embedded=each.client_id in consumer_ids) for each in self.world.group.describe()]
+        return self.kafka_members.group(members, not self.world.group.is_rebalancing, consumer_ids)
+
+
+class GuessesCount(Coordination):
+    """A guess of who is embedded decides as what is known."""
+
+    def _is_unsure(self, group: KafkaGroup, is_kafka_due: bool) -> Any:
+        return False
+        yield
 
 
 class StaleDescription(PythonMember):

@@ -11,6 +11,7 @@ from kit.consumer.zookeeper.coordination import whole_assignment
 from kit.consumer.zookeeper.driver import LAST_COMMIT_SECONDS
 from kit.consumer.zookeeper.effects import Effect, GroupView, Offsets, Pairs
 from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.kafka_members import KafkaMembers
 from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.model_embedded import Embedded
 from tests.simulation.model_znodes import ZnodeSteps, ZookeeperOffsetSteps
@@ -43,7 +44,7 @@ class EffectSteps:
     _looked: set[tuple[str, TopicAndPartition]]
     _kafka_known: dict[TopicAndPartition, int]
     _described: tuple[object, effects.KafkaGroup] | None
-    _seen: frozenset[str]
+    kafka_members: KafkaMembers
 
     def drive(self, thread: str, steps: Generator[Effect, Any, Any]) -> Steps:
         answer: Any = None
@@ -88,22 +89,22 @@ class EffectSteps:
     def kafka_group(self, consumer_ids: frozenset[str], is_fresh: bool) -> effects.KafkaGroup | None:
         """Asked once per generation, unless it must be fresh; None when the coordinator doesn't answer."""
         assert self.embedded is not None
-        self._seen |= consumer_ids
         assignment = self.embedded.assignment
-        asked = (assignment.epoch, self._seen)
+        asked = (assignment.epoch, consumer_ids)
         is_in = assignment.membership is effects.Membership.IN
         if not is_fresh and is_in and self._described is not None and self._described[0] == asked:
             return self._described[1]
         is_reachable = self.embedded.client.is_reachable
-        group = self.world.group.describe(self._is_embedded) if is_reachable else None
+        group = self.described(consumer_ids) if is_reachable else None
         self._described = (asked, group) if group is not None and group.is_stable else None
         return group
 
     def do_ReadIds(self, effect: effects.ReadIds) -> Steps:
         return frozenset((yield from self.client.children("ids", self.znodes.note)))
 
-    def _is_embedded(self, client_id: str) -> bool:
-        return client_id in self._seen or (self.world.has_generated_ids and self.world.is_embedded(client_id))
+    def described(self, consumer_ids: frozenset[str]) -> effects.KafkaGroup:
+        server = self.world.group
+        return self.kafka_members.group(server.describe(), not server.is_rebalancing, consumer_ids)
 
     def do_ReadReservations(self, effect: effects.ReadReservations) -> Steps:
         return self.znodes.has_reservations()

@@ -33,7 +33,9 @@ class Embedded:
     def __init__(self, member: PythonMember) -> None:
         self._member = member
         self._world = member.world
-        self.client = GroupClient(member.world.group, member.consumer_id, lambda: member.world.judge.joins(member))
+        self.client = GroupClient(
+            member.world.group, member.consumer_id, lambda: member.world.judge.joins(member), is_embedded=True
+        )
         self.assignment = KafkaAssignment(Membership.OUT)
         self.is_stopping = False
         self._work: deque[Callable[[], None]] = deque()

@@ -239,14 +239,16 @@ class _Noted:
 
 
 class PlainConsumer:
-    """A KC: consumes what it is assigned, commits to Kafka only."""
+    """A KC: consumes what it is assigned, commits to Kafka only. Its client id may be a member's consumer id."""
 
-    def __init__(self, world: SimulatedGroup, name: str) -> None:
+    def __init__(self, world: SimulatedGroup, name: str, client_id: str | None = None) -> None:
         self.world = world
         self.consumer_id = name
         self.is_paused = self.is_leaving = self.has_left = False
         self.positions: dict[TopicAndPartition, int] = {}
-        self.kafka = GroupClient(world.group, name, lambda: world.judge.kc_joins(self.kafka))
+        self.kafka = GroupClient(
+            world.group, client_id or name, lambda: world.judge.kc_joins(self.kafka), is_embedded=False
+        )
         self.kafka.subscribe(tuple(sorted(world.topics)))
         self._last_handed: TopicAndPartition | None = None
         steps = {"poll": self._polls(), "heartbeat": self._hear(), "stream": self._hand_out()}

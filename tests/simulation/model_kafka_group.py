@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from kit.consumer.zookeeper.assignors import TopicAndPartition, assign_range
-from kit.consumer.zookeeper.effects import KafkaGroup, Offsets, Pairs
+from kit.consumer.zookeeper.effects import Offsets, Pairs
+from kit.consumer.zookeeper.kafka_members import KafkaMember
 from tests.simulation.steps import Steps
 
 GROUP_SESSION_SECONDS = 6.0
@@ -29,6 +30,7 @@ class _Member:
     client_id: str
     topics: Collection[str]
     heard: float
+    is_embedded: bool
     has_joined: bool = True
 
 
@@ -46,12 +48,12 @@ class GroupServer:
     is_available: bool = True
     _serial: int = 0
 
-    def join(self, member_id: str | None, client_id: str, topics: Collection[str]) -> str:
+    def join(self, member_id: str | None, client_id: str, topics: Collection[str], is_embedded: bool) -> str:
         if member_id not in self.members:
             self._serial += 1
             member_id = f"{client_id}-{self._serial:04d}"
         self._begin()
-        self.members[member_id] = _Member(client_id, topics, self.clock())
+        self.members[member_id] = _Member(client_id, topics, self.clock(), is_embedded)
         self._complete()
         return member_id
 
@@ -84,15 +86,14 @@ class GroupServer:
         """Members the coordinator puts out now."""
         return [name for name, each in self.members.items() if self.clock() - each.heard >= GROUP_SESSION_SECONDS]
 
-    def describe(self, is_embedded: Callable[[str], bool]) -> KafkaGroup:
-        plain, embedded = {}, {}
-        for name, member in self.members.items():
-            pairs = frozenset() if self.is_rebalancing else self.assignments.get(name, frozenset())
-            if is_embedded(member.client_id):
-                embedded[member.client_id] = pairs
-            else:
-                plain[name] = pairs
-        return KafkaGroup(plain, embedded, not self.is_rebalancing)
+    def describe(self) -> list[KafkaMember]:
+        """While it rebalances, a coordinator tells neither subscriptions nor assignments."""
+        if self.is_rebalancing:
+            return [KafkaMember(name, member.client_id, None) for name, member in self.members.items()]
+        return [
+            KafkaMember(name, member.client_id, member.is_embedded, self.assignments.get(name, frozenset()))
+            for name, member in self.members.items()
+        ]
 
     def assigned_to(self, member_id: str | None) -> Pairs:
         """What this member may consume: its part of the last generation, until it has answered for the next one."""
@@ -126,9 +127,10 @@ class GroupClient:
     ``has_news``: poll has something to do. ``generation`` is the one last joined. ``joins`` is called before JoinGroup.
     """
 
-    def __init__(self, server: GroupServer, client_id: str, joins: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, server: GroupServer, client_id: str, joins: Callable[[], None], is_embedded: bool) -> None:
         self.server = server
         self.client_id = client_id
+        self.is_embedded = is_embedded
         self._joins = joins
         self.topics: tuple[str, ...] = ()
         self.member_id: str | None = None
@@ -243,7 +245,7 @@ class GroupClient:
         """JoinGroup is sent; from here on a heartbeat has nothing to say until the answer came."""
         self._joins()
         self._must_rejoin, self._is_waiting = False, True
-        self.member_id = self.server.join(self.member_id, self.client_id, self.topics)
+        self.member_id = self.server.join(self.member_id, self.client_id, self.topics, self.is_embedded)
         self._heard = self.server.clock()
 
     def _take(self, assign: Callable[[Pairs], Steps]) -> Steps:

@@ -15,6 +15,7 @@ from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.coordination import Coordination, RoundResult, RoundStatus
 from kit.consumer.zookeeper.effects import Effect, Pairs
 from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.kafka_members import KafkaMembers
 from kit.consumer.zookeeper.migration import Mode
 from kit.consumer.zookeeper.registration import thread_ids
 from kit.consumer.zookeeper.session import SAFE_PART
@@ -100,7 +101,7 @@ class PythonMember(EffectSteps):
         self._kafka_known: dict[TopicAndPartition, int] = {}
         self._last_handed: TopicAndPartition | None = None
         self._described: tuple[object, effects.KafkaGroup] | None = None
-        self._seen: frozenset[str] = frozenset()
+        self.kafka_members = KafkaMembers()
         self._looked: set[tuple[str, TopicAndPartition]] = set()
         self._is_committing = self.has_failed_to_commit = False
 

@@ -60,7 +60,7 @@ def list_problems(world: SimulatedGroup) -> list[str]:
         if member.mode is not mode:
             problems.append(f"{member.consumer_id} follows {member.mode}, not {mode}")
         if not are_old_reserved_out and {
-            pair: thread_owner(thread) for pair, thread in member.announced.items()
+            pair: _owner(world, thread.rpartition("-")[0]) for pair, thread in member.announced.items()
         } != _owners_of(expected):
             problems.append(f"{member.consumer_id}'s listener was last told {member.announced}")
     for pair in world.partitions:
@@ -83,10 +83,9 @@ def expected_mode(world: SimulatedGroup) -> Mode:
 def expected_consumers(world: SimulatedGroup) -> dict[TopicAndPartition, list[str]]:
     expected: dict[TopicAndPartition, list[str]] = {pair: [] for pair in world.partitions}
     if expected_mode(world) is Mode.KAFKA:
-        clients = {name: each.client_id for name, each in world.group.members.items()}
         for name, pairs in world.group.assignments.items():
             for pair in pairs:
-                expected[pair].append(clients.get(name, name))
+                expected[pair].append(_owner(world, name))
         return expected
     members = {
         each.consumer_id: each.streams_by_topic
@@ -118,10 +117,13 @@ def _owners_of(expected: dict[TopicAndPartition, list[str]]) -> dict[TopicAndPar
     return {pair: names[0] for pair, names in expected.items() if names}
 
 
-def thread_owner(thread: str) -> str:
-    """Of a KC the pseudo thread is its member id's, which begins with its client id."""
-    owner = thread.rpartition("-")[0]
-    return owner if owner.startswith("g_") else owner.partition("-")[0]
+def _owner(world: SimulatedGroup, name: str) -> str:
+    """The consumer with this consumer id, or with this member id in the Kafka group. A KC has any client id."""
+    for member in world.members.values():
+        if isinstance(member, PlainConsumer) and member.kafka.member_id == name:
+            return member.consumer_id
+    member_of = world.group.members.get(name)
+    return member_of.client_id if member_of is not None else name
 
 
 def _stop_kafka_consumers(world: SimulatedGroup) -> None:

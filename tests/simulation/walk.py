@@ -48,7 +48,7 @@ class RandomSchedule:
         self.world.tick()
 
     def join(self) -> None:
-        kind = self._one(("mezkcc", "mezkcc", "mezkcc", "ozkcc", "zk", "kc", "kc"))
+        kind = self._one(("mezkcc", "mezkcc", "mezkcc", "ozkcc", "zk", "kc", "namesake"))
         free = [name for name in NAMES if name not in self.world.members]
         if len(self.world.members) >= MOST_MEMBERS or not self._is_allowed(kind):
             return
@@ -120,7 +120,8 @@ class RandomSchedule:
         return settle(self.world)
 
     def _is_allowed(self, kind: str) -> bool:
-        allowed = {"kc": self.world.may_join_kc, "ozkcc": self.world.may_join_old, "zk": self.world.may_join_old}
+        may_kc, may_old = self.world.may_join_kc, self.world.may_join_old
+        allowed = {"kc": may_kc, "namesake": may_kc, "ozkcc": may_old, "zk": may_old}
         if kind not in allowed or allowed[kind]():
             return True
         if self.plays_by_the_rules:

@@ -31,17 +31,13 @@ def is_migrating(member: Member) -> bool:
 
 
 class SimulatedGroup:
-    """``members`` by name, those alive. ``ends``: each partition's log end; a record comes with every tick.
-
-    ``has_generated_ids``: an embedded consumer is known by the form of its client id, though it is not registered.
-    """
+    """``members`` by name, those alive. ``ends``: each partition's log end; a record comes with every tick."""
 
     def __init__(self, n_partitions: int = 4, member_class: type[PythonMember] = PythonMember) -> None:
         self.now = 0.0
         self.topics = ("t",)
         self.members: dict[str, Member] = {}
         self.had_kc = False
-        self.has_generated_ids = True
         self.slept_while_cut: set[str] = set()
         self.member_class = member_class
         self.judge = GroupJudge(self)
@@ -75,12 +71,9 @@ class SimulatedGroup:
                 return member
         return None
 
-    def is_embedded(self, client_id: str) -> bool:
-        return client_id.startswith("g_")
-
     def plain_members(self) -> list[str]:
         """Of the Kafka group, as the coordinator has them."""
-        return [name for name, each in self.group.members.items() if not self.is_embedded(each.client_id)]
+        return [name for name, each in self.group.members.items() if not each.is_embedded]
 
     def old_members(self) -> frozenset[tuple[str, int]]:
         """Registered and not migration-enabled, each with its znode's czxid."""
@@ -164,10 +157,14 @@ class SimulatedGroup:
     # Members come and go
 
     def join(self, kind: str, name: str, n_streams: int = 2) -> Member:
-        """``mezkcc``, ``zk`` (Python, not migration-enabled), ``ozkcc`` or ``kc``. A name may come again."""
-        if kind == "kc":
+        """``mezkcc``, ``zk`` (Python, not migration-enabled), ``ozkcc``, ``kc`` or ``namesake``; a name may come again.
+
+        A namesake is a KC with the client id of a migration-enabled member, if there is one.
+        """
+        if kind in ("kc", "namesake"):
             self.had_kc = True
-            self.members[name] = PlainConsumer(self, name)
+            ids = [each.consumer_id for each in self.migrating()] if kind == "namesake" else []
+            self.members[name] = PlainConsumer(self, name, *ids[:1])
         elif kind == "ozkcc":
             self.members[name] = OldConsumer(self, name, n_streams)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -18,7 +17,9 @@ from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.config import COMMON_MIGRATION_KEYS, MIGRATION_PREFIX, ConsumerConfig
 from kit.consumer.zookeeper.effects import KafkaGroup, Offsets
 from kit.consumer.zookeeper.embedded import DEFAULTS
+from kit.consumer.zookeeper.kafka_members import KafkaMember, KafkaMembers
 from kit.errors import ConnectError, InputError
+from kit.read.consumer_protocol import is_embedded
 from kit.read.multiread import Znode, fetch_children, fetch_data
 from kit.read.values import json_in
 
@@ -34,7 +35,6 @@ then, may know none after that, and asks nobody before ``topic.metadata.refresh.
 """
 STABLE = "Stable"
 ANY_TOPIC = "offramp"
-_GENERATED_ID = re.compile(r"-\d{13}-[0-9a-f]{1,8}$")
 
 
 def plaintext_brokers(zookeeper: KazooClient) -> str:
@@ -121,6 +121,7 @@ class GroupBrokers:
         self._admin = self._new_admin()
         self._failing_since: float | None = None
         self._nobody: Consumer | None = None
+        self._members = KafkaMembers()
 
     def connect(self) -> Consumer:
         """A handle for a stream."""
@@ -157,8 +158,8 @@ class GroupBrokers:
     def describe(self, consumer_ids: Collection[str]) -> KafkaGroup | None:
         """The Kafka group; None when its coordinator doesn't answer in time.
 
-        An embedded consumer's client id is its member's consumer id (KIP-125). One that is no longer registered, since
-        its session ended first, is known by an id given before, or by the form of a generated id.
+        ``consumer_ids`` are those that are registered. An embedded consumer's client id is its member's consumer id
+        (KIP-125), and others may have the same: see :class:`KafkaMembers`.
         """
         groups = self._listed()
         if groups is None:
@@ -168,14 +169,18 @@ class GroupBrokers:
             groups = self._listed() or []
         elif not groups:
             return None
-        plain, embedded = {}, {}
-        for member in (member for group in groups for member in group.members):
-            pairs = _assigned(member.assignment)
-            if member.client_id in consumer_ids or self._is_generated(member.client_id):
-                embedded[member.client_id] = pairs
-            else:
-                plain[member.id] = pairs
-        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in groups))
+        is_stable = any(group.state == STABLE for group in groups)
+        members = [
+            KafkaMember(
+                each.id,
+                each.client_id,
+                is_embedded(each.metadata) if is_stable or each.metadata else None,
+                _assigned(each.assignment),
+            )
+            for group in groups
+            for each in group.members
+        ]
+        return self._members.group(members, is_stable, consumer_ids)
 
     def _listed(self) -> list[Any] | None:
         """The group, in a list; empty if no broker that answered has it, None if no broker could be asked.
@@ -212,9 +217,6 @@ class GroupBrokers:
     def close(self) -> None:
         if self._nobody is not None:
             self._nobody.close()
-
-    def _is_generated(self, client_id: str) -> bool:
-        return client_id.startswith(f"{self._config.group_id}_") and _GENERATED_ID.search(client_id) is not None
 
     def _as_nobody(self) -> Consumer:
         if self._nobody is None:

@@ -171,7 +171,7 @@ class Coordination:
         is_kafka_due = view.toggle == Mode.KAFKA.value and not view.members.keys() - view.migration_enabled
         is_fresh = not is_kafka_due and self.mode is not Mode.ZOOKEEPER
         group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members), is_fresh)
-        if group is None:
+        if group is None or (group.guessed and (yield from self._is_unsure(group, is_kafka_due))):
             return self._decide_blindly(view)
         if group.plain and (yield ReadIds()) != view.members.keys():
             # A member registered meanwhile: its embedded consumer must not be taken for a plain one.
@@ -180,6 +180,16 @@ class Coordination:
         return decide(
             view.toggle, view.members, view.migration_enabled, group.plain, self.mode, has_reservations
         ), group
+
+    def _is_unsure(self, group: KafkaGroup, is_kafka_due: bool) -> Generator[Effect, Any, bool]:
+        """Whether a guess could be wrong in the direction that lets partitions be read twice.
+
+        A member that is new believes that what could be embedded is, unless plain ones have partitions that others
+        reserve: else it would wait at each start until the Kafka group has rebalanced.
+        """
+        if self.mode is not None:
+            return self.mode is Mode.KAFKA and not is_kafka_due
+        return bool(group.guessed & group.plain.keys()) or (yield ReadReservations())
 
     def _decide_blindly(self, view: GroupView) -> tuple[Decision, KafkaGroup] | None:
         """The members of the Kafka group are unknown: the mode stays, and nothing that depends on them changes."""

@@ -94,7 +94,6 @@ class Driver:
         self._reset = reset
         self._commits = commits
         self._viewed = viewed
-        self._seen: frozenset[str] = frozenset()
         self._described: tuple[tuple[int, frozenset[str]], KafkaGroup] | None = None
 
     def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
@@ -186,12 +185,11 @@ class Driver:
 
     def _kafka_group(self, consumer_ids: frozenset[str], is_fresh: bool) -> KafkaGroup | None:
         """Asked once per generation, unless it must be fresh."""
-        self._seen |= consumer_ids
         assignment = self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
-        asked = (assignment.epoch, self._seen)
+        asked = (assignment.epoch, consumer_ids)
         is_known = self._described is not None and self._described[0] == asked
         if is_fresh or not is_known or self._described is None or assignment.membership is not Membership.IN:
-            group = self._brokers.describe(self._seen)
+            group = self._brokers.describe(consumer_ids)
             if assignment.membership is Membership.IN and group is not None and not (group.plain or group.embedded):
                 return None  # This member is in the group: an answer without any member is not the coordinator's.
             self._described = (asked, group) if group is not None and group.is_stable else None

@@ -58,12 +58,13 @@ class KafkaGroup:
     """The Kafka group as its coordinator describes it.
 
     ``plain`` is member id → partitions of a plain consumer (KC); ``embedded`` is consumer id → partitions. Both are
-    complete only when ``is_stable``.
+    complete only when ``is_stable``. ``guessed``: member ids of which it is not known yet what they are.
     """
 
     plain: Mapping[str, Pairs] = field(default_factory=dict)
     embedded: Mapping[str, Pairs] = field(default_factory=dict)
     is_stable: bool = True
+    guessed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class ReadKafkaAssignment:
 class ReadKafkaGroup:
     """→ KafkaGroup, or None when the coordinator does not answer.
 
-    A member whose client id is in ``consumer_ids`` is an embedded consumer. Without ``is_fresh`` an answer of this
-    generation may be reused. ``is_fresh`` is needed because a plain consumer joins the group before the embedded one
+    ``consumer_ids`` are those that are registered. Without ``is_fresh`` an answer of this generation may be reused.
+    ``is_fresh`` is needed because a plain consumer joins the group before the embedded one
     hears of the rebalance.
     """
 

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import KafkaAssignment, Membership, Offsets
 from kit.consumer.zookeeper.lease import seconds_since_boot
+from kit.read.consumer_protocol import EMBEDDED_RACK
 
 log = logging.getLogger("offramp.consumer")
 
@@ -50,7 +51,12 @@ class EmbeddedConsumer:
         polled: Callable[[float], None],
         connect: Callable[[dict[str, Any]], Consumer] = Consumer,
     ) -> None:
-        forced = {"enable.auto.commit": False, "on_commit": self._on_commit, "auto.offset.reset": "error"}
+        forced = {
+            "enable.auto.commit": False,
+            "on_commit": self._on_commit,
+            "auto.offset.reset": "error",
+            "client.rack": EMBEDDED_RACK,
+        }
         effective = {**DEFAULTS, **settings, **forced}
         self._consumer = connect(effective)
         self.session_seconds = float(effective["session.timeout.ms"]) / 1000

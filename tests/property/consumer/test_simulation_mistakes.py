@@ -68,6 +68,8 @@ FOUND_BY_A_RACE: list[tuple[type, Race]] = [
     (mistakes.CountsWhatIsInHand, races.test_what_is_in_hand_at_a_release_is_the_next_owners),
     (mistakes.StaysInTheKafkaGroup, races.test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group),
     (mistakes.ProvesInDoubt, races.test_r12_who_lost_its_session_lowers_no_offset_in_kafka),
+    (mistakes.ClientIdsTell, races.test_a_plain_consumer_with_a_members_client_id_is_plain),
+    (mistakes.GuessesCount, races.test_no_guess_ends_kafkas_assignment),
     (mistakes.KeepsFromTheUnknown, races.test_r13_who_is_put_out_of_the_kafka_group_releases),
 ]
 

@@ -652,3 +652,35 @@ def test_a_connection_that_breaks_at_any_request_of_a_round_leaves_nothing_behin
 def test_reservations_are_named_as_tools_expect() -> None:
     """The text of an owner znode needs a ``-``, or Kafka's tools fail (``docs/races.md``)."""
     assert "-" in RESERVATION_SUFFIX
+
+
+def test_a_plain_consumer_with_a_members_client_id_is_plain(member_class: Class = PythonMember) -> None:
+    """Deployers hand that id out; the members would read its partitions too."""
+    world = group(member_class, "mezkcc", "mezkcc")
+    world.judge.is_rule_broken = True  # The partitions are read twice until the members see it.
+    world.join("namesake", "k")
+    world.run_fairly(20)
+    members = python(world, "a"), python(world, "b")
+    assert plain(world, "k").positions
+    assert [member.mode for member in members] == [Mode.KAFKA, Mode.KAFKA]
+    assert not set(plain(world, "k").positions) & (members[0].consuming | members[1].consuming)
+
+
+def test_no_guess_ends_kafkas_assignment(member_class: Class = PythonMember) -> None:
+    """A member's embedded consumer is away while a plain one with its client id asks to join: the coordinator doesn't
+    tell which of the two it is."""
+    world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
+    embedded = python(world, "b").embedded
+    assert embedded is not None
+    world.group.leave(embedded.client.member_id)
+    world.join("namesake", "k")
+    kafka = plain(world, "k").kafka
+    kafka.client_id = python(world, "b").consumer_id
+    world.run("k", "poll", n_steps=4)
+    assert world.group.is_rebalancing
+    world.set_toggle("zookeeper")
+    world.run("a", "callbacks")
+    world.run("a", "rounds", n_steps=60)
+    assert python(world, "a").mode is Mode.KAFKA
+    settle(world)
+    assert not set(plain(world, "k").positions) & python(world, "a").consuming
