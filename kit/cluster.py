@@ -14,7 +14,7 @@ from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
 
-from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
+from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, Secret, load_profile
 from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient
 from kit.read.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
@@ -115,7 +115,7 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
     try:
         zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
         cluster_id = _check_identity(profile, fetch_metadata(client, timeout_s), zookeeper)
-    except OfframpError:
+    except BaseException:  # Ctrl-C, too, while a server is waited for.
         client.close()
         if zookeeper is not None:
             _stop(zookeeper)
@@ -188,24 +188,24 @@ def kafka_settings(profile: Profile) -> dict[str, Any]:
 def _connect_zookeeper(profile: Profile, timeout_s: float) -> ZookeeperClient:
     where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
     client = ZookeeperClient(profile.zookeeper_connect, **zookeeper_settings(profile))
+    is_connected = False
     try:
         client.start(timeout=timeout_s)
         is_there = client.exists("/")  # The first that a server answers after the login, if it is asked for one.
         if client.chroot and not is_there:
             raise ConnectError(f"{where}: there is no chroot {client.chroot}")
+        is_connected = True
     except AuthFailedError:
-        _stop(client)
         raise AuthenticationFailed(
             f"{where}: the digest or the SASL login was refused: check security.zookeeper"
         ) from None
     except (KazooException, client.handler.timeout_exception) as error:
-        _stop(client)
         raise ConnectError(
             f"{where}: no server answered within {timeout_s:g} s ({error}){_tls_hint(profile)}"
         ) from None
-    except ConnectError:
-        _stop(client)
-        raise
+    finally:
+        if not is_connected:
+            _stop(client)
     return client
 
 

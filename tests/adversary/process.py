@@ -299,5 +299,8 @@ class _NoWatch:
     def __init__(self, *_: object) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def handovers(self) -> Mapping[str, Json]:
         return toggle.NOT_WATCHED

@@ -145,6 +145,7 @@ class ModelPerformer:
     def __init__(self, cluster: Cluster, lock: ModelLock, hazard: Hazard, plan: Plan) -> None:
         self.cluster, self._lock, self._hazard, self._plan = cluster, lock, hazard, plan
         self.settled: list[str] = []
+        self.n_ended = 0
 
     def refuse_altered(self, plan):
         """Its steps have no parameters: there is nothing in which they could differ."""
@@ -161,6 +162,9 @@ class ModelPerformer:
     def refusal(self, plan):
         self._hazard("refusal")
         return self.cluster.forbids
+
+    def end(self) -> None:
+        self.n_ended += 1
 
     def settle(self, plan, other_run, go_on) -> None:
         self._hazard("settle")

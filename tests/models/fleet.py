@@ -89,6 +89,9 @@ class ToyWaves:
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)
 
+    def end(self) -> None:
+        pass
+
     def settle(self, plan, other_run, go_on) -> None:
         pass
 

@@ -112,6 +112,9 @@ class ToyPerformer:
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)
 
+    def end(self) -> None:
+        pass
+
     def settle(self, plan, other_run, go_on) -> None:
         pass
 

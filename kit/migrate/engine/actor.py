@@ -32,8 +32,8 @@ class Actor(Protocol):
 class ClusterPerformer:
     """Carries out plans on one cluster.
 
-    ``ask_id`` asks which cluster answers now. ``observe`` reads what plans have observed. ``refusal``, ``settle``: see
-    the protocol.
+    ``ask_id`` asks which cluster answers now. ``observe`` reads what plans have observed. ``refusal``, ``settle``,
+    ``end``: see the protocol.
     """
 
     def __init__(
@@ -44,11 +44,12 @@ class ClusterPerformer:
         observe: Callable[[Plan], Mapping[str, Json]],
         refusal: Callable[[Plan], str | None] = lambda plan: None,
         settle: Callable[[Plan, str, Callable[[], None]], None] = lambda plan, other_run, go_on: None,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask_id = ask_id
         self._actors = dict(actors)
         self._recipes = recipes
-        self._observe, self._refusal, self._settle = observe, refusal, settle
+        self._observe, self._refusal, self._settle, self._end = observe, refusal, settle, end
 
     @property
     def cluster_id(self) -> str:
@@ -68,6 +69,9 @@ class ClusterPerformer:
 
     def settle(self, plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
         self._settle(plan, other_run, go_on)
+
+    def end(self) -> None:
+        self._end()
 
     def check(self, step: Step) -> Checked:
         return self._actor(step).check(step)

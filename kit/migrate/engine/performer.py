@@ -221,6 +221,10 @@ class Performer(Protocol):
         """
         ...
 
+    def end(self) -> None:
+        """A run has come to an end, to whichever: close what was opened for it."""
+        ...
+
     def check(self, step: Step) -> Checked:
         """Whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
         ...

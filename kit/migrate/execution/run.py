@@ -210,7 +210,10 @@ class Run:
                 yield context
         finally:
             self._stop.pressed = None
-            self._lock.release()
+            try:
+                self._performer.end()
+            finally:
+                self._lock.release()
 
     def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
         given, now = approval or context.record.approvals[-1], self._clock.now()

@@ -150,8 +150,11 @@ RECIPES: Recipes = {
 
 def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
     """Carries out this module's plans."""
-    actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: ToggleActor(cluster), SOAK: SoakActor(cluster)}
-    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan))
+    toggle = ToggleActor(cluster)
+    actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: toggle, SOAK: SoakActor(cluster)}
+    return ClusterPerformer(
+        cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan), end=toggle.close_watches
+    )
 
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:

@@ -103,6 +103,7 @@ class ToggleActor:
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         words = ToggleParameters.of(step)
+        self.close_watches()
         self._watches[step.step_id] = _Watch(self._cluster, words.group)
         planned = Toggle(words.before, words.version)
         return [set_toggle(self._cluster.zookeeper, planned, words.group, words.after, report)]
@@ -137,9 +138,17 @@ class ToggleActor:
         words, client = ToggleParameters.of(step), self._cluster.zookeeper
         return [unset_toggle(client, outcome, words.group, words.before, report) for outcome in acted.written]
 
+    def close_watches(self) -> None:
+        """Each is a connection of its own, of which a server allows 60 per address."""
+        while self._watches:
+            self._watches.popitem()[1].close()
+
     def _handovers(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
-        return watch.handovers() if watch is not None else NOT_WATCHED
+        if watch is None:
+            return NOT_WATCHED
+        watch.close()
+        return watch.handovers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,18 +249,23 @@ class _Watch:
     def __init__(self, cluster: Cluster, group: str) -> None:
         self._client = KazooClient(cluster.profile.zookeeper_connect, **zookeeper_settings(cluster.profile))
         self._watch: OwnerWatch | None = None
-        with suppress(OfframpError, KazooException, self._client.handler.timeout_exception):
-            self._client.start(timeout=10)
-            self._watch = OwnerWatch(self._client, group).start()
+        try:
+            with suppress(OfframpError, KazooException, self._client.handler.timeout_exception):
+                self._client.start(timeout=10)
+                self._watch = OwnerWatch(self._client, group).start()
+        except BaseException:
+            self.close()
+            raise
 
     def handovers(self) -> Mapping[str, Json]:
-        rows: list[ZnodeLife] = []
+        """What was seen until ``close``."""
+        return handovers_of(self._watch.rows()) if self._watch is not None else NOT_WATCHED
+
+    def close(self) -> None:
         if self._watch is not None:
             self._watch.stop()
-            rows = self._watch.rows()
         self._client.stop()
         self._client.close()
-        return handovers_of(rows) if self._watch is not None else NOT_WATCHED
 
 
 NOT_WATCHED: Mapping[str, Json] = {

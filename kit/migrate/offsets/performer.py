@@ -242,6 +242,9 @@ class OffsetsPerformer(OffsetsActor):
     def settle(self, plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
         """Nothing: offsets are written by conditional requests, which come before their answer or never."""
 
+    def end(self) -> None:
+        """Nothing is opened for a run."""
+
     def refusal(self, plan: Plan) -> str | None:
         """Its rules are about offsets and members: each step's check and each write asks them itself."""
         return None

@@ -583,7 +583,9 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
         world.run.act()
     world.process()
     for verb in ("resume", "undo"):
+        n_ended = world.performer.n_ended
         result = getattr(answering(world, "state", unreadable), verb)()
+        assert world.performer.n_ended == n_ended + 1
         assert f"can't be read: i00 is locked. When that is over: offramp {verb} {world.run.run_id}" in result.sentence
     assert world.cluster.writes == [("i00", "old", "new")]
 

@@ -1,0 +1,53 @@
+"""Connections end with what they were opened for: a ZooKeeper server allows 60 per address, all programs together."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit import cluster as connecting
+from kit import connect
+from kit.migrate.group.plan import performer
+from kit.migrate.group.replace import ReplaceActor
+from kit.migrate.group.toggle import ToggleParameters, toggle_step
+from kit.profile import load_profile
+from tests.reporting import Permissive
+from tests.servers.awaiting import awaited
+
+FAILED_TOGGLES = 70
+
+
+@pytest.fixture
+def profile(lab, tmp_path):
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml())
+    return load_profile(file=path)
+
+
+def n_connections(client) -> int:
+    """As the server counts them, this one included."""
+    lines = client.command(b"srvr").splitlines()
+    return next(int(line.split()[-1]) for line in lines if line.startswith("Connections:"))
+
+
+def test_toggles_that_were_never_verified_leave_no_connection(profile):
+    with connect(profile) as cluster:
+        before = n_connections(cluster.zookeeper)
+        actors = performer(cluster, ReplaceActor(cluster, None))
+        for number in range(FAILED_TOGGLES):
+            step = toggle_step(f"toggle-{number}", ToggleParameters(f"leak-{number}", None, None, "kafka"))
+            actors.act(step, Permissive())
+        assert n_connections(cluster.zookeeper) <= before + 1
+        actors.end()
+        awaited(lambda: n_connections(cluster.zookeeper), lambda count: count == before, "as many as before")
+
+
+def test_a_connect_that_is_interrupted_leaves_no_connection(profile, monkeypatch):
+    def interrupted(self, path):
+        raise KeyboardInterrupt
+
+    with connect(profile) as cluster:
+        before = n_connections(cluster.zookeeper)
+        monkeypatch.setattr(connecting.ZookeeperClient, "exists", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            connect(profile)
+        awaited(lambda: n_connections(cluster.zookeeper), lambda count: count == before, "as many as before")
