@@ -44,6 +44,7 @@ VERBS = {
     "resume": Verb("kit.cli.operate:app", "Go on with a run that was stopped, failed or was cut off."),
     "undo": Verb("kit.cli.operate:app", "Take back what a run did, the newest step first."),
     "runs": Verb("kit.cli.runs:app", "List all runs, or show one."),
+    "lock": Verb("kit.cli.lock:app", "Which run has which group now, and how to end a lock."),
     "verify": Verb("kit.cli.runs:app", "Check a run's evidence: unedited, and the run ended verified or undone."),
     "consume": Verb(
         "kit.cli.consume:app", "Consume as a member of a group, in any of KIP-125's flavours: a canary by hand."

@@ -11,6 +11,7 @@ import typer
 
 from kit.cli.progress import waiting
 from kit.cli.terminal import print_json, refusals, say, tell
+from kit.errors import InputError
 from kit.migrate.engine.plan import WAY_BACK_S, Plan
 from kit.profile import load_profile
 
@@ -21,8 +22,22 @@ WAY_BACK_HOURS = WAY_BACK_S / 3600
 Overrides = Annotated[
     list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given again.")
 ]
+GroupToo = Annotated[str | None, typer.Option("--group", "-g", help="The same, as an option.")]
+GroupsToo = Annotated[list[str] | None, typer.Option("--group", "-g", help="The same, as an option; can be repeated.")]
 WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
 UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the done steps if a step fails.")]
+
+
+def named_groups(arguments: list[str] | None, options: list[str] | None, exactly_one: bool = False) -> tuple[str, ...]:
+    """The groups that are named as arguments or by ``--group``.
+
+    Raises:
+        InputError: not exactly one is named, where the verb needs that.
+    """
+    groups = (*(arguments or ()), *(options or ()))
+    if exactly_one and len(groups) != 1:
+        raise InputError("name one group, as an argument or by --group")
+    return groups
 
 
 @contextmanager

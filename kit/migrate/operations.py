@@ -41,15 +41,17 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
+from kit.migrate.held_locks import HeldLock, break_locks, held_locks
 from kit.migrate.kraft.nodes import node_deployer
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.steps import KIND as MOVE_TO_KRAFT
-from kit.migrate.lock import ClusterLock, ZookeeperLock
+from kit.migrate.lock import ClusterLock
 from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
+from kit.migrate.run_lock import RunLock, refuse_unlockable
 from kit.migrate.runs_folder import (
     PLANS,
     PREFIX,
@@ -86,15 +88,22 @@ class Operations:
 
     def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at the group for some seconds and plan; the plan is kept. Raises as ``plan_group``."""
+        self._refuse_without_zookeeper()
         plan = plan_group(self.cluster, self._deployer, request, made_by or operator(), overrides)
         return self.save_plan(plan)
 
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
+        self._refuse_without_zookeeper()
         return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
 
     def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at the cluster and plan its next phase, or the way back; the plan is kept. Raises as ``plan_kraft``."""
+        if self.cluster.zookeeper is None:
+            raise PlanError(
+                f"cluster {self.cluster.name!r} has no zookeeper_connect: a move to KRaft needs ZooKeeper until its"
+                " end. If no broker uses ZooKeeper, there is nothing to move. See: offramp kraft status"
+            )
         from kit.migrate.kraft.plan import plan_kraft  # It loads pyarrow, which no other plan needs.
 
         nodes = node_deployer(self.cluster.profile)
@@ -112,14 +121,33 @@ class Operations:
         delete_groups.save_backup(plan, self.backup_file(plan))
         return self.save_plan(plan)
 
+    def held_locks(self) -> list[HeldLock]:
+        """The locks that runs have now. Raises as ``kit.migrate.held_locks.held_locks``."""
+        return held_locks(self.cluster)
+
+    def break_locks(self, target: str | None, typed_run: str) -> list[HeldLock]:
+        """End the locks of a group, None: of the whole cluster. Raises as ``kit.migrate.held_locks.break_locks``."""
+        return break_locks(self.cluster, target, typed_run)
+
+    def _refuse_without_zookeeper(self) -> None:
+        """Refuse KIP-125's path on a cluster without ZooKeeper: there is nothing to leave."""
+        if self.cluster.zookeeper is None:
+            raise PlanError(
+                f"cluster {self.cluster.name!r} has no zookeeper_connect: this plan moves groups between the"
+                " coordination of ZooKeeper and of Kafka. On a cluster without ZooKeeper, Kafka coordinates every group"
+                " already, and there is nothing to do. Plans of offsets and deletions work: offramp plan offsets --help"
+            )
+
     def save_plan(self, plan: Plan) -> Plan:
         """Keep a plan under ``runs/plans``.
 
         Raises:
-            PlanError: it says something else than what it would do.
+            PlanError: it says something else than what it would do, or no run of it could have a lock.
             EvidenceError: it can't be written.
         """
         refuse_altered(plan)
+        if self.cluster.zookeeper is None:
+            refuse_unlockable(self.cluster)
         path = self._file(plan.digest)
         try:
             private_folder(path.parent)
@@ -253,7 +281,7 @@ class Operations:
         )
 
     def _lock(self, plan: Plan) -> Lock:
-        return ClusterLock(self.cluster) if plan.kind == MOVE_TO_KRAFT else ZookeeperLock(self.cluster)
+        return ClusterLock(self.cluster) if plan.kind == MOVE_TO_KRAFT else RunLock(self.cluster)
 
     def _performer(self, plan: Plan, folder: Path | None = None) -> Performer:
         """``folder``: of the run, where one goes on."""

@@ -275,6 +275,18 @@ class BrokerClient:
                 await self.pause(attempt)
                 attempt += 1
 
+    async def send_within(self, request: Any, broker_id: int | None, seconds: float) -> Any:
+        """Send one request; raise ``KafkaTimeoutError``, one of ``RETRIABLE_FAILURES``, if the answer takes longer."""
+        return await self._manager.wait_for(self.send(request, broker_id), int(seconds * 1000))
+
+    def start(self, coroutine: Callable[[], Coroutine[Any, Any, Result]]) -> Awaitable[Result]:
+        """Let a coroutine run beside others; → a future of its result."""
+        future: Awaitable[Result] = self._manager.call_soon(coroutine)
+        return future
+
+    async def sleep(self, seconds: float) -> None:
+        await self._net.sleep(seconds)
+
     async def pause(self, attempt: int) -> None:
         await self._net.sleep(backoff_s(attempt))
 

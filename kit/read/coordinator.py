@@ -29,6 +29,8 @@ from kit.read.consumer_protocol import is_embedded, parse_member
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscription
 
+LOCK_GROUPS = "offramp.lock."
+"""How the names of the groups begin that are offramp's own locks (``kit.migrate.lease``): no consumer is in them."""
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _TAKE_OVER_ATTEMPT = 3
@@ -52,15 +54,17 @@ def fetch_groups(
     accepts: Callable[[str], bool] = lambda group_id: True,
     deadline_s: float = DEADLINE_S,
     only_stable: bool = False,
+    locks: bool = False,
 ) -> CoordinatedGroups:
-    """Read the groups that ``accepts`` accepts.
+    """Read the groups that ``accepts`` accepts, without offramp's own locks; ``locks``: those alone.
 
     ``only_stable``: a group with offsets of an open transaction is asked again, and fails at the deadline.
 
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return client.run(_fetch_groups, client, accepts, Deadline(deadline_s), only_stable)
+    wanted = lambda group_id: group_id.startswith(LOCK_GROUPS) == locks and accepts(group_id)  # noqa: E731
+    return client.run(_fetch_groups, client, wanted, Deadline(deadline_s), only_stable)
 
 
 async def _fetch_groups(

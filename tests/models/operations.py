@@ -191,7 +191,7 @@ class ToyOperations(Operations):
     def __init__(self, toy: ToyGroup, runs: Path, say, tell, needs_second: bool = False) -> None:
         approvals = ApprovalSettings(require_second_person=needs_second)
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=approvals)
-        super().__init__(SimpleNamespace(profile=profile, cluster_id="toy"), runs, say, tell)  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(profile=profile, cluster_id="toy", zookeeper=True), runs, say, tell)  # type: ignore[arg-type]
         self.toy = toy
 
     def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:

@@ -21,19 +21,22 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.cluster import Cluster, connect
-from kit.errors import ReadError, UnsafePlan
+from kit.errors import LockLost, ReadError, RunError, TargetBusy, UnsafePlan
 from kit.kraft import broker_addresses, read_facts
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
 from kit.migrate.engine.states import RunState
+from kit.migrate.kafka_lock import KafkaLock, lock_group, remove_members
 from kit.migrate.kraft.sync import sync_problem
+from kit.migrate.lease import TOPIC
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.migrate.offsets.inputs import PlanOptions
 from kit.migrate.offsets.plan import plan_copy, plan_delete, select
 from kit.profile import load_profile
+from kit.read.coordinator import LOCK_GROUPS
 from kit.read.topics import TopicSight, fetch_sight, fetch_undescribable
-from tests.servers.awaiting import SECONDS
+from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.tuned_lab import TunedLab
 
@@ -193,7 +196,7 @@ def test_plans_and_exports_name_the_hidden_topic(lab, alice, bob, operations, de
         file, user = tmp_path / f"{is_told}.jsonl", BOB if is_told else USER
         words = ["plan", "offsets", "export", str(file), "--store", "kafka", "--group", GROUP]
         said = CliRunner().invoke(app, [*words, "--profile-file", str(lab.folder / f"{user}.toml")])
-        assert said.exit_code == 0, said.output
+        assert said.exit_code == (12 if is_told else 0), said.output
         assert (HIDDEN in said.output) is is_told
 
 
@@ -219,3 +222,39 @@ def test_an_offset_of_a_hidden_topic_in_zookeeper_does_not_count_as_a_deleted_to
             plan_delete(bob, "zookeeper", select(groups=[GROUP]), PlanOptions("ann", datetime.now(UTC)))
     finally:
         alice.zookeeper.delete(path)
+
+
+def test_a_lock_in_kafka_needs_two_rights_and_another_login_can_break_it(lab, alice, bob):
+    """Each missing right is named with the command that grants it."""
+    lock, other = KafkaLock(alice), KafkaLock(bob)
+    lock.acquire(["orders"], "run-1")
+    with pytest.raises(TargetBusy, match="run run-1"):
+        other.acquire(["orders"], "run-2")
+    remove_members(bob, lock_group("orders"))
+    with pytest.raises(LockLost):
+        lock.assert_held()
+    lock.release()
+    for kind, name, pattern, granted in (
+        (ResourceType.TOPIC, TOPIC, ResourcePatternType.LITERAL, "--operation Read --topic offramp.lock"),
+        (
+            ResourceType.GROUP,
+            LOCK_GROUPS,
+            ResourcePatternType.PREFIXED,
+            "--group offramp.lock. --resource-pattern-type",
+        ),
+    ):
+        how = (f"User:{BOB}", "*", AclOperation.READ, AclPermissionType.DENY)
+        for future in lab.admin.create_acls([AclBinding(kind, name, pattern, *how)]).values():
+            future.result(SECONDS)
+        awaited(lambda: refused(other), lambda why, granted=granted: granted in why, "the refusal")
+    allow(lab, bob)
+
+
+def refused(lock: KafkaLock) -> str:
+    try:
+        lock.acquire(["orders"], "run-2")
+    except RunError as error:
+        return str(error)
+    finally:
+        lock.release()
+    return "not refused"

@@ -67,8 +67,12 @@ ROOT = Path(kit.__file__).parents[1]
 WRITERS = {
     "kit/migrate/group/raised_offsets.py",
     "kit/migrate/group/toggle.py",
+    "kit/migrate/held_locks.py",
+    "kit/migrate/kafka_lock.py",
     "kit/migrate/kraft/hand_back.py",
     "kit/migrate/kraft/unregister.py",
+    "kit/migrate/lease.py",
+    "kit/migrate/lease_requests.py",
     "kit/migrate/lock.py",
     "kit/migrate/offsets/group_deleter.py",
     "kit/migrate/offsets/kafka.py",

@@ -87,9 +87,9 @@ class RunContext:
             Stopped, LockLost, ApprovalError: the run may not continue.
             WrongCluster, ConnectError, ReadError: another cluster than the plan's answers now, or none.
         """
-        self.raise_if_halted()
         self.permit()
         refuse_other_cluster(self.record.plan, self.performer)
+        self.raise_if_halted()  # Last: a lock in Kafka vouches for the next seconds alone.
 
     def latest_known(self) -> datetime:
         """It can't be earlier than that by now: a clock that is set back revives nothing."""

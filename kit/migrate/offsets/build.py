@@ -87,7 +87,7 @@ def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
     deleted = {move.key: move.before or 0 for move in changes if move.after is None and move.key[1:] in inputs.logs}
     held = {key: inputs.stores.group(other, key[0]).offsets.get(key[1:], NOTHING).offset for key in deleted}
     lost = {key: held[key] for key, offset in deleted.items() if (held[key] or 0) < offset or held[key] is None}
-    return kept_finding(deleted, lost, other)
+    return kept_finding(deleted, lost, None if inputs.stores.zookeeper is None else other)
 
 
 def _refuse_no_change(kind: str, clamped: Clamped, busy: Mapping[str, str]) -> None:

@@ -84,8 +84,18 @@ def backwards_finding(moves: Sequence[Move]) -> Finding:
     return NEVER_BACKWARDS.found(not backwards, f"{quantity(len(backwards), 'offset')} would go backwards: {named}")
 
 
-def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
-    """``lost`` are the deleted offsets that the store ``other`` has lower or not at all, with its offset."""
+def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str | None) -> Finding:
+    """``lost`` are the deleted offsets that the store ``other`` has lower or not at all, with its offset.
+
+    ``other`` None: the cluster has no ZooKeeper, so there is no other store.
+    """
+    if other is None:
+        count = quantity(len(deleted), "offset is", "offsets are")
+        return KEPT_ELSEWHERE.found(
+            not lost,
+            f"{count} in Kafka alone, because this cluster has no ZooKeeper: the position of"
+            f" {quantity(len({key[0] for key in deleted}), 'group')} is lost; an undo or the backup restores it",
+        )
     named = shortened(
         f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
     )

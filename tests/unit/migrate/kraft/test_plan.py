@@ -30,9 +30,10 @@ from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mi
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, roll_step
-from kit.migrate.lock import ClusterLock, ZookeeperLock
+from kit.migrate.lock import ClusterLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
+from kit.migrate.run_lock import RunLock
 from kit.profile import ApprovalSettings, KraftSettings
 from tests.kraft_records import SOUND, broker, control, diff, difference, hides, holds, node, plain
 from tests.models.engine import make_plan
@@ -456,7 +457,7 @@ def operations(tmp_path, kind: type[Operations] = Operations) -> Operations:
 def test_a_move_holds_the_whole_cluster_and_a_group_its_group(tmp_path):
     desk, move = operations(tmp_path), plan_to("kraft")
     assert type(desk._lock(move)) is ClusterLock
-    assert type(desk._lock(make_plan())) is ZookeeperLock
+    assert type(desk._lock(make_plan())) is RunLock
     assert desk._performer(move).cluster_id == "abc"
 
 

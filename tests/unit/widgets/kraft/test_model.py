@@ -54,7 +54,7 @@ def move(tmp_path, phases):
     named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
     profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
     cluster = SimpleNamespace(
-        name="production", cluster_id="abc", confirmed_id=lambda **_: "abc", profile=profile, zookeeper=None
+        name="production", cluster_id="abc", confirmed_id=lambda **_: "abc", profile=profile, zookeeper=True
     )
     made = KraftMove(
         lambda say, tell: Toy(cluster, tmp_path, say, tell),
