@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.operations import GroupsToo, Overrides, UndoOnFailure, named_groups, open_operations, show_plan
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.migrate.engine.plan import STOP, UNDO
@@ -20,6 +20,7 @@ AT_MOST = 100
 @app.command("delete-groups")
 def delete_groups(
     groups: Annotated[list[str] | None, typer.Argument(help="Groups, by name.")] = None,
+    groups_too: GroupsToo = None,
     pattern: Annotated[
         str | None,
         typer.Option(
@@ -42,7 +43,9 @@ def delete_groups(
     with open_operations(profile, profile_file, runs) as operations:
         from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 
-        request = DeleteGroupsRequest(tuple(groups or ()), pattern, at_most, UNDO if undo_on_failure else STOP)
+        request = DeleteGroupsRequest(
+            named_groups(groups, groups_too), pattern, at_most, UNDO if undo_on_failure else STOP
+        )
         with waiting(f"looking at the groups of {operations.cluster.name}"):
             plan = operations.plan_delete_groups(request, override or ())
         show_plan(plan, as_json)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +19,7 @@ from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
-    from kit.migrate.offsets.plan import PlanOptions, Selection
+    from kit.migrate.offsets.plan import PlanOptions, Reset, Selection
 
 _READING = "reading offsets"
 _HELP = "Copy, reset, import, delete or export committed offsets."
@@ -26,7 +28,9 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")]
 Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")]
 Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; can be given again.")]
-Store = Annotated[str, typer.Option("--store", help="kafka or zookeeper.")]
+Store = Annotated[
+    str | None, typer.Option("--store", help="kafka or zookeeper; needed only for groups with offsets in both.")
+]
 Backwards = Annotated[bool, typer.Option("--allow-backwards", help="Let offsets go backwards: records are read again.")]
 Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out offsets that would go backwards.")]
 New = Annotated[bool, typer.Option("--new-groups", help="Write groups that neither store knows, too.")]
@@ -65,8 +69,21 @@ def copy(
 
 @app.command("reset")
 def reset(
-    store: Store,
-    to: Annotated[str, typer.Option("--to", help="earliest, latest, an offset, +n, -n, or a time (ISO 8601).")],
+    store: Store = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help="earliest, latest, an offset, +n, -n, or a time (ISO 8601).")
+    ] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="As --to earliest.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="As --to latest.")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", help="As --to OFFSET.")] = None,
+    shift_by: Annotated[int | None, typer.Option("--shift-by", help="Records, backwards if negative.")] = None,
+    to_datetime: Annotated[
+        str | None, typer.Option("--to-datetime", help="YYYY-MM-DDThh:mm:ss.sss, in UTC without a zone.")
+    ] = None,
+    by_duration: Annotated[str | None, typer.Option("--by-duration", help="PnDTnHnMnS ago, such as PT1H30M.")] = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", help="A CSV file of kafka-consumer-groups --export.")
+    ] = None,
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
@@ -80,22 +97,37 @@ def reset(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Set offsets to an end of the log, to an offset, by a shift, to a time, or to a time ago (-90m, -36h)."""
+    """Set offsets to an end of the log, to an offset, by a shift, to a time, or to a time ago (-90m, -36h).
+
+    The options of kafka-consumer-groups --reset-offsets are understood, too.
+    """
     with open_operations(profile, profile_file, runs) as operations:
-        from kit.migrate.offsets.plan import parse_reset, plan_reset
+        from kit.migrate.offsets.fetch import chosen_store
+        from kit.migrate.offsets.plan import plan_import, plan_reset
 
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
-        selection = _selection(groups, topics, partitions)
-        target = parse_reset(to)
+        target = _target(to, to_earliest, to_latest, to_offset, shift_by, to_datetime, by_duration, from_file)
+        picked = groups or topics or partitions or not isinstance(target, Path)
+        selection = _selection(groups, topics, partitions) if picked else None
         with waiting(_READING):
-            plan = operations.save_plan(plan_reset(operations.cluster, store, selection, target, options))
+            cluster = operations.cluster
+            chosen = store or chosen_store(cluster, groups or ())
+            if isinstance(target, Path):
+                made = plan_import(cluster, target, chosen, options, selection, tool_groups=groups or ())
+            else:
+                assert selection is not None
+                made = plan_reset(cluster, chosen, selection, target, options)
+            plan = operations.save_plan(made)
         _show(plan, as_json)
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file of `offramp plan offsets export`.")],
-    store: Store,
+    file: Annotated[Path | None, typer.Argument(help="A file of `offramp plan offsets export`.")] = None,
+    store: Store = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", help="Instead: a CSV file of kafka-consumer-groups --export.")
+    ] = None,
     groups: Groups = None,
     topics: Topics = None,
     other_cluster: Annotated[bool, typer.Option("--other-cluster", help="Accept a file of another cluster.")] = False,
@@ -111,14 +143,25 @@ def import_(
     profile_file: ProfileFile = None,
 ) -> None:
     """Write the offsets of a file to a store."""
+    path = file or from_file
+    if path is None or (file is not None and from_file is not None):
+        raise InputError("name one file: one of `offramp plan offsets export`, or by --from-file")
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.fetch import chosen_store
         from kit.migrate.offsets.plan import plan_import
 
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
         with waiting(_READING):
             made = plan_import(
-                operations.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited
+                operations.cluster,
+                path,
+                store or chosen_store(operations.cluster, groups or ()),
+                options,
+                selection,
+                other_cluster=other_cluster,
+                edited=edited,
+                tool_groups=None if from_file is None else groups or (),
             )
             plan = operations.save_plan(made)
         _show(plan, as_json)
@@ -126,7 +169,7 @@ def import_(
 
 @app.command("delete")
 def delete(
-    store: Store,
+    store: Store = None,
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
@@ -142,11 +185,13 @@ def delete(
 ) -> None:
     """Delete offsets from a store, for example those that a migration left. A backup is saved with the plan."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.fetch import chosen_store
         from kit.migrate.offsets.plan import plan_delete, save_backup
 
         options = _options(False, False, False, override, undo_on_failure)
         with waiting(_READING):
-            made = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
+            chosen = store or chosen_store(operations.cluster, groups or ())
+            made = plan_delete(operations.cluster, chosen, _selection(groups, topics, partitions), options)
             file = backup or operations.backup_file(made)
             count = save_backup(made, file)
             plan = operations.save_plan(made)
@@ -158,7 +203,7 @@ def delete(
 @app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl or .csv.")],
-    store: Store,
+    store: Store = None,
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
@@ -170,14 +215,48 @@ def export(
     Exit code 12: the file was written, but offsets may be missing in it.
     """
     with open_operations(profile, profile_file, None) as operations:
+        from kit.migrate.offsets.fetch import chosen_store
         from kit.migrate.offsets.plan import export_offsets
 
         with waiting(_READING):
             selection = _selection(groups, topics, partitions)
-            exported = export_offsets(operations.cluster, file, store, selection, datetime.now(UTC))
+            chosen = store or chosen_store(operations.cluster, groups or ())
+            exported = export_offsets(operations.cluster, file, chosen, selection, datetime.now(UTC))
         say(f"{quantity(exported.n_offsets, 'offset')} saved to {file}")
         if exported.gaps:
             raise PartialRead(f"Offsets may be missing in {file}. {' '.join(exported.gaps)}")
+
+
+def _target(
+    to: str | None,
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    from_file: Path | None,
+) -> Reset | Path:
+    """Where a reset goes, by the one option that is given. Raises InputError: none is, or several."""
+    from kit.migrate.offsets import kafka_tool
+    from kit.migrate.offsets.plan import Reset, parse_reset
+
+    given: list[Callable[[], Reset | Path]] = [
+        *([partial(parse_reset, to)] if to is not None else []),
+        *([partial(Reset, "earliest")] if to_earliest else []),
+        *([partial(Reset, "latest")] if to_latest else []),
+        *([partial(Reset, "offset", to_offset)] if to_offset is not None else []),
+        *([partial(Reset, "shift", shift_by)] if shift_by is not None else []),
+        *([partial(kafka_tool.to_datetime, to_datetime)] if to_datetime is not None else []),
+        *([partial(kafka_tool.by_duration, by_duration)] if by_duration is not None else []),
+        *([partial(Path, from_file)] if from_file is not None else []),
+    ]
+    if len(given) != 1:
+        raise InputError(
+            f"{'several targets are' if given else 'no target is'} named: give one of --to, --to-earliest, --to-latest,"
+            " --to-offset, --shift-by, --to-datetime, --by-duration, --from-file"
+        )
+    return given[0]()
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kit.cli.operations import WAY_BACK_HOURS, Overrides, UndoOnFailure, WayBack, open_operations, show_plan
+from kit.cli.operations import (
+    WAY_BACK_HOURS,
+    GroupsToo,
+    GroupToo,
+    Overrides,
+    UndoOnFailure,
+    WayBack,
+    named_groups,
+    open_operations,
+    show_plan,
+)
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
@@ -32,8 +42,9 @@ SETTLE_S = 180.0
 
 @plan_app.command("group")
 def plan_group(
-    group: Annotated[str, typer.Argument(help="The group.")],
     to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
+    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
+    group_too: GroupToo = None,
     canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
     member: Annotated[
         list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
@@ -64,6 +75,7 @@ def plan_group(
 
         on_failure = UNDO if undo_on_failure else STOP
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
+        (group,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
         request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
         with waiting(f"looking at {group}"):
@@ -75,6 +87,7 @@ def plan_group(
 def plan_fleet(
     to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
     groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
+    groups_too: GroupsToo = None,
     pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
     wave: Annotated[int, typer.Option(help="Groups per wave; 0: all at once.")] = 10,
     pause: Annotated[float, typer.Option(help="Seconds to watch a wave before the next one.")] = 60.0,
@@ -104,7 +117,7 @@ def plan_fleet(
 
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
-        request = FleetPlanRequest(to, pattern, tuple(groups or ()), *limits)
+        request = FleetPlanRequest(to, pattern, named_groups(groups, groups_too), *limits)
         with waiting(f"looking at the groups of {operations.cluster.name}"):
             plan = operations.plan_fleet(request, override or ())
         show_plan(plan, as_json)

@@ -80,8 +80,30 @@ def refuse_unless_connected(cluster: Cluster, *stores: str) -> None:
             raise InputError(f"the store {store!r} is neither {KAFKA!r} nor {ZOOKEEPER!r}")
         if store == ZOOKEEPER and cluster.zookeeper is None:
             raise InputError(
-                f"the profile of cluster {cluster.name!r} has no zookeeper_connect: set it to use offsets in ZooKeeper"
+                f"the profile of cluster {cluster.name!r} has no zookeeper_connect: set it to use offsets in ZooKeeper."
+                " A cluster without ZooKeeper has offsets in Kafka alone: --store kafka"
             )
+
+
+def chosen_store(cluster: Cluster, groups: Collection[str]) -> str:
+    """The one store that the groups have offsets in; Kafka where there is no ZooKeeper, and for groups without offsets.
+
+    Raises:
+        InputError: they have offsets in both, or no group is named.
+        ConnectError, ReadError: as for ``fetch_stores``.
+    """
+    if cluster.zookeeper is None:
+        return KAFKA
+    if not groups:
+        raise InputError("name the store: --store kafka or --store zookeeper; without groups it can't be chosen")
+    stores = fetch_stores(cluster, set(groups).__contains__, only_stable=False)
+    used = [store for store in STORES if any(group.offsets for group in stores.groups(store).values())]
+    if len(used) > 1:
+        raise InputError(
+            f"cluster {cluster.name!r}: the groups have offsets in ZooKeeper and in Kafka: name the store that is"
+            " written: --store kafka or --store zookeeper"
+        )
+    return used[0] if used else KAFKA
 
 
 def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool], only_stable: bool = True) -> Stores:

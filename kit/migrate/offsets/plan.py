@@ -15,7 +15,7 @@ omits partitions looks complete.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -29,9 +29,10 @@ from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.changes import offset_changes
 from kit.migrate.offsets.clamping import Excluded, Exclusion, Selected, log_bounds
 from kit.migrate.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
-from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.files import OffsetsFile, load_offsets, save_offsets
 from kit.migrate.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.kafka_tool import load_tool_file
 from kit.migrate.offsets.moves import OffsetTarget, Stored, item_of, shortened
 from kit.migrate.offsets.refusals import (
     refuse_if_onto_itself,
@@ -145,8 +146,12 @@ def plan_import(
     *,
     other_cluster: bool = False,
     edited: bool = False,
+    tool_groups: Sequence[str] | None = None,
 ) -> Plan:
     """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only the selected ones.
+
+    ``tool_groups``: the file is one of ``kafka-consumer-groups --export`` instead, for these groups where it names
+    none. It names no cluster.
 
     An offset of a topic that was deleted and created again since the export is left out and listed. If the file has no
     topic ids, or the brokers have none, so is an offset outside its log. The ids of another cluster say nothing, and
@@ -158,7 +163,10 @@ def plan_import(
         NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
-    file = load_offsets(path, cluster.cluster_id, other_cluster=other_cluster, edited=edited)
+    if tool_groups is not None:
+        file = OffsetsFile(cluster.cluster_id, KAFKA, "unknown", load_tool_file(path, tool_groups))
+    else:
+        file = load_offsets(path, cluster.cluster_id, other_cluster=other_cluster, edited=edited)
     offsets = {key: it for key, it in file.offsets.items() if selection is None or selection.takes(*key)}
     if not offsets:
         raise InputError(f"{path} has {quantity(len(file.offsets), 'offset')}, of which the selection takes none")

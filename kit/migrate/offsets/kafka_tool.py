@@ -1,0 +1,94 @@
+"""What ``kafka-consumer-groups`` takes for a reset: its options and its files, as this library's values. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from kit.errors import InputError
+from kit.migrate.offsets.moves import Stored, item_of
+from kit.migrate.offsets.resets import AGO, TIME, Reset
+from kit.migrate.offsets.selection import Key
+from kit.regular_file import read_regular
+from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
+
+_DURATION = re.compile(
+    r"P(?=.)(?:(?P<days>\d{1,6})D)?(?:T(?=.)(?:(?P<hours>\d{1,8})H)?(?:(?P<minutes>\d{1,8})M)?"
+    r"(?:(?P<seconds>\d{1,9}(?:\.\d{1,6})?)S)?)?",
+    re.ASCII,
+)
+_WITH_GROUP = 4
+
+
+def to_datetime(text: str) -> Reset:
+    """``2026-01-31T12:00:00.000``, in UTC unless it names a zone, as the tool reads it (``Utils.getDateTime``).
+
+    Raises:
+        InputError: it is no such time.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--to-datetime {text!r}: give a time such as 2026-01-31T12:00:00.000") from None
+    return Reset(TIME, time if time.tzinfo is not None else time.replace(tzinfo=UTC))
+
+
+def by_duration(text: str) -> Reset:
+    """``PnDTnHnMnS`` before now (ISO 8601, ``java.time.Duration``).
+
+    Raises:
+        InputError: it is no such duration.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise InputError(f"--by-duration {text!r}: give a duration such as P7D or PT1H30M")
+    parts = {name: float(value) for name, value in found.groupdict().items() if value is not None}
+    try:
+        return Reset(AGO, timedelta(**parts))
+    except OverflowError:
+        raise InputError(f"--by-duration {text!r} is longer ago than any record") from None
+
+
+def load_tool_file(path: Path, groups: Sequence[str]) -> dict[Key, Stored]:
+    """Return the offsets of a file of the tool's ``--export``: ``topic,partition,offset`` of the one group that is
+    named, or ``group,topic,partition,offset``, without a header.
+
+    Such a file names no cluster, so nothing shows whether its offsets are this cluster's.
+
+    Raises:
+        InputError: the file can't be read, or a line is another; the message names the line.
+    """
+    try:
+        text = read_regular(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} can't be read: {error}") from error
+    offsets: dict[Key, Stored] = {}
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in filter(None, reader):
+            key, offset = _parsed(path, reader.line_num, row, groups)
+            if key in offsets:
+                raise InputError(f"{path}, line {reader.line_num}: {item_of(key)} is there twice; keep one of them")
+            offsets[key] = Stored(offset)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from error
+    if not offsets:
+        raise InputError(f"{path} has no offset")
+    return offsets
+
+
+def _parsed(path: Path, number: int, row: Sequence[str], groups: Sequence[str]) -> tuple[Key, int]:
+    where = f"{path}, line {number}"
+    if len(row) not in (_WITH_GROUP - 1, _WITH_GROUP):
+        raise InputError(f"{where}: give topic,partition,offset or group,topic,partition,offset, not {row!r}")
+    if len(row) < _WITH_GROUP and len(groups) != 1:
+        raise InputError(f"{where} names no group: name the one that the file is for: --group GROUP")
+    group, topic, partition, offset = row if len(row) == _WITH_GROUP else (*groups, *row)
+    at, value = offset_in(partition.strip()), offset_in(offset.strip())
+    if at is None or value is None or at > INT32_MAX or value > INT64_MAX:
+        raise InputError(f"{where}: partition and offset are whole numbers from 0, not {partition!r} and {offset!r}")
+    return (group, topic, at), value
