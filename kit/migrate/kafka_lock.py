@@ -8,7 +8,7 @@ other. The marks are per group in both cases.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,9 +54,8 @@ class KafkaLock:
     ``is_alone=False``: ZooKeeper has marks as well, so a run from before the brokers' move left none in Kafka.
     """
 
-    def __init__(self, cluster: Cluster, is_alone: bool = True) -> None:
-        self._cluster, self._client, self._is_alone = cluster, cluster.broker_client, is_alone
-        self._writer = KafkaWriter(cluster.broker_client)
+    def __init__(self, groups: LockGroups, is_alone: bool = True) -> None:
+        self._groups, self._is_alone = groups, is_alone
         self._leases: dict[str, Lease] = {}
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
@@ -70,7 +69,7 @@ class KafkaLock:
         names = {lock_group(target): f"group {target}" for target in targets}
         is_whole = len(names) > MOST_LEASES
         try:
-            make_topic(self._cluster)
+            self._groups.prepare()
             self._take({WHOLE_CLUSTER: "the whole cluster"} if is_whole else names, run_id)
             self._refuse_holders() if is_whole else self._refuse_whole()
         except BaseException:
@@ -83,7 +82,7 @@ class KafkaLock:
         Raises:
             LockLost: it is not, or nobody can confirm it.
         """
-        self._each(Lease.confirm)
+        self._each(lambda lease: lease.confirm())
 
     def mark(self, targets: Sequence[str], run_id: str) -> None:
         """Leave the run's id in the lock's group of each target.
@@ -94,12 +93,8 @@ class KafkaLock:
         """
         names = {lock_group(target) for target in targets}
         self._each(lambda lease: lease.confirm(run_id) if lease.group_id in names else lease.confirm())
-        text = _mark(run_id, is_held=False, changed_by=run_id).to_text()
-        left = {(name, TOPIC, 0): Stored(0, text) for name in names - self._leases.keys()}
-        answers = self._writer.write(left, {})
-        for (name, _, _), answer in answers.items():
-            if answer.error is not None:
-                raise ConnectError(f"the run can't be marked in group {name}: {answer.error}")
+        left = names - self._leases.keys()
+        self._groups.write_marks(left, _mark(run_id, is_held=False, changed_by=run_id))
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run. Asked of runs that left a mark.
@@ -109,15 +104,13 @@ class KafkaLock:
             RunError: a mark is gone, so nobody can tell.
         """
         names = {target: lock_group(target) for target in targets}
-        stored = self._writer.read((name, TOPIC, 0) for name in names.values())
+        texts = self._groups.read_marks(names.values())
         later = {}
         for target, name in names.items():
-            found = stored[name, TOPIC, 0]
-            if found.error is not None:
-                raise ConnectError(f"the mark in group {name} can't be read: {found.error}")
-            mark = parse_mark(found.metadata)
-            if found.metadata and mark is None:
-                later[target] = f"(unreadable: {found.metadata[:80]!r})"
+            text = texts[name]
+            mark = parse_mark(text)
+            if text and mark is None:
+                later[target] = f"(unreadable: {text[:80]!r})"
             elif mark is None or mark.changed_by is None:
                 if not self._is_alone:
                     continue
@@ -143,10 +136,10 @@ class KafkaLock:
             lease.close()
 
     def _take(self, names: Mapping[str, str], run_id: str) -> None:
-        settings, mark = kafka_settings(self._cluster.profile), _mark(run_id)
+        mark = _mark(run_id)
         for name, target in names.items():
-            self._leases[name] = Lease(settings, name, target, mark)
-        self._each(Lease.take)
+            self._leases[name] = self._groups.lease(name, target, mark)
+        self._each(lambda lease: lease.take())
 
     def _each(self, do: Callable[[Lease], None]) -> None:
         """Side by side: the first broker that waits for nothing holds up no other."""
@@ -159,12 +152,12 @@ class KafkaLock:
                 done.result()
 
     def _refuse_whole(self) -> None:
-        _, members = self._client.run(described, self._client, WHOLE_CLUSTER, Deadline(_LOOK_S))
+        members = self._groups.members(WHOLE_CLUSTER)
         if members:
             raise TargetBusy(f"the whole cluster is being worked on: {told(members[0])}. Wait until that run has ended")
 
     def _refuse_holders(self) -> None:
-        holders = [each for each in fetch_locks(self._cluster) if each.is_held and each.group_id != WHOLE_CLUSTER]
+        holders = [each for each in self._groups.locks() if each.is_held and each.group_id != WHOLE_CLUSTER]
         if holders:
             more = f", and {len(holders) - 1} more groups are" if len(holders) > 1 else ""
             raise TargetBusy(
@@ -215,6 +208,45 @@ def remove_members(cluster: Cluster, name: str) -> None:
     _, members = client.run(described, client, name, Deadline(_LOOK_S))
     for member in members:
         client.run(remove_member, client, name, member.member_id, Deadline(_LOOK_S))
+
+
+class LockGroups:
+    """What a lock needs of the groups that are locks, on one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def prepare(self) -> None:
+        """Raises as ``make_topic``."""
+        make_topic(self._cluster)
+
+    def lease(self, name: str, target: str, mark: Mark) -> Lease:
+        """A lease that is not yet taken, on a connection of its own."""
+        return Lease(kafka_settings(self._cluster.profile), name, target, mark)
+
+    def members(self, name: str) -> list[Member]:
+        """Raises as ``described``."""
+        client = self._cluster.broker_client
+        return client.run(described, client, name, Deadline(_LOOK_S))[1]
+
+    def locks(self) -> list[LockState]:
+        """Raises as ``fetch_locks``."""
+        return fetch_locks(self._cluster)
+
+    def read_marks(self, names: Iterable[str]) -> dict[str, str | None]:
+        """The text of each mark, None where there is none. Raises ConnectError: one can't be read."""
+        stored = KafkaWriter(self._cluster.broker_client).read((name, TOPIC, 0) for name in names)
+        for (name, _, _), found in stored.items():
+            if found.error is not None:
+                raise ConnectError(f"the mark in group {name} can't be read: {found.error}")
+        return {name: found.metadata for (name, _, _), found in stored.items()}
+
+    def write_marks(self, names: Iterable[str], mark: Mark) -> None:
+        """Write a mark into groups without members. Raises ConnectError: one can't be written."""
+        wanted = {(name, TOPIC, 0): Stored(0, mark.to_text()) for name in names}
+        for (name, _, _), answer in KafkaWriter(self._cluster.broker_client).write(wanted, {}).items():
+            if answer.error is not None:
+                raise ConnectError(f"the run can't be marked in group {name}: {answer.error}")
 
 
 def make_topic(cluster: Cluster) -> None:

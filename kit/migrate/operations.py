@@ -51,7 +51,7 @@ from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
-from kit.migrate.run_lock import RunLock, refuse_unlockable
+from kit.migrate.run_lock import RunLock, broker_modes, refuse_unlockable
 from kit.migrate.runs_folder import (
     PLANS,
     PREFIX,
@@ -147,7 +147,7 @@ class Operations:
         """
         refuse_altered(plan)
         if self.cluster.zookeeper is None:
-            refuse_unlockable(self.cluster)
+            refuse_unlockable(self.cluster, broker_modes(self.cluster))
         path = self._file(plan.digest)
         try:
             private_folder(path.parent)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, PlanError
-from kit.migrate.kafka_lock import KafkaLock
+from kit.migrate.kafka_lock import KafkaLock, LockGroups
 from kit.migrate.lock import ZookeeperLock
 from kit.read.brokers import fetch_metadata
 from kit.read.nodes import KRAFT_MODE, ZOOKEEPER_MODE, fetch_node_facts
@@ -38,7 +38,7 @@ class RunLock:
             PlanError: the profile has to name ZooKeeper.
             RunError: the brokers refuse the lock.
         """
-        self._locks = locks_of(self._cluster)
+        self._locks = locks_of(self._cluster, broker_modes(self._cluster))
         try:
             for lock in self._locks:
                 lock.acquire(targets, run_id)
@@ -71,28 +71,30 @@ class RunLock:
             lock.release()
 
 
-def locks_of(cluster: Cluster) -> list[ZookeeperLock | KafkaLock]:
-    """The locks of one run, in the order in which they are taken.
+def locks_of(cluster: Cluster, modes: Mapping[int, str]) -> list[ZookeeperLock | KafkaLock]:
+    """The locks of one run, in the order in which they are taken; ``modes`` by broker.
 
     Raises:
         PlanError: as ``refuse_unlockable``.
-        ConnectError: no broker answers.
     """
     if cluster.zookeeper is None:
-        refuse_unlockable(cluster)
-        return [KafkaLock(cluster)]
-    is_moving = any(mode != ZOOKEEPER_MODE for mode in broker_modes(cluster).values())
-    return [ZookeeperLock(cluster), KafkaLock(cluster, is_alone=False)] if is_moving else [ZookeeperLock(cluster)]
+        refuse_unlockable(cluster, modes)
+        return [KafkaLock(LockGroups(cluster))]
+    is_moving = any(mode != ZOOKEEPER_MODE for mode in modes.values())
+    return (
+        [ZookeeperLock(cluster), KafkaLock(LockGroups(cluster), is_alone=False)]
+        if is_moving
+        else [ZookeeperLock(cluster)]
+    )
 
 
-def refuse_unlockable(cluster: Cluster) -> None:
+def refuse_unlockable(cluster: Cluster, modes: Mapping[int, str]) -> None:
     """Refuse a cluster whose profile names no ZooKeeper, and whose brokers use one: others lock in that.
 
     Raises:
         PlanError: a broker uses ZooKeeper.
-        ConnectError: no broker answers.
     """
-    old = sorted(number for number, mode in broker_modes(cluster).items() if mode != KRAFT_MODE)
+    old = sorted(number for number, mode in modes.items() if mode != KRAFT_MODE)
     if old:
         raise PlanError(
             f"broker {old[0]} of cluster {cluster.name!r} uses ZooKeeper, and the profile has no zookeeper_connect: a"

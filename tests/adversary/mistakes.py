@@ -25,6 +25,7 @@ from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import Order, ReplaceParameters, item_of
 from kit.migrate.group.toggle import Toggle
+from kit.migrate.kafka_lock import KafkaLock
 from kit.migrate.offsets.kafka import Answer, _Writing
 
 Mistake = Mapping[tuple[Any, str], Any]
@@ -160,6 +161,10 @@ BLIND_RETRIES: Mistake = {(_Writing, "unmoved"): lambda self, pending, current: 
 
 THEIRS_CONFIRMED: Mistake = {(Answer, "is_refused"): property(lambda self: False)}
 """A value that is as wanted is this run's own, though its write was refused for certain."""
+
+
+UNASKED: Mistake = {(KafkaLock, "assert_held"): lambda self: None}
+"""Nothing goes through the coordinator's log before a write: a lock that was lost is taken for held."""
 
 
 REVIVED: Mistake = {(run_module, "latest_seen"): lambda mark, expires_at, now: now}

@@ -38,6 +38,7 @@ from kit.migrate.lock import ZookeeperLock
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.deployers import Deployer, Order
 from tests.adversary.groups import KC, Mix
+from tests.adversary.leases import kafka_lock
 from tests.adversary.znodes import Client, Write
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Process:
     def _begun(self, verb: str, approval: Approval | None) -> RunResult:
         plan = self.world.judge.runs[self.run_id].plan
         performer = self._group() if plan.kind == group.KIND else self._fleet()
-        lock = ZookeeperLock(self.cluster)
+        lock = kafka_lock(self.client) if self.world.locks_in_kafka else ZookeeperLock(self.cluster)
         self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
         result: RunResult = getattr(self.run, verb)(approval)
         return result

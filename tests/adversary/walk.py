@@ -261,12 +261,13 @@ class ContestedRuns:
 
 
 def wander(seed: int) -> ContestedCluster:
-    """One walk; what was wrong is raised with its story."""
+    """One walk; what was wrong is raised with its story. By odd seeds the runs lock in Kafka."""
     rng = random.Random(seed)
     memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
     names = rng.sample(NAMES, 3)
     world = ContestedCluster(root, [(name, *rng.choice(BEGINNINGS)) for name in names], seed)
+    world.locks_in_kafka = seed % 2 == 1
     try:
         with seams():
             ContestedRuns(world, rng).go()

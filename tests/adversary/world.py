@@ -70,6 +70,8 @@ class ContestedCluster:
         self.others_wrote: list[tuple[int, str]] = []
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None
+        self.locks_in_kafka = False
+        """Whether runs lock by leases in Kafka; else in ZooKeeper."""
         self.judge = RunJudge(self)
         self.groups: dict[str, ModelGroup] = {}
         for name, flavours, mode in groups:

@@ -207,6 +207,10 @@ class Client:
     def delete_async(self, path: str, version: int = -1) -> AsyncAnswer:
         return self._write("delete", path, None, lambda: self._tree.delete(path, version))
 
+    def change(self, what: str, path: str, text: str | None, do: Callable[[Tree], Any]) -> AsyncAnswer:
+        """One request that is applied as a whole, of another service than ZooKeeper."""
+        return self._write(what, path, text, lambda: do(self._tree))
+
     def _create(self, path: str, data: bytes, owner: int) -> str:
         return self._tree.create(path, data, owner, makepath=True)
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from kit.cluster import connect
 from kit.errors import OfframpError
 from kit.migrate import lease
-from kit.migrate.kafka_lock import KafkaLock
+from kit.migrate.kafka_lock import KafkaLock, LockGroups
 from kit.profile import load_profile
 
 
 def main(profile: str, session_s: str, group: str, run_id: str) -> None:
     lease.SESSION_S = float(session_s)
     with connect(load_profile(file=Path(profile))) as cluster:
-        lock = KafkaLock(cluster)
+        lock = KafkaLock(LockGroups(cluster))
         lock.acquire([group], run_id)
         print("held", flush=True)
         for _ in sys.stdin:

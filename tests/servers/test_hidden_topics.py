@@ -27,7 +27,7 @@ from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
 from kit.migrate.engine.states import RunState
-from kit.migrate.kafka_lock import KafkaLock, lock_group, remove_members
+from kit.migrate.kafka_lock import KafkaLock, LockGroups, lock_group, remove_members
 from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.lease import TOPIC
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
@@ -226,7 +226,7 @@ def test_an_offset_of_a_hidden_topic_in_zookeeper_does_not_count_as_a_deleted_to
 
 def test_a_lock_in_kafka_needs_two_rights_and_another_login_can_break_it(lab, alice, bob):
     """Each missing right is named with the command that grants it."""
-    lock, other = KafkaLock(alice), KafkaLock(bob)
+    lock, other = KafkaLock(LockGroups(alice)), KafkaLock(LockGroups(bob))
     lock.acquire(["orders"], "run-1")
     with pytest.raises(TargetBusy, match="run run-1"):
         other.acquire(["orders"], "run-2")

@@ -24,7 +24,7 @@ from kit.errors import LockLost, OfframpError, RunError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
 from kit.migrate import lease
-from kit.migrate.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, fetch_locks, lock_group
+from kit.migrate.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
 from kit.migrate.lease import TOPIC, Lease, Mark, Member
 from kit.profile import load_profile
 from kit.read.broker_client import Deadline
@@ -52,7 +52,7 @@ def locks(cluster: Cluster) -> Iterator[Callable[[], KafkaLock]]:
     made = list[KafkaLock]()
 
     def lock() -> KafkaLock:
-        made.append(KafkaLock(cluster))
+        made.append(KafkaLock(LockGroups(cluster)))
         return made[-1]
 
     yield lock

@@ -8,9 +8,11 @@ import pytest
 
 from kit import connect, observe, views
 from kit.cluster import Cluster
+from kit.errors import TargetBusy
 from kit.lab import NewMember
 from kit.lab.java.jars import KAFKA_SETS
 from kit.lab.process import wait_until
+from kit.migrate.run_lock import RunLock
 from kit.profile import load_profile
 from kit.snapshot import verify_read
 from tests.servers.tuned_lab import TunedLab
@@ -52,3 +54,17 @@ def test_groups_members_assignment_and_lag_are_read(scene):
     owned = sorted(snapshot.ownership.select("group_id", "partition").rows())
     assert owned == [(name, partition) for name in names for partition in range(PARTITIONS)]
     assert sorted(lags(cluster)) == [(name, 0) for name in names for _ in range(PARTITIONS)]
+
+
+def test_a_run_locks_its_group_in_kafka(scene):
+    cluster, _ = scene
+    first, second = RunLock(cluster), RunLock(cluster)
+    first.acquire(["locked"], "run-1")
+    with pytest.raises(TargetBusy, match="run run-1"):
+        second.acquire(["locked"], "run-2")
+    first.assert_held()
+    first.mark(["locked"], "run-1")
+    first.release()
+    second.acquire(["locked"], "run-2")
+    assert second.followed_by(["locked"], "run-0") == {"locked": "run-1"}
+    second.release()

@@ -14,6 +14,7 @@ from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.migrate.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
+from kit.migrate.run_lock import RunLock
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS
 
@@ -246,3 +247,14 @@ def test_a_mark_that_says_nothing_of_rest_is_not_at_rest(cluster: Cluster, data:
     lock.mark([target], "run-1")
     cluster.zookeeper.set("/offramp/cluster_runs/cluster%20odd-mark", data)
     assert lock.unsettled([target], "run-2")
+
+
+def test_the_lock_of_a_run_follows_from_the_brokers(cluster: Cluster) -> None:
+    """All of them use ZooKeeper here: a lock in Kafka besides would only be one more thing to lose."""
+    lock = RunLock(cluster)
+    lock.acquire(["chosen"], "run-1")
+    assert [type(each) for each in lock._locks] == [ZookeeperLock]
+    lock.assert_held()
+    lock.mark(["chosen"], "run-1")
+    assert lock.followed_by(["chosen"], "run-0") == {"chosen": "run-1"}
+    lock.release()

@@ -20,7 +20,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.kafka_lock import KafkaLock
+from kit.migrate.kafka_lock import KafkaLock, LockGroups
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 from kit.migrate.offsets.plan import (
@@ -34,8 +34,10 @@ from kit.migrate.offsets.plan import (
 )
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
+from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.offset_operations import OffsetOperations, when_acting
 
+RUNBOOK = NOTEBOOKS / "runbook" / "move_offsets.ipynb"
 TOPIC = "without-zookeeper"
 OPTIONS = PlanOptions(made_by="ann", now=datetime.now(UTC), allow_backwards=True)
 
@@ -150,7 +152,7 @@ def run_of(desk: Operations) -> str:
 
 
 def test_the_verbs_of_locks_show_who_has_one_and_break_it_by_its_run(cluster, profile):
-    lock = KafkaLock(cluster)
+    lock = KafkaLock(LockGroups(cluster))
     lock.acquire(["shown"], "run-7")
 
     def typed(*words: str, answer: str = "") -> tuple[int, str]:
@@ -168,6 +170,20 @@ def test_the_verbs_of_locks_show_who_has_one_and_break_it_by_its_run(cluster, pr
         lock.assert_held()
     lock.release()
     assert "no run holds the lock of group shown" in typed("show", "shown")[1]
+
+
+def test_the_runbook_resets_offsets_by_an_approved_plan(site, profile, tmp_path):
+    """Papermill runs the wizard's model: a dry run writes nothing, and the run of the approved plan is verified."""
+    site.commit("by-runbook", TOPIC, {0: 10, 1: 20})
+    given = {"profile_file": str(profile), "runs": str(tmp_path / "runs"), "groups": "by-runbook"}
+    wanted = given | {"what": "reset", "to": "40", "target": "kafka"}
+    execute(RUNBOOK, tmp_path / "dry.ipynb", **wanted)
+    assert site.offsets("kafka", "by-runbook") == at(10, 20)
+    desk = Operations(site.cluster, tmp_path / "runs")
+    plan = desk.plan(str(desk.plan_files()[0]))
+    desk.approve(plan, plan.subject, plan.digest[:8], approver="Bob")
+    execute(RUNBOOK, tmp_path / "run.ipynb", **wanted, approval_digest=plan.digest, dry_run=False)
+    assert site.offsets("kafka", "by-runbook") == at(40, 40)
 
 
 @pytest.mark.parametrize(

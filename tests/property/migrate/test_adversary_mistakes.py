@@ -80,3 +80,10 @@ def test_walks_find_it(mistake: Mistake, whats: set[str]) -> None:
             if found & whats:
                 return
     pytest.fail(f"{MOST_WALKS} walks found {found or 'nothing'}")
+
+
+def test_a_lock_in_kafka_that_nobody_asks_is_found() -> None:
+    race = races.test_a_lock_in_kafka_that_is_lost_between_two_waves_ends_the_run
+    race()
+    with put_back(mistakes.UNASKED), pytest.raises(AssertionError, match="VERIFIED"):
+        race()

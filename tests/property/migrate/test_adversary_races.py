@@ -283,3 +283,14 @@ def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
         assert isinstance(found, RunResult)
         world.judge.at_rest(again, found.sentence)
         assert found.state == RunState.UNDONE, world.story
+
+
+def test_a_lock_in_kafka_that_is_lost_between_two_waves_ends_the_run() -> None:
+    with scene(("orders", ENABLED, None), ("shop", ENABLED, None)) as world:
+        world.locks_in_kafka = True
+        process = begin(world, toggle_plan(world, KAFKA, "orders", "shop"))
+        strike_at(world, "event verified", moves.ends_session)
+        process.work("act")
+        assert record(process).state == RunState.STOPPED
+        assert world.tree.text(mode_path("orders")) == KAFKA
+        assert world.tree.text(mode_path("shop")) is None
