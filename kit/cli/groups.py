@@ -59,6 +59,12 @@ _SPARE = (
 """Columns that a narrow terminal can do without, first of all others."""
 
 
+_ZOOKEEPER_WORDS = (
+    *("stage", "effective_mode", "store_in_use", "zookeeper_lag", "kafka_lag", "stale_store", "n_blockers"),
+)
+"""Columns that say something only where there is a ZooKeeper to leave (KIP-125)."""
+
+
 @app.command()
 @listing
 def groups(
@@ -85,7 +91,8 @@ def groups(
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
         with waiting(_ANALYSING):
             rows = by_attention(views.summary(snapshot))
-        listing.print(rows, _SPARE)
+        has_words = listing.is_data or _knows_zookeeper(snapshot)
+        listing.print(rows if has_words else rows.drop(_ZOOKEEPER_WORDS), _SPARE)
         if not listing.is_data:
             _tell_attention(rows)
 
@@ -179,6 +186,9 @@ def readiness(
         with waiting(_ANALYSING):
             blocking = worst_blockers(views.blockers(snapshot))
             stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
+        if not listing.is_data and not _knows_zookeeper(snapshot):
+            say("This cluster has no ZooKeeper: there is nothing to leave, and Kafka coordinates every group.")
+            return
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -242,6 +252,11 @@ def _tell_stale(left: pl.DataFrame) -> None:
         tell(
             f"In no total, since no member uses them: offsets left by {named}{more}; `offramp lag -g GROUP` shows them"
         )
+
+
+def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
+    """Whether ZooKeeper was read: brokers are registered there, or groups."""
+    return bool(snapshot.brokers["endpoints"].is_not_null().any() or (snapshot.groups["source"] == "zookeeper").any())
 
 
 @contextmanager

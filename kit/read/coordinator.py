@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 
-from kit.read import consumer_group_describe, offset_fetch
+from kit.read import consumer_group_describe, offset_fetch, other_groups
 from kit.read.broker_client import (
     DEADLINE_S,
     RETRIABLE_CODES,
@@ -27,14 +27,25 @@ from kit.read.broker_client import (
 )
 from kit.read.consumer_protocol import is_embedded, parse_member
 from kit.tables import schema as tables
-from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscription
+from kit.tables.groups import (
+    CLASSIC,
+    CONSUMER,
+    KAFKA,
+    SHARE,
+    UNREAD_ASSIGNMENTS,
+    Group,
+    Member,
+    Ownership,
+    ReadError,
+    Subscription,
+)
 
 LOCK_GROUPS = "offramp.lock."
 """How the names of the groups begin that are offramp's own locks (``kit.migrate.lease``): no consumer is in them."""
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _TAKE_OVER_ATTEMPT = 3
-_TYPES_READ = (None, "classic", "consumer")
+_TYPES_READ = (None, CLASSIC, CONSUMER, *UNREAD_ASSIGNMENTS)
 
 
 @dataclass(frozen=True)
@@ -76,19 +87,27 @@ async def _fetch_groups(
         group_id: collected.listed[group_id] for group_id in sorted(collected.listed) if accepts(group_id)
     }
     failed = await _describe(client, collected, deadline)
-    everyone = {group_id: listed.broker_id for group_id, listed in collected.listed.items()}
+    everyone = {group_id: each.broker_id for group_id, each in collected.listed.items() if each.group_type != SHARE}
     for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline, only_stable)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
     return collected.result(failed)
 
 
 async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
-    """Whether a request describes such groups: classic groups and groups of KIP-848 have one, others have none."""
-    classic = collected.coordinators("classic")
+    """Ask by the request of each type of group. Return the groups that could not be described, with the error."""
+    classic = collected.coordinators(CLASSIC)
     failed = await _sweep(client, classic, _describe_request, _described, collected.take_description, deadline)
-    consumer = collected.coordinators("consumer")
+    consumer = collected.coordinators(CONSUMER)
     ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
-    return failed | await _sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
+    failed |= await _sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
+    for group_type in UNREAD_ASSIGNMENTS:
+        groups = collected.coordinators(group_type)
+        if groups and not other_groups.can_describe(client, group_type):
+            failed |= dict.fromkeys(groups, f"these brokers can't describe groups of type {group_type!r}")
+        elif groups:
+            asked = partial(other_groups.describe_request, group_type)
+            failed |= await _sweep(client, groups, asked, answers, partial(collected.take_other, group_type), deadline)
+    return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,11 @@ class _Collected:
         self.members += consumer_group_describe.members(described)
         self.subscriptions += consumer_group_describe.subscriptions(described)
         self.ownership += consumer_group_describe.ownership(described)
+
+    def take_other(self, group_type: str, group_id: str, described: Any) -> None:
+        assignor = getattr(described, "assignor_name", None) or ""
+        self.described[group_id] = _Described(described.group_state, group_type, assignor)
+        self.members += other_groups.members(described)
 
     def take_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
         columns = self.offsets

@@ -14,6 +14,10 @@ from kit.tables.column_types import Int32
 
 ZOOKEEPER = "zookeeper"
 KAFKA = "kafka"
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+"""``Group.group_type``, as ListGroups names them."""
+UNREAD_ASSIGNMENTS = (SHARE, STREAMS)
+"""Types of groups whose members are read and whose assignment is not: which partitions they have is unknown."""
 STORE_NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
 """As sentences say them."""
 

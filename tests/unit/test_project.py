@@ -100,7 +100,8 @@ READ_REQUESTS = {
     "DescribeGroupsRequest",
     "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
     "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
-    "OffsetFetchRequest", "TopicRequest",  # the last is a part of DescribeProducersRequest
+    "OffsetFetchRequest", "ShareGroupDescribeRequest", "StreamsGroupDescribeRequest",
+    "TopicRequest",  # the last is a part of DescribeProducersRequest
 }  # fmt: skip
 """Requests of Kafka's protocol that change nothing; any other counts as a write."""
 NO_CLUSTER = {

@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.beyond_end import BEYOND_END
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, UNREAD_ASSIGNMENTS, ZOOKEEPER
 
 ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
     f"commit {BEYOND_END}",
@@ -40,7 +40,8 @@ def group_summary(
         group_id: the key.
         attention: what hurts most, one of ``ATTENTION``; null: nothing does, or it can't be told.
         stage, effective_mode: see ``readiness``.
-        kafka_state: the coordinator's.
+        kafka_state, group_type, protocol_type, protocol: the coordinator's; ``group_type`` is ``classic``,
+            ``consumer`` (KIP-848), ``share`` or ``streams``, and null before Kafka 3.8; ``protocol`` is the assignor.
         n_members, n_idle: how many are registered, and how many own nothing. An owner znode alone is no member.
         n_partitions, n_unowned: as in ``group_lag``, of the store with more of them.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
@@ -92,10 +93,13 @@ def group_summary(
         "stage",
         "effective_mode",
         "kafka_state",
+        "group_type",
+        "protocol_type",
+        "protocol",
         _counted("n_members"),
-        _counted("n_idle"),
-        _counted("n_partitions"),
-        _counted("n_unowned"),
+        _of_assigned("n_idle"),
+        nw.when(~_is_unassigned() | (nw.col("n_partitions") > 0)).then(_counted("n_partitions")).alias("n_partitions"),
+        _of_assigned("n_unowned"),
         "lag",
         "lag_retained",
         "store_in_use",
@@ -153,8 +157,18 @@ def _counted(name: str) -> nw.Expr:
     return known.cast(nw.Int64).alias(name)
 
 
+def _of_assigned(name: str) -> nw.Expr:
+    """A count that follows from the assignment: unknown for the types of groups whose assignment is not read."""
+    return nw.when(~_is_unassigned()).then(_counted(name)).alias(name)
+
+
+def _is_unassigned() -> nw.Expr:
+    return nw.col("group_type").fill_null("").is_in(UNREAD_ASSIGNMENTS)
+
+
 def _kafka_state(groups: FrameT) -> FrameT:
-    return groups.filter(nw.col("source") == KAFKA).select("group_id", kafka_state="state")
+    kafka = groups.filter(nw.col("source") == KAFKA)
+    return kafka.select("group_id", "group_type", "protocol_type", "protocol", kafka_state="state")
 
 
 def _errors(groups: FrameT) -> FrameT:

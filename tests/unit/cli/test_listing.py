@@ -33,6 +33,7 @@ from kit.snapshot import Snapshot
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
+    Broker,
     CommittedOffset,
     Group,
     LogOffset,
@@ -52,9 +53,10 @@ NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-])")
 
 @cache
 def snapshot() -> Snapshot[pl.DataFrame]:
-    """Three groups of one member each on a topic of 12 partitions, with lags of one to nine digits."""
+    """A cluster with ZooKeeper: three groups of one member each on 12 partitions, with lags of one to nine digits."""
     partitions = range(12)
     rows = {
+        "brokers": [Broker(1, "h", 9092, None, True, ("PLAINTEXT://h:9092",))],
         "groups": [Group(name, "kafka", "Stable", "classic", "consumer", "range", 1) for name in GROUPS],
         "members": [Member(name, "kafka", f"{name}-member", "c", "h", *[None] * 5) for name in GROUPS],
         "subscriptions": [Subscription(name, "kafka", f"{name}-member", "topic", 1) for name in GROUPS],

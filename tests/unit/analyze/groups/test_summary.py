@@ -16,8 +16,8 @@ from tests.generators.snapshots import snapshot_of
 
 
 def test_a_group_that_could_not_be_read_has_unknown_counts():
-    groups = pl.DataFrame(
-        {"group_id": ["broken", "quiet"], "source": ["kafka"] * 2, "state": [None, "Empty"], "error": ["refused", None]}
+    groups = rows_of(
+        tables.GROUPS, group_id=["broken", "quiet"], source="kafka", state=[None, "Empty"], error=["refused", None]
     )
     counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
     none = {"group_id": pl.String, "store": pl.String, **dict.fromkeys(counted, pl.Int64)}
@@ -113,3 +113,14 @@ def test_a_persistent_registration_is_found():
     (found,) = views.findings(snapshot_of(rows)).to_dicts()
     assert (found["finding"], found["topic"], found["member_id"]) == ("persistent_member", None, "g_m")
     assert views.findings(snapshot_of(rows | {"members": [replace(member, session_id=5)]})).is_empty()
+
+
+@pytest.mark.parametrize("group_type", ["share", "streams"])
+def test_what_follows_from_an_assignment_that_is_not_read_is_unknown(group_type: str) -> None:
+    types = {"known": "classic", "other": group_type}
+    groups = [Group(name, "kafka", "Stable", each, each, None, 1) for name, each in types.items()]
+    members = [Member(name, "kafka", f"{name}-{number}", "c", "h", *[None] * 5) for name in types for number in (1, 2)]
+    rows = views.summary(snapshot_of({"groups": groups, "members": members})).sort("group_id").to_dicts()
+    counts = ("n_members", "n_idle", "n_partitions", "n_unowned")
+    assert [[row[name] for name in counts] for row in rows] == [[2, 2, 0, 0], [2, None, None, None]]
+    assert (rows[1]["attention"], rows[1]["group_type"]) == (None, group_type)
