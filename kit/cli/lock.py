@@ -10,7 +10,6 @@ import typer
 from kit.cli.listing import print_frame
 from kit.cli.operations import GroupToo, open_operations
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, say
-from kit.errors import InputError
 
 app = typer.Typer(
     help="Which run has which group now, and how to end a lock.", no_args_is_help=True, rich_markup_mode=None
@@ -58,7 +57,7 @@ def break_(
     """End a lock, for example of a process that hangs. Its run stops before its next write."""
     target = target or group
     if (target is None) != whole:
-        raise InputError("name one group, or --whole-cluster")
+        raise typer.BadParameter("name one group, or --whole-cluster")
     with open_operations(profile, profile_file, None) as operations:
         for each in operations.held_locks():
             if each.is_whole if whole else each.target == target and not each.is_whole:

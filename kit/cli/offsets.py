@@ -145,7 +145,7 @@ def import_(
     """Write the offsets of a file to a store."""
     path = file or from_file
     if path is None or (file is not None and from_file is not None):
-        raise InputError("name one file: one of `offramp plan offsets export`, or by --from-file")
+        raise typer.BadParameter("name one file: one of `offramp plan offsets export`, or by --from-file")
     with open_operations(profile, profile_file, runs) as operations:
         from kit.migrate.offsets.fetch import chosen_store
         from kit.migrate.offsets.plan import plan_import

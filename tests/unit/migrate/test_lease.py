@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 
+from kit.errors import LockLost
 from kit.migrate.kafka_lock import WHOLE_CLUSTER, lock_group, target_of
-from kit.migrate.lease import Mark, offsets_partition, parse_mark
+from kit.migrate.lease import Lease, Mark, offsets_partition, parse_mark
 
 
 def test_each_group_has_a_lock_of_its_own_and_none_is_the_whole_clusters():
@@ -35,3 +40,42 @@ def test_the_partition_of_a_group_is_javas():
         97 % 50,
         0,
     ]
+
+
+class Coordinator:
+    """Behind the names of a client: answers each commit with the next code; ``meanwhile`` happens before an answer."""
+
+    def __init__(self, codes: list[int], meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.codes, self.meanwhile, self.generations = codes, meanwhile, list[int]()
+
+    async def send_within(self, request, broker_id, seconds):
+        self.generations.append(request.generation_id_or_member_epoch)
+        self.meanwhile()
+        place = SimpleNamespace(error_code=self.codes.pop(0))
+        return SimpleNamespace(topics=[SimpleNamespace(partitions=[place])])
+
+
+def held(client: Coordinator) -> Lease:
+    """A lease in generation 5, at a coordinator that is known."""
+    lease = Lease.__new__(Lease)
+    lease.group_id, lease._target, lease._mark = "offramp.lock.orders", "group orders", Mark("run-1", "h", "ann", "t")
+    lease._client, lease._coordinator, lease._member_id, lease._generation = client, 1, "me", 5
+    lease._lost = lease._rejoining = None
+    return lease
+
+
+def test_a_commit_that_a_rebalance_overtook_is_sent_again():
+    """The heartbeat rejoined while the commit was under way: its generation is over, and the lock is held."""
+    client = Coordinator([22, 0])
+    lease = held(client)
+    client.meanwhile = lambda: setattr(lease, "_generation", 6)
+    asyncio.run(lease._confirm())
+    assert client.generations == [5, 6]
+
+
+@pytest.mark.parametrize("code", [22, 25, 82])
+def test_a_refused_commit_is_a_lost_lock_for_good(code):
+    lease = held(Coordinator([code]))
+    for _ in range(2):
+        with pytest.raises(LockLost, match="its coordinator refused the commit"):
+            asyncio.run(lease._confirm())
