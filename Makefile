@@ -17,7 +17,7 @@ export COLUMNS ?= 160
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kraft lab down test servers check soak excerpts bench pictures format lock clean
+.PHONY: help setup demo demo-kraft demo-today lab down test servers check soak excerpts bench pictures format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a
 
 demo-kraft: setup ## A cluster moved from ZooKeeper to KRaft, back, and there for good, under load, with its proof (six minutes)
 	@$(BIN)/python -m kit.demo.kraft
+
+demo-today: setup ## Kafka 4.4 without ZooKeeper: groups of three kinds, a report, a reset of offsets and its undo (two minutes)
+	@$(BIN)/python -m kit.demo.today
 
 lab: setup ## Start the lab and open JupyterLab on copies of the notebooks (as root: JUPYTER_FLAGS=--allow-root)
 	@$(BIN)/offramp lab up

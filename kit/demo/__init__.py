@@ -1,4 +1,7 @@
-"""``make demo``: the main job on the embedded lab. ``make demo-kraft``: a cluster from ZooKeeper to KRaft and back."""
+"""``make demo``: the main job on the embedded lab. ``make demo-kraft``: a cluster from ZooKeeper to KRaft and back.
+
+``make demo-today``: a cluster without ZooKeeper.
+"""
 
 from __future__ import annotations
 
