@@ -171,6 +171,28 @@ def test_undo_brings_back_offsets_metadata_and_their_absence(operations, topic):
     assert operations.stored("kafka", group) == {(topic, 0): Stored(10, "seen by ann", 0)}
 
 
+def test_undo_in_zookeeper_leaves_parents_that_somebody_else_made(operations, topic):
+    """Old consumers make their parents empty, and put a child there a moment later."""
+    group, zookeeper = f"g-{topic}", operations.cluster.zookeeper
+    operations.commit(group, topic, {0: 10})
+    plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+    zookeeper.create(f"/consumers/{group}")  # After the plan.
+    run = operations.act(plan)
+    zookeeper.delete(f"/consumers/{group}/offsets/{topic}", recursive=True)
+    zookeeper.create(f"/consumers/{group}/offsets/{topic}")
+    assert run.undo().state == RunState.UNDONE
+    assert zookeeper.get_children(f"/consumers/{group}/offsets") == [topic]
+
+
+def test_undo_in_zookeeper_leaves_a_group_that_somebody_else_made(operations, topic):
+    group, zookeeper = f"g-{topic}", operations.cluster.zookeeper
+    operations.commit(group, topic, {0: 10})
+    plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+    zookeeper.create(f"/consumers/{group}")
+    operations.act(plan).undo().raise_unless(RunState.UNDONE)
+    assert zookeeper.get_children(f"/consumers/{group}") == []
+
+
 def test_undo_in_zookeeper_leaves_not_even_a_parent(operations, topic):
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10, 1: 20})

@@ -135,7 +135,11 @@ class KafkaWriter:
         sent = self._write(commits, known, commit_of, commit_codes)
         return sent | self._write(deletes, known, delete_of, delete_codes)
 
-    def remove_parents(self, paths: Sequence[str]) -> None:
+    def take_made_parents(self) -> Mapping[str, int]:
+        """Kafka has no parents."""
+        return {}
+
+    def remove_parents(self, made: Mapping[str, int]) -> None:
         """Kafka has no parents to remove."""
 
     def _write(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from kit.cluster import Cluster
@@ -33,7 +33,6 @@ from kit.migrate.offsets.selection import Key, Place
 from kit.migrate.offsets.steps import (
     RECIPES,
     STEP_KINDS,
-    OffsetStepParameters,
     after_of,
     before_of,
     deletes,
@@ -48,6 +47,7 @@ from kit.text.quantity import quantity
 
 KEYS_PER_BATCH = 5_000
 """Keys that are written, read back and reported together; a stop waits for one batch at most."""
+_PARENTS = "parents"
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
 Look: TypeAlias = Callable[[Iterable[tuple[Place, Stored]]], Present]
 """Reads the topics of some offsets as they are now."""
@@ -60,7 +60,11 @@ class Writer(Protocol):
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]: ...
 
-    def remove_parents(self, paths: Sequence[str]) -> None: ...
+    def take_made_parents(self) -> Mapping[str, int]:
+        """Znodes above the offsets that were created since this was last asked, with their czxid."""
+        ...
+
+    def remove_parents(self, made: Mapping[str, int]) -> None: ...
 
 
 class OffsetsActor:
@@ -166,7 +170,9 @@ class OffsetsActor:
         after = {key: stored for key, stored in after_of(step).items() if key in ours}
         writer = self._writer(step)
         outcomes = self._carry_out(writer, after, before, report)
-        writer.remove_parents(_parents_made(step, ours))
+        if parents := _made_parents(acted):
+            report([])  # Raises where the run must stop.
+            writer.remove_parents(parents)
         wanted = {change.item: change.after for change in step.changes}
         others = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
         others |= set(map(item_of, back.alone))
@@ -279,6 +285,7 @@ class _Batch:
             back = writer.read(todo)
             notes = {key: present.dropped_epoch(key[1:], self.new[key]) for key in todo}
             outcomes |= {key: self._written(key, answers[key], back[key], notes[key]) for key in todo}
+            outcomes |= _with_parents([key for key in todo if outcomes[key].is_written], outcomes, writer)
         return [outcomes[key] for key in self.new]
 
     def _unwritten(self, key: Key, current: Stored, present: Present) -> ItemOutcome | None:
@@ -316,11 +323,24 @@ class _Batch:
         return ItemOutcome(item_of(key), outcome, self.old[key].offset, after, error)
 
 
-def _parents_made(step: Step, ours: Iterable[Key]) -> list[str]:
-    """The znodes above this run's offsets that did not exist when the plan was made."""
-    planned = OffsetStepParameters.of(step).new_parents
-    above = {path for key in ours for path in parents_of(key)} if planned else set()
-    return [path for path in planned if path in above]
+def _with_parents(
+    written: Sequence[Key], outcomes: Mapping[Key, ItemOutcome], writer: Writer
+) -> dict[Key, ItemOutcome]:
+    """Each parent that was created goes into the details of the first offset below it: an undo deletes no other."""
+    left, noted = dict(writer.take_made_parents()), dict[Key, ItemOutcome]()
+    for key in written if left else ():
+        if mine := {path: left.pop(path) for path in parents_of(key) if path in left}:
+            noted[key] = replace(outcomes[key], details={_PARENTS: mine})
+    return noted
+
+
+def _made_parents(acted: ActedRecord) -> dict[str, int]:
+    """By path, the czxid of each parent that this run created."""
+    made = dict[str, int]()
+    for outcome in acted.outcomes:
+        if isinstance(outcome.details, Mapping) and isinstance(parents := outcome.details.get(_PARENTS), Mapping):
+            made |= {path: czxid for path, czxid in parents.items() if isinstance(czxid, int)}
+    return made
 
 
 def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:

@@ -81,6 +81,7 @@ class ZookeeperWriter:
         self, client: KazooClient, deadline_s: float = DEADLINE_S, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._client, self._deadline_s, self._sleep = client, deadline_s, sleep
+        self._made: dict[str, int] = {}
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
         """The stored offsets with versions; NOTHING where there is no znode, an error where the znode holds no offset.
@@ -131,15 +132,32 @@ class ZookeeperWriter:
             answers |= self._commit({key: todo[key] for key in chunk}, known, lists)
         return answers
 
-    def remove_parents(self, paths: Sequence[str]) -> None:
-        """Delete these znodes, children first; one that is not empty, or whose deletion fails, stays."""
-        for depth in sorted({path.count("/") for path in paths}, reverse=True):
-            level = [path for path in paths if path.count("/") == depth]
+    def take_made_parents(self) -> dict[str, int]:
+        """The parents that this writer created since it was last asked, with their czxid."""
+        made, self._made = self._made, {}
+        return made
+
+    def remove_parents(self, made: Mapping[str, int]) -> None:
+        """Delete these znodes by path and czxid, children first.
+
+        One that somebody else made again or wrote to stays, and so does one that is not empty, or whose deletion fails.
+        """
+        there = dict[str, int]()
+        for depth in sorted({path.count("/") for path in made}, reverse=True):
+            level = [path for path in made if path.count("/") == depth]
             for start in range(0, len(level), _DELETES_IN_FLIGHT):
-                under_way = [self._client.delete_async(path) for path in level[start : start + _DELETES_IN_FLIGHT]]
-                for result in under_way:
+                chunk = level[start : start + _DELETES_IN_FLIGHT]
+                with suppress(ConnectError):
+                    there |= self._lives(chunk)
+                ours = [path for path in chunk if there.get(path) == made[path]]
+                for result in [self._client.delete_async(path, version=0) for path in ours]:
                     with suppress(KazooException, self._client.handler.timeout_exception):
                         result.get(timeout=self._deadline_s)
+
+    def _lives(self, paths: Sequence[str]) -> dict[str, int]:
+        """The czxid of those that exist and can be read."""
+        znodes = self._patiently(lambda: fetch_data(self._client, paths))
+        return {path: znode.czxid for path, znode in zip(paths, znodes) if isinstance(znode, Znode)}
 
     def _registered(self, groups: set[str]) -> dict[str, str]:
         asked = sorted(groups)
@@ -168,11 +186,14 @@ class ZookeeperWriter:
         for path in missing:
             above = path.rpartition("/")[0]
             lists[path] = lists[above] if above in lists else lists.setdefault(above, self._access_list(above))
+        made = list[str]()
         for start in range(0, len(missing), OPERATIONS_PER_TRANSACTION):
-            self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists)
+            made += self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists)
+        self._made |= self._lives(made) if made else {}
         return lists
 
-    def _make(self, paths: Sequence[str], lists: Mapping[str, Any]) -> None:
+    def _make(self, paths: Sequence[str], lists: Mapping[str, Any]) -> list[str]:
+        """Those that this client created, for certain."""
         transaction = self._client.transaction()
         for path in paths:
             transaction.create(path, b"", acl=lists[path])
@@ -180,11 +201,14 @@ class ZookeeperWriter:
             is_made = not _errors(self._results(transaction))
         except (KazooException, self._client.handler.timeout_exception):
             is_made = False
-        for path in paths if not is_made else ():
-            with suppress(
-                KazooException
-            ):  # The znode exists by now, or the creation of the offsets fails and reports why.
+        if is_made:
+            return list(paths)
+        made = list[str]()
+        for path in paths:
+            with suppress(KazooException):  # It exists by now, or the creation of the offsets fails and reports why.
                 self._client.retry(self._client.create, path, b"", acl=lists[path])
+                made.append(path)
+        return made
 
     def _access_list(self, path: str) -> Any:
         return self._client.retry(inherited, self._client, f"{path}/any", self._deadline_s)

@@ -82,6 +82,7 @@ class Store:
 
     def __init__(self, values, faults) -> None:
         self.values, self.faults, self.written = dict(values), dict(faults), set()
+        self.made, self.removed = {}, {}
 
     def read(self, keys):
         return {key: self._seen(key) for key in keys}
@@ -108,8 +109,12 @@ class Store:
             self.values[key] = 99
         return Answer("lost", is_certain=False) if fault == "lost after" else ACCEPTED
 
-    def remove_parents(self, paths):
-        pass
+    def take_made_parents(self):
+        made, self.made = self.made, {}
+        return made
+
+    def remove_parents(self, made):
+        self.removed |= made
 
 
 values = st.dictionaries(st.sampled_from(KEYS), OFFSETS)
@@ -249,17 +254,17 @@ def test_what_is_deleted_comes_back_but_for_topics_that_are_gone(before, wrong, 
     assert left == {key: offset for key, offset in before.items() if key not in actor.gone}
 
 
-def test_an_undo_leaves_parents_alone_that_are_not_above_what_this_run_wrote():
-    removed = []
+def test_an_undo_removes_the_parents_that_this_run_made_and_no_other():
     moves = [clamp(OffsetTarget((group_id, "t", 0), Stored(), 5), 0, 9) for group_id in ("a", "b")]
     missing = {f"/consumers/{group_id}{below}" for group_id in ("a", "b") for below in ("", "/offsets", "/offsets/t")}
     (step,) = offset_steps("zookeeper", moves, can_delete=True, missing_parents=missing, new_groups=(), topic_ids={})
     actor = ModelActor(Store({}, {}))
+    mine = {"/consumers/a/offsets": 7, "/consumers/a/offsets/t": 8, "/consumers/b/offsets/t": 9}
+    actor.store.made = dict(mine)
     outcomes = {it.item: it for it in actor.act(step, Permissive())}
     acted = ActedRecord(step.step_id, (outcomes["a/t-0"], ItemOutcome("b/t-0", Outcome.NOT_ATTEMPTED)))
-    actor.store.remove_parents = removed.extend
     actor.undo(step, acted, Permissive())
-    assert removed == ["/consumers/a", "/consumers/a/offsets", "/consumers/a/offsets/t"]
+    assert actor.store.removed == {path: czxid for path, czxid in mine.items() if "/a/" in path}
 
 
 def test_a_request_that_was_moved_to_the_end_is_not_as_wanted_already():
