@@ -110,7 +110,7 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
     """
     if not isinstance(profile, Profile):
         profile = load_profile(profile)
-    client = _connect_kafka(profile, timeout_s)
+    client = connect_kafka(profile, timeout_s)
     zookeeper = None
     try:
         zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
@@ -139,11 +139,16 @@ def connect_zookeeper(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S) ->
         _stop(client)
 
 
-def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
+def connect_kafka(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, **settings: Any) -> BrokerClient:
+    """Connect to the brokers alone; ``settings`` are kafka-python's, over those of the profile.
+
+    Raises:
+        ConnectError, AuthenticationFailed: as ``connect``.
+    """
     where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
     security = profile.security.kafka
     try:
-        return BrokerClient(kafka_settings(profile), timeout_s)
+        return BrokerClient(kafka_settings(profile) | settings, timeout_s)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
             f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused "

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kit.cluster import Cluster, kafka_settings
+from kit.cluster import Cluster, connect_kafka
 from kit.errors import ConnectError, RunError, TargetBusy
 from kit.identity.login import system_user
 from kit.migrate.lease import TOPIC, UNKNOWN_TOPIC, Lease, Mark, Member, described, parse_mark, remove_member, told
@@ -221,8 +221,8 @@ class LockGroups:
         make_topic(self._cluster)
 
     def lease(self, name: str, target: str, mark: Mark) -> Lease:
-        """A lease that is not yet taken, on a connection of its own."""
-        return Lease(kafka_settings(self._cluster.profile), name, target, mark)
+        """A lease that is not yet taken, on a connection of its own. Raises as ``connect_kafka``."""
+        return Lease(connect_kafka(self._cluster.profile, client_id=f"offramp {mark.run_id}"), name, target, mark)
 
     def members(self, name: str) -> list[Member]:
         """Raises as ``described``."""

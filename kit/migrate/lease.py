@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -33,7 +32,6 @@ SESSION_S = 10.0
 _HEARTBEAT_S, _ANSWER_S = 2.0, 5.0
 _JOIN_S = 2 * SESSION_S + _ANSWER_S
 """The longest wait for an answer to JoinGroup: brokers delay the first join, and each rebalance."""
-_CONNECT_S = 10.0
 _LONGEST_MARK = 4_000
 UNKNOWN_TOPIC, _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE, _MEMBER_ID_REQUIRED = 3, 22, 25, 27, 79
 _NO_GROUP = 69
@@ -117,13 +115,13 @@ async def _coordinator(client: BrokerClient, group_id: str, deadline: Deadline) 
 class Lease:
     """The membership of one lock's group. ``target`` is what errors name; ``mark`` is this run's.
 
+    ``client`` is the lease's own, and closed with it: a join that waits would hold up every other request.
+
     A heartbeat goes out every two seconds on the client's own thread for as long as the lease is held.
     """
 
-    def __init__(self, settings: Mapping[str, Any], group_id: str, target: str, mark: Mark) -> None:
-        self.group_id, self._target, self._mark = group_id, target, mark
-        named = {**settings, "client_id": f"offramp {mark.run_id}"}
-        self._client = BrokerClient(named, _CONNECT_S)
+    def __init__(self, client: BrokerClient, group_id: str, target: str, mark: Mark) -> None:
+        self.group_id, self._target, self._mark, self._client = group_id, target, mark, client
         self._coordinator: int | None = None
         self._member_id, self._generation = "", -1
         self._lost: LockLost | None = None

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from kit import observe
-from kit.cluster import Cluster, connect, kafka_settings
+from kit.cluster import Cluster, connect, connect_kafka
 from kit.errors import LockLost, OfframpError, RunError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
@@ -151,7 +151,7 @@ class BlindLease(Lease):
 def test_a_newcomer_disturbs_no_holder(lab, cluster):
     newcomer = Mark("run-2", "host", "ann", "2026-01-31T12:00:00+00:00")
     with holder(lab, "newcomer", "run-1", session_s=10.0) as first:
-        lease = BlindLease(kafka_settings(cluster.profile), lock_group("newcomer"), "group newcomer", newcomer)
+        lease = BlindLease(connect_kafka(cluster.profile), lock_group("newcomer"), "group newcomer", newcomer)
         with pytest.raises(TargetBusy, match="run-1"):
             lease.take()
         lease.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -55,12 +56,10 @@ class Coordinator:
         return SimpleNamespace(topics=[SimpleNamespace(partitions=[place])])
 
 
-def held(client: Coordinator) -> Lease:
+def held(client: Any) -> Lease:
     """A lease in generation 5, at a coordinator that is known."""
-    lease = Lease.__new__(Lease)
-    lease.group_id, lease._target, lease._mark = "offramp.lock.orders", "group orders", Mark("run-1", "h", "ann", "t")
-    lease._client, lease._coordinator, lease._member_id, lease._generation = client, 1, "me", 5
-    lease._lost = lease._rejoining = None
+    lease = Lease(client, "offramp.lock.orders", "group orders", Mark("run-1", "h", "ann", "t"))
+    lease._coordinator, lease._member_id, lease._generation = 1, "me", 5
     return lease
 
 
