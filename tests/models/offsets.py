@@ -15,6 +15,7 @@ from kit.migrate.offsets.moves import NOTHING, Stored, item_of
 from kit.migrate.offsets.topics import Present, Topic
 from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
+from kit.read.commit_limits import CommitLimits
 from kit.read.topics import TopicSight
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 from tests.models.operations import ToyLock
@@ -85,6 +86,7 @@ class ToyOffsets:
             ),
             "fetch_sight": lambda client: TopicSight(),
             "fetch_undescribable": lambda client, topics: set(),
+            "fetch_commit_limits": lambda client: CommitLimits(),
             "missing_of": lambda client, paths: [],
         }
         for module in (plan, current, observations, performer, build):

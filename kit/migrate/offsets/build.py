@@ -74,6 +74,7 @@ def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> l
         unreadable_finding(clamped.reasons(Exclusion.UNREADABLE)),
         log_finding(clamped.reasons(Exclusion.UNKNOWN_LOG)),
         _kept_elsewhere(inputs, clamped.changes),
+        *inputs.findings,
     ]
     if inputs.source is not None:
         store, read = inputs.source.store, inputs.source.read_for(targets)

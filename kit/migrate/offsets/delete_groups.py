@@ -23,7 +23,8 @@ from kit.migrate.offsets.files import save_offsets
 from kit.migrate.offsets.group_deleter import GroupDeleter
 from kit.migrate.offsets.group_steps import KIND, RECIPES, delete_steps, offsets_of
 from kit.migrate.offsets.moves import item_of, shortened
-from kit.migrate.offsets.rules import member_findings, sight_finding, why_busy
+from kit.migrate.offsets.rules import member_findings, restorable_finding, sight_finding, why_busy
+from kit.read.commit_limits import fetch_commit_limits
 from kit.read.topics import fetch_sight
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -75,7 +76,7 @@ def plan_delete_groups(
     Raises:
         NotFound: a named group is not in Kafka, or the pattern matches none that may be deleted.
         UnsafePlan: a named group has members, in either store, or can't be read; there are more than ``at_most``; the
-            login can't see every topic, or that is not known.
+            login can't see every topic, or that is not known; an offset could not be committed again.
         ConnectError, ReadError: the cluster could not be read.
     """
     stores = fetch_stores(cluster, request.accepts)
@@ -91,6 +92,8 @@ def plan_delete_groups(
     there = {each: stores.group(ZOOKEEPER, each) for each in chosen}
     findings = [*member_findings(chosen, KAFKA, there), _readable(chosen), _limit(len(chosen), request.at_most)]
     findings.append(sight_finding(fetch_sight(cluster.broker_client)))
+    offsets = {(each, *place): stored for each, group in chosen.items() for place, stored in group.offsets.items()}
+    findings.append(restorable_finding(offsets, fetch_commit_limits(cluster.broker_client)))
     overridden = raise_if_unsafe(findings, overrides)
     topics = {topic for group in chosen.values() for topic, _ in group.offsets}
     gone = topics - {topic for topic, _ in fetch_logs(cluster, topics)}

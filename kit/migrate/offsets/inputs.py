@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kit.cluster import Cluster
 from kit.errors import InputError
+from kit.migrate.engine.checks import Finding
 from kit.migrate.engine.plan import STOP
 from kit.migrate.engine.values import Json
 from kit.migrate.offsets.fetch import Stores
@@ -62,7 +63,8 @@ class PlanInputs:
     """The store that is written, and all that was read to plan it.
 
     ``parameters`` describe the request in the plan. ``unread`` are groups that the selection takes but that could not
-    be read, with the error. ``source`` is None unless the plan is a copy. ``risks`` are sentences about the request.
+    be read, with the error. ``source`` is None unless the plan is a copy. ``risks`` are sentences about the request,
+    ``findings`` are rules of this kind of plan alone.
     """
 
     cluster: Cluster
@@ -75,6 +77,7 @@ class PlanInputs:
     unread: Mapping[str, str] = field(default_factory=dict)
     source: CopySource | None = None
     risks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def committed(self, key: Key) -> Stored:
         """The offset that the store holds now."""

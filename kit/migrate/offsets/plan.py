@@ -42,10 +42,12 @@ from kit.migrate.offsets.refusals import (
     refuse_unreadable,
 )
 from kit.migrate.offsets.resets import Reset, bounds, parse_reset, wanted_by
+from kit.migrate.offsets.rules import restorable_finding
 from kit.migrate.offsets.selection import Key, Place, Selection, select
 from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
 from kit.migrate.offsets.topics import Present, hidden_reason
 from kit.read.brokers import fetch_offsets_at
+from kit.read.commit_limits import fetch_commit_limits
 from kit.read.topics import fetch_sight, fetch_undescribable
 from kit.tables.groups import KAFKA, LogOffset
 from kit.text.quantity import quantity
@@ -216,7 +218,10 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
         raise ReadError(f"cluster {cluster.name!r}: {hidden_reason(hidden)}")
     unread = refuse_unread(selection, stores.groups(store), store)
     kind, risks = f"{DELETE} offsets from {store}", gaps(cluster, stores, store)
-    inputs = PlanInputs(cluster, kind, store, stores, logs, options, unread=unread, risks=risks)
+    findings = [restorable_finding(picked, fetch_commit_limits(cluster.broker_client))] if store == KAFKA else []
+    inputs = PlanInputs(
+        cluster, kind, store, stores, logs, options, unread=unread, risks=risks, findings=tuple(findings)
+    )
     return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), None) for key in sorted(picked)])
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule
 from kit.migrate.offsets.fetch import GroupInStore
-from kit.migrate.offsets.moves import Move, item_of, shortened
+from kit.migrate.offsets.moves import Move, Stored, item_of, shortened
 from kit.migrate.offsets.selection import Key
+from kit.read.commit_limits import CommitLimits
 from kit.read.topics import TopicSight
 from kit.tables.groups import KAFKA
 from kit.text.quantity import quantity
@@ -32,6 +33,10 @@ VISIBLE_TOPICS = Rule(
     "visible_topics",
     "The login can see every topic. The offsets of a hidden topic are not read, so they would be deleted unseen.",
     overridden_by=NEVER,
+)
+RESTORABLE = Rule(
+    "restorable",
+    "The coordinator would take each deleted offset again: brokers may have lower limits than when it was committed.",
 )
 SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
 _IDLE_STATES = (None, "Empty", "Dead")
@@ -76,6 +81,21 @@ def log_finding(unknown: Mapping[Key, str]) -> Finding:
 
 def sight_finding(sight: TopicSight) -> Finding:
     return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
+
+
+def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> Finding:
+    """Without metadata no limit that brokers accept is too low, so nothing need be known then."""
+    lost = {
+        key: problem
+        for key, stored in sorted(offsets.items(), key=lambda item: item[0])
+        if (problem := limits.problem(key[0], key[1], stored.metadata)) is not None
+    }
+    if limits.unknown is not None and any(stored.metadata for stored in offsets.values()):
+        return RESTORABLE.found(None, f"An undo may fail: {limits.unknown}.")
+    named = shortened(f"{item_of(key)}: {problem}" for key, problem in lost.items())
+    return RESTORABLE.found(
+        not lost, f"{len(lost):,} of {quantity(len(offsets), 'offset')} could not be committed again: {named}"
+    )
 
 
 def backwards_finding(moves: Sequence[Move]) -> Finding:

@@ -1,0 +1,78 @@
+"""Offsets that a coordinator would not take again: a broker's limits were lowered after they were committed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from kit import connect
+from kit.errors import UnsafePlan
+from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.plan import PlanOptions, plan_delete, select
+from kit.profile import load_profile
+from kit.read.commit_limits import CommitLimits, fetch_commit_limits
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import await_coordinator
+from tests.servers.offset_operations import OffsetOperations
+from tests.servers.tuned_lab import TunedLab
+
+NOW = datetime.now(UTC)
+OPTIONS = PlanOptions(made_by="ann", now=NOW, overrides=("kept_elsewhere",))
+GROUP, TOPIC, METADATA = "noted", "notes", "x" * 3_000
+OFFSETS_TOPIC = ConfigResource(ResourceType.TOPIC, "__consumer_offsets")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A lab whose brokers take 2,000 characters of metadata, and an offset with 1,000."""
+    folder = tmp_path_factory.mktemp("limits")
+    with TunedLab({"offset.metadata.max.bytes": "2000"}) as lab:
+        await_coordinator(lab)
+        lab.create_topic(TOPIC, 1)
+        lab.produce(TOPIC, 10)
+        path = folder / "offramp.toml"
+        path.write_text(lab.profile_toml())
+        with connect(load_profile(file=path)) as cluster:
+            operations = OffsetOperations(cluster, folder / "runs")
+            operations.commit(GROUP, TOPIC, {0: Stored(5, "x" * 1_000, 0)})
+            operations.lab = lab
+            yield operations
+
+
+def limit_batches(site, size: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, OFFSETS_TOPIC.name, incremental_configs=[entry])
+    for future in site.lab.admin.incremental_alter_configs([resource]).values():
+        future.result(SECONDS)
+    awaited(
+        lambda: fetch_commit_limits(site.cluster.broker_client),
+        lambda limits: limits == CommitLimits(2_000, size),
+        "the topic's limit",
+    )
+
+
+def test_no_plan_deletes_an_offset_that_could_not_be_committed_again(site):
+    limit_batches(site, 1_048_588)
+    plans = [
+        lambda: plan_delete(site.cluster, "kafka", select(groups=GROUP), OPTIONS),
+        lambda: plan_delete_groups(site.cluster, DeleteGroupsRequest((GROUP,)), "ann", NOW),
+    ]
+    for plan in plans:
+        plan()
+    limit_batches(site, 1_000)
+    for plan in plans:
+        with pytest.raises(UnsafePlan, match=r"restorable.*noted/notes-0: about 1,\d+ bytes, max.message.bytes"):
+            plan()
+    overridden = plan_delete_groups(site.cluster, DeleteGroupsRequest((GROUP,)), "ann", NOW, ("restorable",))
+    assert "restorable" in overridden.overridden
+
+
+def test_metadata_longer_than_the_brokers_take_now():
+    """A broker reads ``offset.metadata.max.bytes`` when it starts, so the offset would have to be older than that."""
+    limits = CommitLimits(2_000, 1_048_588)
+    assert limits.problem(GROUP, TOPIC, METADATA) == "metadata of 3,000 characters, offset.metadata.max.bytes is 2,000"
+    assert limits.problem(GROUP, TOPIC, "x" * 2_000) is None
+    assert CommitLimits(unknown="no answer").problem(GROUP, TOPIC, METADATA) is None
