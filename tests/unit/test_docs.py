@@ -234,6 +234,21 @@ def test_the_table_of_errors_has_each_of_them_and_what_to_do_next():
     assert docs.NEXT.keys() == tree.keys()
 
 
+def test_the_table_of_rights_has_each_command_once_and_no_other():
+    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `offramp ([^`]+)` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(_commands(typer.main.get_command(app)))
+
+
+def _commands(verb: Any, name: str = "") -> Iterator[str]:
+    """The names of all commands below ``verb`` that are not groups of commands."""
+    if not hasattr(verb, "get_command"):
+        yield name
+        return
+    for each in verb.list_commands(None):
+        yield from _commands(verb.get_command(None, each), f"{name} {each}".strip())
+
+
 def test_each_rule_for_a_group_is_explained():
     text = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
     assert [rule.name for rule in docs.rules_of(group_rules) if f"`{rule.name}`" not in text] == []
