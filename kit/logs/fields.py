@@ -26,9 +26,8 @@ from kit.logs.texts import (
     without,
 )
 
-CONSUMER_PREFIX = (
-    r"^\[(?:Consumer|Worker|Schema registry) (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
-)
+_CLIENTS = "Consumer|ShareConsumer|Worker|Schema registry"
+CONSUMER_PREFIX = rf"^\[(?:{_CLIENTS}) (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIXES = (
@@ -213,7 +212,7 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
     return (
         pl.when(is_rdkafka)
         .then(pl.lit(wordings.LIBRDKAFKA))
-        .when(has(message, r"^\[(?:Consumer|Worker|Schema registry) "))
+        .when(has(message, rf"^\[(?:{_CLIENTS}) "))
         .then(pl.lit(wordings.JAVA))
         .when(is_broker)
         .then(pl.lit(wordings.BROKER))

@@ -21,7 +21,11 @@ _LONG = 15
 _WORD_FIRST = r"(\S+ (?:(?:successfully owned|attempting to claim) partition|can't rebalance after)\b)"
 _OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
 _OWN_PREFIXES = (
-    *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
+    *(
+        f"[{name} {key}="
+        for name in ("Consumer", "ShareConsumer", "Worker", "Schema registry")
+        for key in ("clientId", "instanceId")
+    ),
     "[GroupCoordinator",
     "[GroupMetadataManager",
     "[GroupId ",

@@ -193,6 +193,8 @@ def _partitions(
     """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
     given_up = attempt.all_of("revoked", "lost")
     revoked = _listed(given_up)
+    if revoked is None:
+        revoked = _revoked_by_target(attempt.all_of("reconciling"))
     if attempt.is_of_old_consumer and attempt.failures and not attempt.is_done:  # It gives back what it had claimed.
         return revoked, None, () if attempt.all_of("released") else None
     wholes = [
@@ -215,6 +217,13 @@ def _partitions(
     adds_to_them = any("Adding newly assigned" in event["text"] for event in attempt.all_of("assigned"))
     kept = set(before or ()) - set(revoked or ()) if adds_to_them else set()
     return revoked, added, tuple(sorted(kept | set(added)))
+
+
+def _revoked_by_target(events: list[Event]) -> tuple[str, ...] | None:
+    """What a member of the new protocol owned and its target lacks; it may print no other line of it."""
+    known = [each for each in events if each["owned_before"] is not None and each["owned_after"] is not None]
+    lost = {partition for each in known for partition in set(each["owned_before"]) - set(each["owned_after"])}
+    return tuple(sorted(lost)) or None
 
 
 def _listed(events: list[Event]) -> tuple[str, ...] | None:

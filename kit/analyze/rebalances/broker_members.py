@@ -1,4 +1,4 @@
-"""A classic group's members, as the log of its coordinator names them: one by one, as they come and go."""
+"""A group's members, as the log of its coordinator names them: one by one, as they come and go."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from dataclasses import dataclass, field
 from kit.analyze.rebalances.consumer_instances import Event
 
 _COUNT = re.compile(r"with (\d+) members|The group has (\d+) members")
+_ARRIVES = re.compile(r"joins the (?:consumer|share|streams) group")
+
+
+def arrived(event: Event) -> str | None:
+    """The member of the new protocol that joins by this line; a classic one only asks to."""
+    is_arrival = event["kind"] == "member_joining" and _ARRIVES.search(event["text"])
+    return event["member_id"] if is_arrival else None
 
 
 @dataclass
@@ -27,6 +34,10 @@ class BrokerMembers:
         """One line of the coordinator, in order; ``removed``: members that are gone by it."""
         number: int | None = event["generation"]
         self._now -= removed
+        if member := arrived(event):
+            self._now.add(member)
+        elif event["kind"] == "epoch_bumped" and number is not None:
+            self.seen[number] = set(self._now)
         if event["kind"] == "group_rebalancing":
             self._take_reason(event, number)
         elif event["kind"] == "group_empty":

@@ -85,7 +85,7 @@ _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if ea
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
-_NAMED = ("[Consumer ", "[Worker ", "[Schema registry ")
+_NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
 """How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")
 _GONE = ("LEAVING", "UNSUBSCRIBED", "STALE", "FENCED", "FATAL")

@@ -49,7 +49,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
         *_rejoining(members),
         *_rejoining_alone(groups),
         *_slow(members),
-        *_owned_twice(members, instances),
+        *_owned_twice(members.filter(~pl.col("group_id").is_in(_share_groups(logs.events))), instances),
         *_skipped(members),
         *_not_fetched(members),
     ]
@@ -127,6 +127,12 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
                 text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
                 findings.append(_of(row, finding, row["started_at"], text))
     return findings
+
+
+def _share_groups(events: list[Event]) -> list[str]:
+    """Groups whose members share partitions by intent (KIP-932)."""
+    shares = (each for each in events if "ShareConsumer" in each["text"] or "ShareMembership" in (each["logger"] or ""))
+    return sorted({each["group_id"] for each in shares if each["group_id"]})
 
 
 def _owned_twice(members: pl.DataFrame, instances: list[ConsumerInstance]) -> list[LogFinding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kit.analyze.rebalances.broker_members import arrived
 from kit.analyze.rebalances.consumer_instances import are_utc
 from kit.analyze.rebalances.group_logs import GroupLogs, Owners, member_of
 from kit.tables.rebalances import MemberRebalance, Rebalance
@@ -26,6 +27,8 @@ def generation_row(
     started, ended = min(starts, default=None), max(ends, default=None)
     leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
     leader = next(filter(None, leaders), None)
+    assignors = [*(row.assignor for row in rows), *(event["assignor"] for event in broker_events)]
+    joined = set(filter(None, map(arrived, broker_events))) | (members - known_before if before else set())
     last_joiner, join_spread_ms = _last_joiner(first) if has_one_clock else (None, None)
     moved, kept = moved_and_kept(owned_before, owned)
     reasons = [row.reason for row in rows if row.reason] + [e["reason"] for e in broker_events if e["reason"]]
@@ -39,11 +42,11 @@ def generation_row(
         ended_at=ended,
         duration_ms=None if started is None or ended is None or not has_one_clock else _ms(started, ended),
         leader_id=leader,
-        assignor=next((row.assignor for row in rows if row.assignor), None),
+        assignor=next((each for each in assignors if each), None),
         coordinator=next((row.coordinator for row in rows if row.coordinator), None),
         members=tuple(sorted(members)) if is_told else None,
         n_members=n_members,
-        joined=None if before is None or not is_told else tuple(sorted(members - known_before)),
+        joined=tuple(sorted(joined)) if joined or (before and is_told) else None,
         left=None if before is None else tuple(sorted(_left(group, before, members, number))),
         members_without_log=_without_log(group, rows, {*assignment, *filter(None, [leader])}),
         last_joiner=last_joiner,

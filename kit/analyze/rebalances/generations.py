@@ -19,6 +19,8 @@ def replayed(group: GroupLogs) -> list[Rebalance]:
     owners: Owners = {}
     for number in group.numbers:
         before = rows[-1] if rows and rows[-1].generation == number - 1 else None
+        if group.has_epochs:  # The log may begin later than a member owned what it gives up.
+            owners = {p: member_of(row) for row in group.rows.get(number, []) for p in row.revoked or ()} | dict(owners)
         holders = _holders_after(group, number, holders)
         rows.append(generation_row(group, number, before, owners, holders))
         owners = {**owners, **holders} if group.has_epochs else holders or owners

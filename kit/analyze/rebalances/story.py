@@ -76,7 +76,7 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
     """``known_reasons``: the reasons that members gave; their own sentences have them."""
     parts = [
         _members(row),
-        f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
+        _decided_by(row),
         f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
         f"left: {', '.join(row['left'])}" if row["left"] else None,
         f"last to join was {row['last_joiner']}, {seconds(row['join_spread_ms'])} after the first"
@@ -93,6 +93,15 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
     start = f"{_when(at, row['is_utc'])} Group {row['group_id']}: {subject}: "
     why = [reason.rstrip(".") for reason in row["reasons"] if reason not in known_reasons]
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
+
+
+def _decided_by(row: dict[str, Any]) -> str | None:
+    """Who decided on the assignment: the leader, or in the new protocol the coordinator's assignor."""
+    if row["leader_id"]:
+        return f"led by {row['leader_id']}"
+    if not row["is_epoch"]:
+        return "no leader named"
+    return f"assigned by {row['assignor']}" if row["assignor"] else None
 
 
 def _course(row: dict[str, Any]) -> str:
