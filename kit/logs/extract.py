@@ -17,6 +17,7 @@ from kit.logs.batching import detached, portions, with_last
 from kit.logs.multiline import settled, with_marks, with_neighbours
 from kit.logs.parsing import events_of, unknown_lines_of
 from kit.logs.task_summary import COUNTS, counts_of, totals
+from kit.logs.wrapped import rejoined
 from kit.tables import schema as tables
 
 _NOTHING = pl.DataFrame()
@@ -59,7 +60,7 @@ class ExtractEvents:
     def _marked(self, lines: pl.DataFrame) -> pl.DataFrame:
         numbered = lines.lazy().join(self.before.lazy(), on=("file", "block"), maintain_order="left")
         numbered = numbered.with_columns(line=pl.col("n_before") + pl.col("number") + 1)
-        return with_marks(records.records_of(numbered, self.layout))
+        return with_marks(records.records_of(rejoined(numbered.collect()).lazy(), self.layout))
 
 
 def _as_batches(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:

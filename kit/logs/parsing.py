@@ -66,7 +66,12 @@ def _of_record() -> dict[str, pl.Expr]:
         "client_id": pl.coalesce("prefix_client", "client_id", by_member),
         "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
         "text": pl.col("raw").str.strip_chars(" ").str.slice(0, longest),
-        "partitions": pl.when(kind.is_in(("assignment_diff", "reconciling")))
+        "reason": pl.when("is_cut")
+        .then(pl.col("reason").fill_null("") + " … (the line is cut here)")
+        .otherwise("reason"),
+        "partitions": pl.when(pl.col("is_cut"))
+        .then(None)
+        .when(kind.is_in(("assignment_diff", "reconciling")))
         .then("added")
         .otherwise(pl.coalesce(listed, "said_partitions")),
         "owned_before": pl.col("owned"),

@@ -25,7 +25,13 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
     json_message, object_ = pl.when(is_json).then("message"), pl.when(is_json).then(trimmed)
     records = (
         lines.with_columns(value=foreign.with_entities_read(value))
-        .select("file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value)))
+        .select(
+            "file",
+            "line",
+            "is_cut",
+            origin=layouts.origin(value),
+            raw=layouts.records_in(layouts.without_prefix(value)),
+        )
         .with_columns(record=pl.int_ranges(pl.col("raw").list.len(), dtype=pl.Int32))
         .explode("raw", "record")
         .with_columns(raw=foreign.without_markup_behind(raw))
