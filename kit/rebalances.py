@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kit.analyze.rebalances.attempts import member_rebalances, rebalances
+from kit.analyze.rebalances.attempts import folded, member_rebalances, rebalances
 from kit.analyze.rebalances.epochs import epoch_rebalances
 from kit.analyze.rebalances.findings import log_findings
 from kit.analyze.rebalances.logs_vs_topic import source_differences
@@ -152,13 +152,14 @@ def read_rebalances(
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
     epochs = _collected(tables.GROUP_EPOCHS, topic.epochs if topic and has_epochs else None)
     chosen = _Chosen(group_id, since, until)
-    members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
+    folded_logs = folded(events)
+    members, generations = chosen.of(member_rebalances(folded_logs)), chosen.of(rebalances(folded_logs))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
-    remarks = chosen.at(log_remarks(events))
+    remarks = chosen.at(log_remarks(folded_logs))
     if group_id is not None and all(rows.is_empty() for rows in (members, generations, stored, remarks)):
         raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}. Name another --group")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
-    findings = [log_findings(events), *([] if differences is None else [differences])]
+    findings = [log_findings(folded_logs), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
     last = events.select(pl.coalesce("observed_at", as_printed).max()).item()
     by_topic = pl.concat([generation_spans(records, until), epoch_spans(epochs, until)])

@@ -68,16 +68,19 @@ def ordered_events(events: IntoDataFrame) -> list[Event]:
     return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
 
 
-def folded(events: IntoDataFrame) -> FoldedLogs:
-    """The events in order, the consumers, and each consumer's rebalances."""
+def folded(events: IntoDataFrame | FoldedLogs) -> FoldedLogs:
+    """The events in order, the consumers, and each consumer's rebalances; what is folded stays as it is."""
+    if isinstance(events, FoldedLogs):
+        return events
     ordered = ordered_events(events)
     instances = consumer_instances(ordered)
     clocks = compared(ordered)
     lives = number_lives(ordered, instances, clocks)
-    return FoldedLogs(ordered, instances, [row for each in instances for row in _of_instance(each)], lives, clocks)
+    rows = [row for each in instances for row in _of_instance(each)]
+    return FoldedLogs(events, ordered, instances, rows, lives, clocks)
 
 
-def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
+def member_rebalances(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
     rows = sorted(
         folded(events).rows, key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line)
@@ -85,7 +88,7 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     return frame(tables.MEMBER_REBALANCES.columns_of(rows))
 
 
-def rebalances(events: IntoDataFrame) -> pl.DataFrame:
+def rebalances(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
     """``tables.REBALANCES``: one row per group, life and generation, of all consumers and brokers in the logs."""
     return frame(tables.REBALANCES.columns_of(generations(folded(events))))
 

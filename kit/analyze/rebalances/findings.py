@@ -18,6 +18,7 @@ from kit.analyze.rebalances.consumer_instances import (
     datetime_of,
     time_of,
 )
+from kit.analyze.rebalances.group_logs import FoldedLogs
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
 from kit.tables.polars import frame
@@ -37,13 +38,13 @@ KEEPS_POSITIONS = "kafka-python"
 """This client keeps its positions through a rebalance; the others fetch the committed offsets again."""
 
 
-def log_findings(events: IntoDataFrame) -> pl.DataFrame:
+def log_findings(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
     """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``rejoining_alone``, ``unreached_coordinator``,
     ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``crashed``, ``commit_failed``, ``offset_reset``,
     ``owned_twice``, ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``,
     ``clocks_apart``. Each says when and who, as far as the log does."""
     logs = folded(events)
-    members, groups, instances = member_rebalances(events), rebalances(events), logs.instances
+    members, groups, instances = member_rebalances(logs), rebalances(logs), logs.instances
     findings = [
         *_storms(groups),
         *_rejoining(members),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from narwhals.typing import IntoDataFrame
+
 from kit.analyze.rebalances.broker_members import BrokerMembers
 from kit.analyze.rebalances.clocks import Clocks
 from kit.analyze.rebalances.consumer_instances import (
@@ -43,8 +45,9 @@ _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "t
 @dataclass(frozen=True)
 class FoldedLogs:
     """Events in order, the consumers and their rebalances; ``lives``: of brokers' lines, by their places; ``clocks``:
-    of all lines."""
+    of all lines; ``table``: what all was made of."""
 
+    table: IntoDataFrame
     events: list[Event]
     instances: list[ConsumerInstance]
     rows: list[MemberRebalance]

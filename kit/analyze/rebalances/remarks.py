@@ -23,7 +23,7 @@ from kit.analyze.rebalances.consumer_instances import (
 )
 from kit.analyze.rebalances.findings import found_events
 from kit.analyze.rebalances.generations import replayed
-from kit.analyze.rebalances.group_logs import GroupLogs, collect
+from kit.analyze.rebalances.group_logs import FoldedLogs, GroupLogs, collect
 from kit.analyze.rebalances.remark_words import OF_BROKERS, OF_CONSUMERS
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
@@ -42,7 +42,7 @@ _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empt
 _MOST_NAMES = 10
 
 
-def log_remarks(events: IntoDataFrame) -> pl.DataFrame:
+def log_remarks(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
     """``tables.LOG_REMARKS``: what the events of ``tables.LOG_EVENTS`` tell beside rebalances and findings.
 
     One row per consumer and stretch of its log, one per run of a broker's lines of one kind about a group, and one per
@@ -54,7 +54,7 @@ def log_remarks(events: IntoDataFrame) -> pl.DataFrame:
     remarks = [remark for instance in instances for remark in _of_instance(instance)]
     remarks += [remark for group in groups for remark in _of_group(group, replayed(group))]
     remarks += _of_brokers(None, (each for each in ordered if each["source"] == "broker" and not each["group_id"]))
-    remarks += _of_quiet_events(events, instances)
+    remarks += _of_quiet_events(logs.table, instances)
     remarks.sort(key=lambda each: (each.at is None, each.at and each.at.timestamp()))
     return frame(tables.LOG_REMARKS.columns_of(remarks))
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalances.attempts import member_rebalances, rebalances
+from kit.analyze.rebalances.attempts import folded, member_rebalances, rebalances
 from kit.analyze.rebalances.findings import listed, log_findings, seconds, term
 from kit.analyze.rebalances.remarks import log_remarks
 from kit.analyze.time_format import worded
@@ -16,7 +16,8 @@ from kit.text.quantity import quantity
 
 def story(events: IntoDataFrame) -> list[str]:
     """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
-    return sentences(member_rebalances(events), rebalances(events), log_remarks(events), log_findings(events))
+    logs = folded(events)
+    return sentences(member_rebalances(logs), rebalances(logs), log_remarks(logs), log_findings(logs))
 
 
 def sentences(
