@@ -35,11 +35,15 @@ def committed(seen: Committed) -> str:
         return "<p>Neither store has an offset of the selected groups and topics.</p>" + _groups(seen)
     differ = pl.col("zookeeper").ne_missing(pl.col("kafka"))
     first = offsets.sort(~differ, maintain_order=True).head(SHOWN)
-    n_differ = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
+    stores, n_differ, legend, order = [KAFKA], f"Partitions: {len(offsets):,}", "", "by group and partition"
+    if seen.stores.zookeeper is not None:
+        stores, legend, order = [ZOOKEEPER, KAFKA], _legend("ZooKeeper", "Kafka"), "those that differ first"
+        n_differ = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
     return (
-        f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {n_differ}"
-        f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
-        + _filled(
+        f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in stores)} {n_differ}"
+        f"{_first(first, offsets, order)}</p>{legend}"
+        + _of_stores(
+            seen,
             ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "remark"),
             [_offset(row) for row in first.iter_rows(named=True)],
         )
@@ -84,7 +88,8 @@ def log_picture(start: int | None, end: int | None, hollow: int | None, filled: 
 
 def _groups(seen: Committed) -> str:
     """Groups with members first: no offset of such a group is written."""
-    busy = pl.col("zookeeper_members").fill_null(1) + pl.col("kafka_members").fill_null(1) > 0
+    unknown = int(seen.stores.zookeeper is not None)  # Where there is no ZooKeeper, nobody is a member in it.
+    busy = pl.col("zookeeper_members").fill_null(unknown) + pl.col("kafka_members").fill_null(1) > 0
     groups = seen.groups.sort(~busy, maintain_order=True)
     n_busy = groups.filter(busy).height
     busy_words = f"{n_busy:,} with members, or with members unknown" if n_busy else "none has members"
@@ -100,7 +105,14 @@ def _groups(seen: Committed) -> str:
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
     heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", heading("error"))
-    return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_filled(heads, rows)}"
+    return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_of_stores(seen, heads, rows)}"
+
+
+def _of_stores(seen: Committed, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns of a ZooKeeper that the cluster does not have."""
+    gone = {at for at, head in enumerate(heads) if seen.stores.zookeeper is None and "ZooKeeper" in head}
+    kept = [at for at in range(len(heads)) if at not in gone]
+    return _filled([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
 def _store(offsets: pl.DataFrame, store: str) -> str:

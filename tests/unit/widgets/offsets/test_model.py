@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import ipywidgets as ipw
 import polars as pl
 import pytest
@@ -12,6 +15,8 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import plan as group
 from kit.migrate.offsets.changes import offset_directions
+from kit.migrate.offsets.current import NEVER_SEEN
+from kit.migrate.offsets.fetch import Stores
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.moves import Stored
 from tests.limits import lower
@@ -431,3 +436,15 @@ def test_a_log_is_drawn_where_its_offsets_lie():
     assert marks(50, 100, 0, 75) == [7.0, 109.0]
     assert marks(0, 0, 0, 0) == [7.0, 7.0]
     assert log_picture(None, 100, 5, 6) == ""
+
+
+def test_a_cluster_without_zookeeper_shows_kafka_alone():
+    """Nobody is a member in a ZooKeeper that is not there: that is not unknown."""
+    row = {"group_id": "shop", "topic": "orders", "partition": 0, "log_start": 0, "log_end": 9, "kafka": 4}
+    offsets = pl.DataFrame([row | {"kafka_lag": 5}], schema=NEVER_SEEN.offsets.schema)
+    group = {"group_id": "shop", "kafka_state": "Empty", "kafka_members": 0}
+    groups = pl.DataFrame([group], schema=NEVER_SEEN.groups.schema)
+    seen = replace(NEVER_SEEN, observed_at=datetime.now(UTC), stores=Stores({}, None), offsets=offsets, groups=groups)
+    text = BeautifulSoup(offsets_html.committed(seen), "html.parser").get_text(" ")
+    assert "1 group, none has members" in text
+    assert "ZooKeeper" not in text
