@@ -32,7 +32,8 @@ from kit.text.quantity import quantity
 
 _BIGGEST_FILE = 1_000_000
 _OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
-_KINDS = (".properties", ".env", ".yml", ".yaml")
+_UTF_8 = (".env", ".yml", ".yaml")
+_KINDS = (".properties", *_UTF_8)
 _SIGNS = ("KAFKA_", "strimzi.io")
 """What a YAML file of nodes holds; a folder may hold others."""
 
@@ -131,11 +132,12 @@ def read_settings_folder(path: Path) -> SettingsFolder:
 
 
 def _text(file: Path) -> str:
-    """The file as Java reads properties: in Latin-1, in which every byte is a character."""
+    """The file as Java reads properties: in Latin-1, in which every byte is a character. Others are UTF-8."""
     try:
         if file.stat().st_size > _BIGGEST_FILE:
             raise InputError(f"{file} is no node's settings: it has more than {_BIGGEST_FILE:,} bytes")
-        return read_regular(file).decode("latin-1")
+        held = read_regular(file)
+        return held.decode(errors="replace") if file.suffix in _UTF_8 else held.decode("latin-1")
     except OSError as error:
         raise InputError(f"{file} can't be read: {error}") from error
 

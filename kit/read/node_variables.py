@@ -7,7 +7,7 @@ Bitnami's. What such an image adds by other variables (users, key stores) is not
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -82,7 +82,7 @@ def _unquoted(value: str) -> str:
 def _in_yaml(name: str, text: str) -> dict[str, dict[str, str]]:
     try:
         documents = [each for each in yaml.safe_load_all(text) if isinstance(each, dict)]
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"{name} is no YAML: {error}") from error
     if any("strimzi.io" in str(each.get("apiVersion")) for each in documents):
         raise InputError(_STRIMZI.format(name))
@@ -118,11 +118,12 @@ def _text(name: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _keys(held: Any, depth: int = 0) -> list[Any]:
-    """Every key of nested mappings: an inventory has them under ``all: vars:``."""
-    if not isinstance(held, dict) or depth > _DEEPEST:
-        return []
-    return [*held, *(key for value in held.values() for key in _keys(value, depth + 1))]
-
-
-_DEEPEST = 8
+def _keys(held: Mapping[Any, Any]) -> Iterator[Any]:
+    """Every key of nested mappings: an inventory has them under ``all: vars:``. An alias is looked at once."""
+    waiting, seen = [held], {id(held)}
+    while waiting:
+        mapping = waiting.pop()
+        yield from mapping
+        inner = [each for each in mapping.values() if isinstance(each, dict) and id(each) not in seen]
+        waiting += inner
+        seen |= {id(each) for each in inner}

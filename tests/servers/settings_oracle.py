@@ -1,4 +1,7 @@
-"""The real Kafka 3.9.1 as the judge of settings: many files in one Java, none of which starts a server."""
+"""The real Kafka 3.9.1 as the judge of settings: many files in one Java, none of which starts a server.
+
+``python -m tests.servers.settings_oracle`` writes ``kit/text/kafka_settings.txt`` anew.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ from pathlib import Path
 
 from kit.lab.java import compiled, jars
 from kit.spark.java import java_command
+from kit.text import kafka_settings
 from kit.text.properties import render_properties
+
+TABLE = Path(kafka_settings.__file__).with_name("kafka_settings.txt")
+_POOL = "remote.log.manager.thread.pool.size"
+_LAMBDAS = {
+    f"The default value of -1 means that this will be set to the configured value of {_POOL}, if available; otherwise, "
+    "it defaults to 10.": "[1,...] or -1"
+}
 
 
 def refusals(held: Mapping[str, Mapping[str, str]], folder: Path) -> dict[str, str]:
@@ -23,9 +34,10 @@ def refusals(held: Mapping[str, Mapping[str, str]], folder: Path) -> dict[str, s
     return {paths[path]: message for path, message in answers.items()}
 
 
-def known_settings() -> list[list[str]]:
-    """Name, type, default and allowed values of each setting, as in ``kafka_settings.txt``."""
-    return [line.split("\t") for line in _ask(["--settings"], "").splitlines()]
+def known_settings() -> str:
+    """The text of ``kafka_settings.txt``. A validator that is a lambda describes itself in a sentence."""
+    rows = [line.split("\t") for line in _ask(["--settings"], "").splitlines()]
+    return "".join("\t".join([*rest, _LAMBDAS.get(allowed, allowed)]) + "\n" for *rest, allowed in rows)
 
 
 def _ask(arguments: list[str], files: str) -> str:
@@ -35,3 +47,7 @@ def _ask(arguments: list[str], files: str) -> str:
     done = subprocess.run(command, input=files, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+if __name__ == "__main__":
+    TABLE.write_text(known_settings(), encoding="utf-8")

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from kit.analyze.metadata.kafka_rules import judgements
-from kit.analyze.metadata.node_settings import of_file
-from kit.text.kafka_settings import settings
-from tests.generators.node_files import SOUND, random_file
-from tests.servers.settings_oracle import known_settings, refusals
+from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_settings import MODES, of_file
+from kit.text.properties import parse_properties
+from tests.generators.node_files import SOUND, VOTERS, random_file
+from tests.servers.settings_oracle import TABLE, known_settings, refusals
 from tests.soak import Record, report, soak_only
 
 KEY = b"key of one look"
@@ -46,13 +47,7 @@ def is_refused(held: dict[str, str]) -> bool | None:
 
 
 def test_the_table_of_settings_is_that_of_kafka():
-    """A validator that is a lambda describes itself in a sentence; the table says the same in Kafka's own form."""
-    real = {name: rest for name, *rest in known_settings()}
-    assert real.keys() == settings().keys()
-    for name, (kind, default, allowed) in real.items():
-        ours = settings()[name]
-        assert (ours.type, "-" if ours.default is None else f"={ours.default}") == (kind, default), name
-        assert ours.allowed == allowed or "default value of -1" in allowed, name
+    assert TABLE.read_text(encoding="utf-8") == known_settings()
 
 
 def test_what_kafka_refuses_is_found(tmp_path: Path):
@@ -61,6 +56,36 @@ def test_what_kafka_refuses_is_found(tmp_path: Path):
     real = refusals(files, tmp_path)
     assert {name: bool(message) for name, message in real.items()} == {name: name in KINDS for name in files}
     assert {name: is_refused(held) for name, held in files.items()} == {name: name in KINDS for name in files}
+
+
+PLAIN = {**SOUND["zookeeper"], "inter.broker.protocol.version": "3.9", "log.message.format.version": "2.8"}
+SASL = {
+    **PLAIN,
+    "listeners": "SASL_PLAINTEXT://localhost:9092",
+    "security.inter.broker.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "early.start.listeners": "SASL_PLAINTEXT",
+}
+HIGH = {**PLAIN, "broker.id": " 1001 ", "reserved.broker.max.id": " 1000"}
+SMALL = {
+    **PLAIN,
+    "listeners": "inner://localhost:1",
+    "inter.broker.listener.name": "inner",
+    "listener.security.protocol.map": "inner:SSL",
+}
+
+
+def test_kafka_takes_the_files_that_are_made(tmp_path: Path):
+    """But for what a person has to write into a new controller's file."""
+    by_hand = {"node.id": "3000", "listeners": "CONTROLLER://localhost:9093"}
+    files = {}
+    for number, present in enumerate((PLAIN, SASL, HIGH, SMALL)):
+        node = of_file(present, "present", KEY)
+        for mode in MODES:
+            made = parse_properties(render(settings_change(mode, node, VOTERS), node))
+            files[f"{number} {mode}"] = made | (by_hand if mode.endswith("controller") else {})
+    assert set(refusals(files, tmp_path).values()) == {""}
 
 
 @soak_only

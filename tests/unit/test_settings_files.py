@@ -72,6 +72,14 @@ def test_what_others_make_settings_of_is_refused_with_the_way_on(tmp_path, text,
         lint_files([file])
 
 
+def test_yaml_of_aliases_ends(tmp_path):
+    levels = [f"l{n}: &l{n} {{a: *l{n - 1}, b: *l{n - 1}, c: *l{n - 1}}}" for n in range(1, 40)]
+    file = tmp_path / "bomb.yml"
+    file.write_text("l0: &l0 {a: 1}\n" + "\n".join(levels))
+    with pytest.raises(InputError, match="has no settings of a node"):
+        lint_files([file])
+
+
 def test_a_folder_may_hold_other_yaml(tmp_path):
     (tmp_path / "values.yaml").write_text("{{ helm }}")
     (tmp_path / "compose.yml").write_text(COMPOSE)

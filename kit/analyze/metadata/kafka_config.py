@@ -19,6 +19,7 @@ from kit.analyze.metadata.kafka_values import (
     split,
     trimmed,
     value_of,
+    whole,
 )
 from kit.analyze.metadata.node_settings import (
     BOOTSTRAP,
@@ -38,7 +39,6 @@ ADVERTISED = "advertised.listeners"
 SECURITY_PROTOCOLS = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"))
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _ADDRESS = re.compile(r".*?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
-_MAX_INT = (1 << 31) - 1
 MAX_PORT = 65535
 FIRST_OF_RECORDS_V2 = "0.11.0-IV0"
 
@@ -175,12 +175,13 @@ class Config:
 
     def _endpoint(self, setting: str, text: str) -> Endpoint:
         match = _ENDPOINT.fullmatch(text)
-        if match is None or abs(int(match[3])) > _MAX_INT:
+        port = None if match is None else whole(match[3])
+        if match is None or port is None:
             refuse("N03", f"{setting} has {text!r}, which is no NAME://host:port", "Write it as NAME://host:port.")
         name = upper(match[1], setting)
         if name not in self.protocols:
             refuse("N09", f"{PROTOCOLS} lacks {name}", "Add them.")
-        return Endpoint(name, match[2], int(match[3]))
+        return Endpoint(name, match[2], port)
 
     @cached_property
     def controller_endpoints(self) -> list[Endpoint]:
@@ -234,7 +235,7 @@ class Config:
         voters = set()
         for entry in self.items(VOTERS):
             parts = split(entry, "@")
-            if len(parts) != 2 or not is_int(parts[0]):
+            if len(parts) != 2 or whole(parts[0]) is None:
                 refuse("N06", f"{VOTERS} is no list of id@host:port", "Write it as 3000@controller-1:9093,…")
             voters.add((int(parts[0]), _host_in(parts[1], VOTERS)))
         return voters
@@ -277,13 +278,10 @@ def pairs(setting: str, text: str) -> dict[str, str]:
     return found
 
 
-def is_int(text: str) -> bool:
-    return re.fullmatch(r"[+-]?\d+", text) is not None and -_MAX_INT - 1 <= int(text) <= _MAX_INT
-
-
 def _host_in(text: str, setting: str) -> str:
     match = _ADDRESS.fullmatch(text)
-    if match is None or int(match[2]) > MAX_PORT:
+    port = None if match is None else whole(match[2])
+    if match is None or port is None or port > MAX_PORT:
         form = "id@host:port" if setting == VOTERS else "host:port"
         refuse("N06", f"{setting} is no list of {form}", f"Write each entry as {form}.")
     return match[1]

@@ -19,12 +19,11 @@ from kit.analyze.metadata.kafka_config import (
     Config,
     NotKnown,
     Refused,
-    is_int,
     pairs,
     refuse,
     upper,
 )
-from kit.analyze.metadata.kafka_values import NotAllowed, csv, release_of, value_of
+from kit.analyze.metadata.kafka_values import NotAllowed, csv, release_of, value_of, whole
 from kit.analyze.metadata.node_settings import (
     ACL_AUTHORIZER,
     FLAG,
@@ -298,7 +297,7 @@ def _sasl(config: Config) -> None:
 def _connections(config: Config) -> None:
     by_host = pairs("max.connections.per.ip.overrides", config.text("max.connections.per.ip.overrides"))
     for host, number in by_host.items():
-        if not is_int(number):
+        if whole(number) is None:
             refuse("N12", f"max.connections.per.ip.overrides has {number!r} for {host}", "Write a whole number.")
         if not set(host) <= _HOST:
             refuse("N12", f"max.connections.per.ip.overrides has the host {host!r}", "Write a host, or an IP address.")

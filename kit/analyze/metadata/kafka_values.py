@@ -12,7 +12,7 @@ Value: TypeAlias = bool | int | float | str | list[str] | None
 
 SPACE = r"[ \t\n\v\f\r]*"
 _WHITE = "".join(map(chr, range(33)))
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?\d{1,1000}")
 _REAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 _LEAST = re.compile(r"\[(-?[0-9.]+),\.\.\.\]")
@@ -47,6 +47,17 @@ def csv(text: str | None) -> list[str]:
     return [each for each in split(text or "", f"{SPACE},{SPACE}") if each]
 
 
+def whole(text: str, bits: int = 32) -> int | None:
+    """A whole number as Java parses it; None if it is none, or has too many bits.
+
+    >>> whole("+7"), whole("2147483648"), whole("7 ")
+    (7, None, None)
+    """
+    limit = 1 << (bits - 1)
+    number = int(text) if _WHOLE.fullmatch(text) else limit
+    return number if -limit <= number < limit else None
+
+
 def value_of(setting: Setting, text: str | None) -> Value:
     """The value that Kafka reads from a text, or from the default.
 
@@ -59,17 +70,16 @@ def value_of(setting: Setting, text: str | None) -> Value:
 
 
 def _parsed(kind: str, text: str) -> Value:
-    if kind in _BITS and _WHOLE.fullmatch(text):
-        number, limit = int(text), 1 << (_BITS[kind] - 1)
-        if -limit <= number < limit:
-            return number
-    elif kind == "BOOLEAN" and text.lower() in ("true", "false"):
+    number = whole(text, _BITS[kind]) if kind in _BITS else None
+    if number is not None:
+        return number
+    if kind == "BOOLEAN" and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    elif kind == "DOUBLE" and _REAL.fullmatch(text):
+    if kind == "DOUBLE" and _REAL.fullmatch(text):
         return float(text.rstrip("fFdD") if text[-1:] in "fFdD" else text)
-    elif kind == "LIST":
+    if kind == "LIST":
         return re.split(f"{SPACE},{SPACE}", text) if text else []
-    elif kind in ("STRING", "PASSWORD") or (kind == "CLASS" and text):
+    if kind in ("STRING", "PASSWORD") or (kind == "CLASS" and text):
         return text
     raise NotAllowed(f"{text!r}, and must be {_WORDS[kind]}")
 

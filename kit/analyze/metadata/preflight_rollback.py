@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.node_settings import DECIDING
 from kit.analyze.metadata.node_settings import KRAFT as KRAFT_MODE
 from kit.analyze.metadata.node_settings import MIGRATION as MIGRATION_MODE
 from kit.analyze.metadata.node_settings import ZOOKEEPER as ZOOKEEPER_MODE
@@ -134,6 +135,7 @@ CHECKS = (
         "files",
         formatted,
         ("metas",),
+        DECIDING,
     ),
     Check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
     Check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),

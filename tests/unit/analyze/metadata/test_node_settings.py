@@ -213,6 +213,45 @@ def test_a_sound_file_of_each_mode_has_no_finding(mode):
 
 
 SCRAM = {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+SPELLED = (
+    ({"zookeeper.metadata.migration.enable": " True "}, MIGRATION, 1),
+    ({"zookeeper.metadata.migration.enable": "TRUE", "broker.id": " +1"}, MIGRATION, 1),
+    ({"process.roles": "  "}, ZOOKEEPER, 1),
+    ({"process.roles": " broker ", "node.id": "1\t"}, KRAFT, 1),
+    ({"broker.id": "one"}, ZOOKEEPER, None),
+    ({"broker.id": "9" * 5000}, ZOOKEEPER, None),
+)
+
+
+@pytest.mark.parametrize(("changed", "mode", "number"), SPELLED)
+def test_a_mode_and_an_id_are_read_as_kafka_does(changed, mode, number):
+    node = of(SOUND[ZOOKEEPER] | changed)
+    assert (node.mode, node.node_id) == (mode, number)
+    assert (number is None) == any(each.check_id == "N12" for each in lint([node]))
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"listeners": f"PLAINTEXT://:{LONG}"},
+        {"controller.quorum.voters": f"{LONG}@c1:9093"},
+        {"controller.quorum.voters": f"3000@c1:{LONG}"},
+        {"max.connections.per.ip.overrides": f"a:{LONG}"},
+        {"log.retention.ms": LONG},
+    ],
+)
+def test_a_number_of_any_length_is_judged(changed):
+    assert [each for each in lint([of(SOUND[KRAFT] | changed)]) if each.is_met is False]
+
+
+def test_a_byte_order_mark_hides_the_first_key():
+    rows = lint([of({"\u00ef\u00bb\u00bfbroker.id": "1", **ZK})])
+    assert any("broker.id is unknown to Kafka" in each.sentence for each in rows if each.check_id == "N14")
+
+
 BROKEN = (
     ("N01", MIGRATION, {"broker.id": None}, "broker.id is missing"),
     ("N01", MIGRATION, {"broker.id": "-1"}, "broker.id is missing"),
