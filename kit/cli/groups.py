@@ -263,8 +263,13 @@ def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
 def _snapshot(
     profile: str | None, profile_file: Path | None, group: str | None, pattern: str
 ) -> Iterator[Snapshot[pl.DataFrame]]:
-    """One snapshot to print from; afterwards says what could not be read."""
+    """One snapshot to print from; afterwards says what the login can't see, and what could not be read.
+
+    Topics that are hidden are no error of the read: a login may be meant to see a part. That it is not known whether
+    there are any is not said, for it is so for every login without DESCRIBE on the cluster.
+    """
     from kit.cluster import connect
+    from kit.read.topics import fetch_sight
     from kit.snapshot import observe, of_group, verify_read
 
     with refusals():
@@ -273,5 +278,8 @@ def _snapshot(
             say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+            sight = fetch_sight(cluster.broker_client)
         yield taken
+        if sight.hidden:
+            say(f"offramp: {sight.sentence}")
         verify_read(taken)

@@ -200,6 +200,14 @@ def test_plans_and_exports_name_the_hidden_topic(lab, alice, bob, operations, de
         assert (HIDDEN in said.output) is is_told
 
 
+def test_a_listing_names_the_topics_that_it_could_not_see(lab, bob, denied, operations):
+    for command in (["groups"], ["groups", "-g", GROUP], ["lag"], ["lag", "-g", GROUP]):
+        for user, is_told in ((BOB, True), (USER, False)):
+            said = CliRunner().invoke(app, [*command, "--profile-file", str(lab.folder / f"{user}.toml")])
+            assert said.exit_code == (0 if "-g" in command else 12), said.output  # A secured group is not readable.
+            assert (f"The login may not describe 1 topic: '{HIDDEN}'" in said.stderr) is is_told, (command, user)
+
+
 def test_an_undo_leaves_a_hidden_topic_for_a_later_try(lab, bob, operations):
     """A topic that the login may not describe was taken for a deleted one, and its offset was not committed again."""
     mine, his = operations

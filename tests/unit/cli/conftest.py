@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import polars as pl
 import pytest
 
 from kit.profile import FILE_VARIABLE
+from kit.read.topics import TopicSight
 from kit.snapshot import Snapshot
+
+SEEING = SimpleNamespace(broker_client=SimpleNamespace(run=lambda *_: TopicSight()))
+"""A cluster all of whose topics the login can see."""
 
 
 @pytest.fixture
@@ -34,7 +39,8 @@ def observe(profile: str, monkeypatch: pytest.MonkeyPatch) -> Observe:
     """
 
     def observe(read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None:
-        monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
+        connected = SEEING if cluster is None else cluster
+        monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(connected))
         for name in ("kit.snapshot.observe", "kit.live.observe"):
             monkeypatch.setattr(name, lambda cluster, pattern: read(cluster))
 

@@ -19,6 +19,7 @@ from kit.cli.main import app
 from kit.errors import LabError
 from kit.lab.process import wait_until
 from kit.migrate.execution.run import Run
+from kit.read.topics import TopicSight
 from kit.report import run_report
 from tests.limits import lower
 
@@ -154,7 +155,12 @@ def _slowed(screen: Screen):
 @pytest.fixture
 def stand_in(monkeypatch, profile):
     """What the verbs do before the slow part, at once."""
-    cluster = SimpleNamespace(name="production", zookeeper=object(), cluster_id="id", broker_client=None)
+    cluster = SimpleNamespace(
+        name="production",
+        zookeeper=object(),
+        cluster_id="id",
+        broker_client=SimpleNamespace(run=lambda *_: TopicSight()),
+    )
     taken = SimpleNamespace(groups=None, members=None, migration_states=None)
     run = SimpleNamespace(
         state=None, has_written=True, is_at_work=False, is_badly_signed=False, run_id="run", notes=(), events=()

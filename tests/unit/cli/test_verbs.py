@@ -57,6 +57,7 @@ from contextlib import nullcontext
 import kit.cli.groups, kit.cluster, kit.snapshot
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
+from kit.read.topics import TopicSight
 from kit.tables import schema
 from kit.tables.groups import Broker, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
 rows = {
@@ -69,7 +70,8 @@ rows = {
 read = {name: getattr(schema, name.upper()).columns_of(of_table) for name, of_table in rows.items()}
 partitions = (TopicPartition("t", 0, False, 1, 0, (1,), (1,)),)
 profile = SimpleNamespace(name="fake", leave_out_groups=())
-cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=None, profile=profile)
+seeing = SimpleNamespace(run=lambda *_: TopicSight())
+cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=seeing, zookeeper=None, profile=profile)
 brokers = (Broker(1, "h", 1, None, True, None),)
 kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
 kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
