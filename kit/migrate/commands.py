@@ -17,6 +17,7 @@ import socket
 import string
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -106,6 +107,7 @@ class CommandTemplate:
         tell: Callable[[str], None],
     ) -> int | None:
         """Its exit code; None: it took too long and was ended."""
+        interrupts = _HeldInterrupts()
         try:
             process = subprocess.Popen(
                 command,
@@ -116,10 +118,13 @@ class CommandTemplate:
                 start_new_session=True,
             )
         except OSError as error:
+            interrupts.let_go()
             raise RunError(f"{command[0]} can't be run: {error.strerror}") from error
         except ValueError as error:  # A name with a NUL, or that is no Unicode.
+            interrupts.let_go()
             raise RunError(f"{command[0]} can't be run: a value can't be an argument: {error}") from error
         try:
+            interrupts.let_go()
             return process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
             _end(process, self._grace_s)
@@ -127,6 +132,27 @@ class CommandTemplate:
         except KeyboardInterrupt:
             tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
             raise
+
+
+class _HeldInterrupts:
+    """Ctrl-C, held back while a command starts: interrupted there, nobody would know that the command goes on."""
+
+    def __init__(self) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        self._handler = signal.getsignal(signal.SIGINT) if is_main else None
+        self._came = False
+        if callable(self._handler):
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, *_: object) -> None:
+        self._came = True
+
+    def let_go(self) -> None:
+        if callable(self._handler):
+            signal.signal(signal.SIGINT, self._handler)
+            self._handler = None
+            if self._came:
+                signal.raise_signal(signal.SIGINT)
 
 
 def _signal_name(number: int) -> str:

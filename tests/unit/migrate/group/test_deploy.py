@@ -16,7 +16,7 @@ import pytest
 
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
-from kit.migrate.commands import FIRST_LINES, GRACE_S, LAST_LINES, LINE_CHARACTERS
+from kit.migrate.commands import FIRST_LINES, GRACE_S, LAST_LINES, LINE_CHARACTERS, _HeldInterrupts
 from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
 from kit.migrate.relay import HEAD_BYTES, TAIL_BYTES
 from kit.profile import GroupDeploySettings, Profile
@@ -376,3 +376,13 @@ def test_a_second_ctrl_c_leaves_it_to_itself_and_says_so(tmp_path):
     go.touch()
     assert "goes on by itself, as process" in told[0]
     wait_until(done.exists, "it came to its end", 10)
+
+
+def test_ctrl_c_while_a_command_is_started_waits_for_the_start():
+    """It fell into the start, and the run's end did not say that the command goes on."""
+    held = _HeldInterrupts()
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        held.let_go()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
