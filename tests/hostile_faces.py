@@ -99,6 +99,7 @@ _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
         at,
         name,
         member=name,
+        life=1 + at % 2,
         generation=at % 4,
         phase="holding",
         began_at=START + timedelta(seconds=at),

@@ -32,7 +32,9 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
     every = frame_of(spans)
     if every.is_empty():
         return nothing(title)
-    counts = every.group_by("group_id", "member").agg(n=pl.col("generation").n_unique(), first=pl.col("began_at").min())
+    counts = every.group_by("group_id", "member").agg(
+        n=pl.struct("life", "generation").n_unique(), first=pl.col("began_at").min()
+    )
     chosen = counts.sort("n", "first", descending=[True, False]).head(MAX_MEMBERS)
     of_chosen = every.join(chosen.select("group_id", "member"), on=["group_id", "member"], nulls_equal=True)
     drawn = of_chosen.sort("began_at").tail(MAX_SPANS)
@@ -57,7 +59,7 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
     marks = alt.Chart(_generation_marks(drawn)).encode(x="at:T")
     rules = marks.mark_rule(color=_INK, opacity=0.35, strokeDash=[3, 3])
     numbers = marks.mark_text(color=_QUIET, fontSize=10, dy=-6, baseline="bottom").encode(
-        y=alt.value(0), text="generation:Q"
+        y=alt.value(0), text="number:N"
     )
     layered: Chart = alt.layer(bars, rules, numbers).properties(
         width=760, height=alt.Step(22), title=titled(title, [*notes, "Numbers: generations, from when all had joined"])
@@ -124,9 +126,13 @@ def _time(column: str, drawn: pl.DataFrame) -> alt.X:
 
 
 def _generation_marks(drawn: pl.DataFrame) -> pl.DataFrame:
-    """Each group's generations, each at the time when its first member held partitions."""
+    """Each group's generations, each at the time when its first member held partitions; with its life, if the group had
+    several."""
     held = drawn.filter(pl.col("phase").str.starts_with("holding") & pl.col("generation").is_not_null())
-    return held.group_by("group_id", "generation").agg(at=pl.col("began_at").min()).sort("at")
+    marks = held.group_by("group_id", "life", "generation").agg(at=pl.col("began_at").min()).sort("at")
+    number, has_lives = pl.col("generation").cast(pl.String), (pl.col("life") > 1).any().over("group_id")
+    of_life = number + pl.lit(" (life ") + pl.col("life").cast(pl.String) + pl.lit(")")
+    return marks.with_columns(number=pl.when(has_lives).then(of_life).otherwise(number))
 
 
 def _tips() -> list[Any]:
@@ -134,6 +140,7 @@ def _tips() -> list[Any]:
     return [
         alt.Tooltip("group_id:N", title="group"),
         "member:N",
+        "life:Q",
         "generation:Q",
         "phase:N",
         alt.Tooltip("began_at:T", title="from", format=moment),

@@ -42,6 +42,8 @@ _OF_REBALANCES = (
     *("group_assignment", "rebalance_begun", "rebalance_ended", "rebalance_failed"),
 )
 """A consumer that prints one of them is in a rebalance, though its log may begin later than that."""
+_BEFORE = ("leaving", "left", "closing", "unsubscribed")
+"""A consumer that left on its own may come back hours later: that time is not of the rebalance that follows."""
 
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
@@ -127,7 +129,7 @@ def _row(
 ) -> MemberRebalance:
     joined, synced = attempt.first("joined"), attempt.first("synced")
     done = attempt.done_at
-    started = min(attempt.at.values(), default=None)
+    started = min((at for kind, at in attempt.at.items() if kind not in _BEFORE), default=attempt.first(*_BEFORE))
     joining = attempt.first("joining", "join_requested")
     member = attempt.value_of("member_id") or instance.member_id or only_listed(attempt, instance.value_of("client_id"))
     leader = attempt.value_of("leader_id")

@@ -19,6 +19,7 @@ assignment, positions looked up; then partitions are held, or none."""
 SCHEMA: dict[str, Any] = {
     "group_id": pl.String,
     "member": pl.String,
+    "life": pl.Int32,
     "generation": pl.Int64,
     "phase": pl.String,
     "is_utc": pl.Boolean,
@@ -27,8 +28,8 @@ SCHEMA: dict[str, Any] = {
     "partitions": pl.String,
     "reason": pl.String,
 }
-"""``partitions`` is what the member has afterwards, as text; None where it isn't known. ``is_utc``: whether the times
-are, or of an unknown zone."""
+"""``life``: as of ``tables.REBALANCES``. ``partitions`` is what the member has afterwards, as text; None where it isn't
+known. ``is_utc``: whether the times are, or of an unknown zone."""
 
 Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = tuple[Any, ...]
@@ -67,11 +68,13 @@ def generation_spans(generations: IntoDataFrame, until: datetime | None = None) 
     end: Any = until or frame["written_at"].max()
     spans = []
     for _, mine in groupby(frame.iter_rows(named=True), key=lambda row: row["group_id"]):
-        records = [list(rows) for _, rows in groupby(mine, key=lambda row: row["offset"])]
+        records, life = [list(rows) for _, rows in groupby(mine, key=lambda row: row["offset"])], 1
         for record, after in pairwise([*records, None]):
             assert record is not None
             ended = end if after is None else after[0]["written_at"]
-            spans += [_stored(row, ended) for row in record if row["member_id"] is not None and row["written_at"]]
+            held = [row | {"life": life} for row in record if row["member_id"] is not None and row["written_at"]]
+            spans += [_stored(row, ended) for row in held]
+            life += any(row["is_tombstone"] for row in record) and bool(spans)
     return _frame(spans)
 
 
@@ -89,7 +92,9 @@ def epoch_spans(epochs: IntoDataFrame, until: datetime | None = None) -> pl.Data
         for row, after in pairwise([*mine, None]):
             assert row is not None
             if row["assigned"] is not None and row["written_at"]:
-                spans.append(_stored({**row, "generation": row["epoch"]}, after["written_at"] if after else end))
+                spans.append(
+                    _stored({**row, "life": 1, "generation": row["epoch"]}, after["written_at"] if after else end)
+                )
     return _frame(spans)
 
 
@@ -132,14 +137,15 @@ def _held(row: Row, until: datetime) -> Iterator[Span]:
 
 def _span(row: Row, phase: str, began: datetime, ended: datetime) -> Span:
     partitions = None if row["owned"] is None else listed(row["owned"])
-    who = row["group_id"], row["consumer"], row["generation"]
+    who = row["group_id"], row["consumer"], row["life"], row["generation"]
     return *who, phase, row["is_utc"], began, ended, partitions, row["reason"]
 
 
 def _stored(row: Row, ended: datetime) -> Span:
     partitions = None if row["assigned"] is None else listed(row["assigned"])
     phase = "holding nothing" if row["assigned"] == [] else "holding"
-    return row["group_id"], row["member_id"], row["generation"], phase, True, row["written_at"], ended, partitions, None
+    who = row["group_id"], row["member_id"], row["life"], row["generation"]
+    return *who, phase, True, row["written_at"], ended, partitions, None
 
 
 def _frame(spans: list[Span]) -> pl.DataFrame:

@@ -9,8 +9,11 @@ import pytest
 
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import log_findings
+from kit.analyze.rebalances.spans import generation_spans, member_spans
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.analyze.rebalances.story import story
+from kit.show import charts
+from kit.show.rebalance_charts import rebalance_timeline
 from tests.unit.analyze.rebalances.records import stored_generations
 from tests.unit.analyze.rebalances.test_attempts import log, rebalancing, stable, state
 
@@ -51,6 +54,12 @@ def test_consumers_of_two_runs_in_step_have_two_lives():
     ]  # fmt: skip
 
 
+def test_a_consumer_that_left_and_came_back_was_not_rebalancing_meanwhile():
+    events = pl.concat([joins(1), log(("leaving", {"at": 50}), ("left", {"at": 51}), client="a"), joins(2, since=900)])
+    events = events.with_columns(line=pl.int_range(pl.len()) + 1)
+    assert lives(events) == [(1, 1, 4000), (1, 2, 4000)]
+
+
 @pytest.mark.parametrize("after", [0, 1])
 def test_dead_ends_a_life(after):
     dead = ("group_dead", {"generation": 1, "text": ""})
@@ -85,6 +94,15 @@ def test_one_partition_in_two_lives_is_not_owned_twice():
     assert not any("life" in sentence for sentence in story(joins(1, 2)))
 
 
+def test_a_timeline_has_a_mark_for_each_life():
+    events = joins(1, 2, 1)
+    spans = member_spans(member_rebalances(events), rebalances(events))
+    assert spans.filter(phase="holding").select("life", "generation").rows() == [(1, 1), (1, 2), (2, 1)]
+    drawn = charts.svg(rebalance_timeline(spans))
+    assert all(f"{number} (life {life})" in drawn for life, number in ((1, 1), (1, 2), (2, 1)))
+
+
 def test_a_topic_has_lives_too():
     stored = stored_generations(("g", 1, {"a": ["t-0"]}), ("g", None, {}), ("g", 1, {"b": ["t-0"]}))
     assert topic_rebalances(stored).select("life", "generation", "members").rows() == [(1, 1, ["a"]), (2, 1, ["b"])]
+    assert generation_spans(stored).select("life", "member").rows() == [(1, "a"), (2, "b")]
