@@ -137,6 +137,7 @@ _ASSIGNORS = (
     r"running (\S+) assignor",
 )
 _REASONS: tuple[Pattern, ...] = (
+    r"(can't rebalance after \d+ retries)",
     r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
     Unless(r"client reason: (.*?)\.?\s*$", ("not provided",)),
@@ -154,7 +155,6 @@ _REASONS: tuple[Pattern, ...] = (
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
     r"^((?:Connector \S+ config|Tasks \[[^\]]*\] configs) (?:updated|removed))",
-    r"(can't rebalance after \d+ retries)",
 )
 _COORDINATORS = (
     r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)",

@@ -153,7 +153,7 @@ class Rebalance:
 
     ``life``: the group's life that the generation is of, from 1; another begins where the group was deleted, expired or
     lost, and its numbers begin again. ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
-    ``joined`` and ``left``: compared
+    ``joined`` and ``left``: by a broker's word, and compared
     with the generation before (None: the logs don't have it). ``last_joiner`` joined ``join_spread_ms`` after the
     first. ``members_without_log``: the leader, and members that it named, of whom there is no log. ``moved``,
     ``kept``: partitions seen in both generations whose owner changed, or didn't. ``partitions_without_known_owner``:

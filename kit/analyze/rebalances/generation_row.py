@@ -28,6 +28,7 @@ def generation_row(
     leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
     leader = next(filter(None, leaders), None)
     assignors = [*(row.assignor for row in rows), *(event["assignor"] for event in broker_events)]
+    left = _left(group, known_before, members, number)
     joined = set(filter(None, map(arrived, broker_events))) | (members - known_before if before else set())
     last_joiner, join_spread_ms = _last_joiner(first) if has_one_clock else (None, None)
     moved, kept = moved_and_kept(owned_before, owned)
@@ -47,7 +48,7 @@ def generation_row(
         members=tuple(sorted(members)) if is_told else None,
         n_members=n_members,
         joined=tuple(sorted(joined)) if joined or (before and is_told) else None,
-        left=None if before is None else tuple(sorted(_left(group, before, members, number))),
+        left=tuple(sorted(left)) if left or before else None,
         members_without_log=_without_log(group, rows, {*assignment, *filter(None, [leader])}),
         last_joiner=last_joiner,
         join_spread_ms=join_spread_ms,
@@ -101,9 +102,9 @@ def _last_joiner(rows: list[MemberRebalance]) -> tuple[str | None, int | None]:
     return joins[-1][1], _ms(joins[0][0], joins[-1][0])
 
 
-def _left(group: GroupLogs, before: Rebalance, members: set[str], number: int) -> set[str]:
+def _left(group: GroupLogs, known_before: set[str], members: set[str], number: int) -> set[str]:
     """Gone for sure: by the broker's word, by their own, or by a leader's list of all. Silence proves nothing."""
-    missing = set(before.members or ()) - members
+    missing = known_before - members
     known = missing if number in group.assignments else missing & group.resigned(number)
     return known | group.removed(number) - members
 

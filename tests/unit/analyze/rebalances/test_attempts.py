@@ -280,6 +280,12 @@ def test_a_broker_s_members_are_believed_as_far_as_they_go():
     ]
 
 
+def test_who_left_is_known_where_the_log_begins():
+    left = ("member_left", {"member_id": "a"})
+    (row,) = rebalances(log(left, rebalancing(4, "because"), stable(5), source="broker")).rows(named=True)
+    assert (row["generation"], row["left"], row["joined"]) == (5, ["a"], None)
+
+
 def test_members_that_nobody_names_are_unknown_and_not_none():
     events = log(rebalancing(7, "because"), stable(8, " with 3 members"), stable(9), source="broker")
     assert rebalances(events).select("members", "n_members", "joined").rows() == [(None, 3, None), (None, None, None)]
