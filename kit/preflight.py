@@ -258,13 +258,15 @@ def _no_zookeeper(facts: Facts) -> str:
 def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
     """Read everything that a preflight and a rehearsal need into one file; secrets become random text of their form.
 
+    So does all that other applications keep below ``/config`` and Kafka's other znodes.
+
     Raises:
         InputError: the profile names no ZooKeeper; the file is there already or can't be written.
         ConnectError: ZooKeeper stopped answering.
     """
     facts = read_preflight_facts(cluster)
     assert cluster.zookeeper is not None
-    znodes = [fetch_znodes(cluster.zookeeper, top, stand_in) for top in SAVED]
+    znodes = [fetch_znodes(cluster.zookeeper, top, stand_in, strangers=stand_in) for top in SAVED]
     saved = SavedMetadata(
         cluster_name=cluster.name,
         cluster_id=cluster.cluster_id,

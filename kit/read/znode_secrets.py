@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,47 +23,77 @@ from kit.text.secret_settings import is_secret_setting
 from kit.text.withholding import WITHHELD, without_secrets
 
 _SECRETIVE = r"(?:^|/)(?:config/(?:users|brokers)/|delegation_token/)"
+_NAME, _NUMBER = "[^/]+", "[0-9]+"
 _OF_KAFKA = (
-    r"(?:^|/)(?:consumers|brokers|admin|cluster|config|controller|controller_epoch|migration|feature|kafka-acl|"
-    r"kafka-acl-extended|kafka-acl-changes|kafka-acl-extended-changes|latest_producer_id_block|log_dir_event_notification|"
-    r"isr_change_notification)(?:/|$)"
+    "admin",
+    f"admin/delete_topics(?:/{_NAME})?",
+    "admin/(?:reassign_partitions|preferred_replica_election)",
+    "brokers",
+    f"brokers/ids(?:/{_NUMBER})?",
+    "brokers/seqid",
+    "brokers/topics",
+    f"brokers/topics/{_NAME}(?:/partitions(?:/{_NUMBER}(?:/state)?)?)?",
+    "cluster(?:/id)?",
+    f"config(?:/(?:topics|brokers|users|clients|ips|client-metrics|groups)(?:/{_NAME})?)?",
+    f"config/users/{_NAME}/clients(?:/{_NAME})?",
+    f"config/changes(?:/config_change_{_NUMBER})?",
+    f"consumers(?:/{_NAME}(?:/(?:ids|owners|offsets)(?:/{_NAME}){{0,2}})?)?",
+    "controller|controller_epoch|feature|latest_producer_id_block|migration",
+    "delegation_token",
+    f"delegation_token/tokens(?:/{_NAME})?",
+    f"delegation_token/token_changes(?:/token_change_{_NUMBER})?",
+    f"isr_change_notification(?:/isr_change_{_NUMBER})?",
+    f"log_dir_event_notification(?:/log_dir_event_{_NUMBER})?",
+    f"(?:kafka-acl|kafka-acl-extended/{_NAME})(?:/{_NAME}(?:/(?s:.+))?)?",
+    "kafka-acl-extended",
+    f"(?:kafka-acl-changes|kafka-acl-extended-changes)(?:/acl_changes_{_NUMBER})?",
 )
-_PLAIN = ("/consumers/", "/brokers/", "/config/topics/", "/admin/")
+"""Kafka's znodes, whole, below its chroot (``kafka.zk.ZkData`` of 3.9.1). A resource's name may hold slashes."""
+_AT_THE_CHROOT = rf"\A/(?:{'|'.join(_OF_KAFKA)})\z"
+_AT_ANY_CHROOT = rf"\A(?:/[^/]+)*/(?:{'|'.join(_OF_KAFKA)})\z"
+"""ZooKeeper's files don't say where a chroot begins."""
 _USER, _BROKER = re.compile(r"(?:^|/)config/users/"), re.compile(r"(?:^|/)config/brokers/")
 _PART = re.compile(r"(salt|stored_key|server_key)=([^,]*)")
 
 
-def shown_data(path: str, data: bytes | None, hide: Hide = stars) -> bytes | None:
-    """A znode's data as it may be shown."""
+def shown_data(path: str, data: bytes | None, hide: Hide = stars, strangers: Hide | None = None) -> bytes | None:
+    """A znode's data as it may be shown.
+
+    ``strangers``: what stands for the data of another application's znode, all of it, and ``path`` begins at Kafka's
+    chroot. None: there only what looks like a secret is withheld, and Kafka's chroot may be anywhere in the path.
+    """
     if not data:
         return data
+    if strangers is not None and not _matches(_AT_THE_CHROOT, path):
+        return strangers(data.decode("latin-1")).encode("latin-1")
     if re.search(_SECRETIVE, path):
         return _of_kafka(path, data, hide)
-    return data if re.search(_OF_KAFKA, path) else _of_stranger(data)
+    return data if _matches(_AT_ANY_CHROOT, path) else _of_stranger(data)
 
 
-def shown_column(paths: pa.Array, data: pa.Array, hide: Hide = stars) -> pa.Array:
+def _matches(pattern: str, path: str) -> bool:
+    return _compiled(pattern).search(path) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Arrow's engine (RE2) writes the end of a text in another way."""
+    return re.compile(pattern.replace(r"\z", r"\Z"))
+
+
+def shown_column(paths: pa.Array, data: pa.Array, hide: Hide = stars, strangers: Hide | None = None) -> pa.Array:
     """The same for whole columns (string, binary)."""
-    at = _may_be_secret(paths)
+    open_ones = _AT_ANY_CHROOT if strangers is None else _AT_THE_CHROOT
+    is_open = pc.and_not(pc.match_substring_regex(paths, open_ones), pc.match_substring_regex(paths, _SECRETIVE))
+    at = numbers(pc.indices_nonzero(pc.invert(is_open)), "u8")
     if not len(at):
         return data
     these = column(pa.int64(), at)
     some = zip(paths.take(these).to_pylist(), data.take(these).to_pylist())
-    shown = octets([shown_data(path, each, hide) for path, each in some], data.type)
+    shown = octets([shown_data(path, each, hide, strangers) for path, each in some], data.type)
     mask = np.zeros(len(paths), np.bool_)
     mask[at] = True
     return pc.replace_with_mask(data, flags(mask), shown)
-
-
-def _may_be_secret(paths: pa.Array) -> npt.NDArray[np.int64]:
-    """Where they are: all but what Kafka keeps in the open. Most are that by how they begin, and it is quickly seen."""
-    at = np.arange(len(paths))
-    for top in _PLAIN:
-        others = pc.invert(pc.starts_with(paths, top))
-        paths, at = paths.filter(others), at[numbers(pc.indices_nonzero(others), "u8")]
-    is_open = pc.and_not(pc.match_substring_regex(paths, _OF_KAFKA), pc.match_substring_regex(paths, _SECRETIVE))
-    places: npt.NDArray[np.int64] = at[numbers(pc.indices_nonzero(pc.invert(is_open)), "u8")]
-    return places
 
 
 def _of_kafka(path: str, data: bytes, hide: Hide) -> bytes:

@@ -16,8 +16,11 @@ from kit.tables import schema as tables
 from kit.text.fingerprints import Hide, stars
 
 
-def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars) -> pa.Table:
+def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars, strangers: Hide | None = None) -> pa.Table:
     """``tables.ZNODES``: a znode and everything below it; none when it isn't there. A refused one has its error.
+
+    ``hide``, ``strangers``: what stands for a secret of Kafka's, and for the data of other applications (None: only
+    what looks like a secret is withheld there).
 
     Raises:
         ConnectError: the connection was lost, or the server did not answer in time.
@@ -31,10 +34,12 @@ def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars) -> pa.
         refused |= {path: _error(each) for path, each in zip(level, names) if isinstance(each, KazooException)}
         below = ((path.rstrip("/"), each) for path, each in zip(level, names) if isinstance(each, list))
         level = [f"{path}/{name}" for path, children in below for name in children]
-    return _table(client, list(chain.from_iterable(levels)), refused, hide)
+    return _table(client, list(chain.from_iterable(levels)), refused, hide, strangers)
 
 
-def _table(client: KazooClient, paths: list[str], refused: dict[str, str], hide: Hide) -> pa.Table:
+def _table(
+    client: KazooClient, paths: list[str], refused: dict[str, str], hide: Hide, strangers: Hide | None
+) -> pa.Table:
     znodes = fetch_data(client, paths)
     errors = [refused.get(path) for path in paths]
     for at, error in znodes.refusals.items():
@@ -47,7 +52,7 @@ def _table(client: KazooClient, paths: list[str], refused: dict[str, str], hide:
     table = tables.ZNODES.from_columns(
         {
             "path": column,
-            "data": shown_column(column, pa.array(znodes.data, pa.binary()), hide),
+            "data": shown_column(column, pa.array(znodes.data, pa.binary()), hide, strangers),
             "version": pa.array(znodes.stat("version"), pa.int32()),
             "czxid": pa.array(znodes.stat("czxid"), pa.int64()),
             "mzxid": pa.array(znodes.stat("mzxid"), pa.int64()),

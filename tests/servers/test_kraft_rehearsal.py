@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
@@ -29,7 +30,9 @@ from tests.soak import IS_SOAK, report, soak_only
 
 pytestmark = pytest.mark.timeout(900)
 N_TOPICS = 20_000 if IS_SOAK else 100
-SECRET = "hush-hush-hush"
+SECRET, BARE = "hush-hush-hush", "hunter-two-of-another-application"
+STRANGERS = ("/config/application/db.password", "/config/application,prod/users/ann", "/admin/app/token")
+"""Spring Cloud's root is /config by default."""
 SCENES = ("poisoned", "waiting", *(("left",) if IS_SOAK else ()))
 """A left-over ``/migration`` looks like dual write that stands still: each status watches it for 15 s."""
 NOTEBOOK = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
@@ -48,14 +51,24 @@ def seen(tmp_path_factory) -> KraftWalk:
             held = json.loads(client.get("/config/users/alice")[0])["config"]
             parts = (part.partition("=") for key in held if "SCRAM" in key for part in held[key].split(","))
             found.noted["secrets"] = {SECRET, *(value for name, _, value in parts if name != "iterations")}
+            for path in STRANGERS:
+                client.create(path, BARE.encode(), makepath=True)
+            found.noted["secrets"] |= {BARE}
             for name in SCENES:
                 write_scene(client, name)
+            found.noted["held"] = dict(all_below(client, "/"))
         for name in ("sound", *SCENES):
             where = lab.zookeeper_connect + ("" if name == "sound" else f"/{name}")
             file = found.noted[name] = folder / f"{name}.save"
             found.run(name, "kraft", "save", str(file), zookeeper_connect=where)
             found.preflight(name, zookeeper_connect=where)
     return found
+
+
+def all_below(client: KazooClient, path: str) -> Iterator[tuple[str, bytes]]:
+    yield path, client.get(path)[0]
+    for name in client.get_children(path):
+        yield from all_below(client, f"{path.rstrip('/')}/{name}")
 
 
 def as_json(held: object) -> bytes:
@@ -108,6 +121,17 @@ def test_a_saved_cluster_says_what_it_holds(seen):
     assert saved.counts["partitions"] >= 5
     assert saved.brokers == (1,)
     assert "2 scram" in seen.printed["sound"].output.replace("\n", " ")
+
+
+def test_kafka_s_own_znodes_are_saved_as_they_are(seen):
+    """But for what may hold a secret, and what no Kafka wrote."""
+    saved = dict(pl.DataFrame(load_metadata(seen.noted["sound"]).znodes).select("path", "data").rows())
+    live = {path: held for path, held in seen.noted["held"].items() if path in saved}
+    other = {path for path, held in live.items() if held and saved[path] != held}
+    secretive = ("/config/brokers/", "/config/users/", "/delegation_token/")
+    assert {path for path in other if not path.startswith(secretive)} == set(STRANGERS)
+    assert {"/config/brokers/1", "/config/users/alice"} <= other
+    assert len(live) > 60
 
 
 @pytest.mark.parametrize("name", ["sound", *SCENES])
