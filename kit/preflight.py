@@ -190,12 +190,18 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
 
 
 def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | None = None) -> Preflight:
-    """Run every check on what was read, now or when a file was saved; a node's own file goes before its answer."""
+    """Run every check on what was read, now or when a file was saved.
+
+    Where a node has a file, the file goes before the node's answer; what the file lacks is as the node answered.
+    """
     folder = folder or SettingsFolder()
     files = _one_per_node(folder.settings)
+    told = {(each.role, each.node_id): each for each in facts.settings}
+    merged = [each.over(told[node]) if (node := (each.role, each.node_id)) in told else each for each in files]
     of_files = {(each.role, each.node_id) for each in files}
-    settings = [*files, *(each for each in facts.settings if (each.role, each.node_id) not in of_files)]
-    found = replace(facts, settings=settings, metas=folder.metas)
+    others = [each for node, each in told.items() if node not in of_files]
+    settings = [*files, *others]
+    found = replace(facts, settings=[*merged, *others], metas=folder.metas)
     voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
     rows = [*preflight(found), *lint(folder.settings)]
     assert found.items is not None

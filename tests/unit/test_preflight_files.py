@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from kit.analyze.metadata.node_settings import VOTERS, NodeSettings
 from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
 from kit.preflight import Preflight, _one_per_node, judge
 from kit.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
-from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile
 from tests.unit.analyze.metadata.preflight_facts import SOUND
@@ -53,6 +54,39 @@ def test_of_a_file_per_mode_the_checks_take_the_earliest(tmp_path):
         "unknown-2.properties",
         "unknown.properties",
     ]
+
+
+def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
+    """Several log.dirs need an inter.broker.protocol.version, whose default only the node tells."""
+    put(tmp_path, "broker.properties", "broker.id=1\nzookeeper.connect=zk:2181\nlog.dirs=/a,/b\n")
+    node = NodeSettings(
+        1,
+        "broker",
+        "DescribeConfigs of broker 1",
+        given={
+            "broker.id": "1",
+            "log.dirs": "/old",
+            "zookeeper.metadata.migration.enable": "true",
+            VOTERS: "3000@c:9093",
+        },
+        defaults={"inter.broker.protocol.version": "3.9-IV0"},
+        secrets={"password.encoder.secret": ""},
+    )
+    folder = read_settings_folder(tmp_path)
+
+    def found(*told: NodeSettings):
+        facts = replace(SOUND, settings=told, log_dirs=[BrokerLogDir(1, "/a", None), BrokerLogDir(1, "/b", None)])
+        return judge("production", facts, folder)
+
+    assert "needs inter.broker.protocol.version 3.7-IV2; it is None" in str(found().rows)
+    merged = found(node)
+    assert "needs inter.broker.protocol.version" not in str(merged.rows)
+    assert {each.is_met for each in merged.rows if each.check_id == "A03"} == {None}, "broker 2 is not there"
+    assert merged.settings == list(folder.settings), "ready-made files are made of what is the operator's"
+    (file,) = folder.settings
+    over = file.over(node)
+    assert (over.get("log.dirs"), over.mode, over.secrets, over.source) == ("/a,/b", "zookeeper", {}, file.source)
+    assert over.get(VOTERS) is None, "a file without voters makes a dynamic quorum"
 
 
 @pytest.mark.parametrize("version", ["", "one", "-1", "99999999999999999999"])

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit.tables.kraft import NodeSetting
 from kit.text.kafka_settings import settings
@@ -31,6 +31,8 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ENCODER_SECRET = "password.encoder.secret"
 _TEXTS = ("STRING", "LIST", "CLASS")
 _TOLD = "DescribeConfigs of"
+_STARTS = {FLAG, VOTERS, BOOTSTRAP, "process.roles", "node.id", "broker.id"}
+"""By these a node starts in one mode or another, and in one quorum or another."""
 _PUBLIC = re.compile(
     r"password\.encoder\.(?!secret|old\.secret)[a-z.]+|delegation\.token\.[a-z.]+\.(?:time|interval)\.ms"
 )
@@ -69,6 +71,14 @@ class NodeSettings:
     def is_template(self, key: str) -> bool:
         """Whether the value is filled in later, and not known here."""
         return is_template(self.get(key) or "")
+
+    def over(self, told: NodeSettings) -> NodeSettings:
+        """The operator's file, with what the node itself told where the file says nothing.
+
+        But how a node starts, and its secrets, the file alone says.
+        """
+        known = {name: value for name, value in {**told.defaults, **told.given}.items() if name not in _STARTS}
+        return replace(self, defaults={name: value for name, value in known.items() if name not in self.given})
 
     @property
     def is_told(self) -> bool:
