@@ -126,22 +126,29 @@ def _gunzipped(data: bytes) -> tuple[bytes, str | None]:
             parts.append(part)
             size += len(part)
             if size > MOST_BYTES:
-                return b"", f"its gzip unpacks to more than a third of this machine's memory ({MOST_BYTES:,} bytes)"
+                return b"", _too_large("gzip")
     except zlib.error as problem:
         return b"".join(parts), f"its gzip is damaged: {problem}"
     return b"".join(parts), None
 
 
+def _too_large(codec: str) -> str:
+    return f"its {codec} unpacks to more than a third of this machine's memory ({MOST_BYTES:,} bytes)"
+
+
 def _unsnapped(data: bytes) -> tuple[bytes, str | None]:
     """Java's stream: magic, two versions, then blocks, each with its length."""
-    parts, at, codec = list[bytes](), len(_SNAPPY) + 8, pa.Codec("snappy")
+    parts, at, total, codec = list[bytes](), len(_SNAPPY) + 8, 0, pa.Codec("snappy")
     while at < len(data):
         (size,) = struct.unpack(">i", data[at : at + 4].rjust(4, b"\0"))
         block = data[at + 4 : at + 4 + size]
         if size <= 0 or len(block) < size:
             return b"".join(parts), "its snappy ends too early"
+        total += (unpacked := _unpacked_size(block))
+        if total > MOST_BYTES:
+            return b"", _too_large("snappy")
         try:
-            parts.append(codec.decompress(block, _unpacked_size(block), asbytes=True))
+            parts.append(codec.decompress(block, unpacked, asbytes=True))
         except (OSError, pa.ArrowException):
             return b"".join(parts), "its snappy is damaged"
         at += 4 + size

@@ -97,15 +97,20 @@ def test_a_znode_may_hold_what_looks_like_znodes(tmp_path):
     assert verify_files(found)
 
 
+def packed_as(name: str, octets: bytes) -> bytes:
+    """The bytes of a file of this name."""
+    if name.endswith("gz"):
+        return gzip.compress(octets)
+    if not name.endswith("snappy"):
+        return octets
+    codec = pa.Codec("snappy")
+    blocks = [codec.compress(octets[at : at + 32_768], asbytes=True) for at in range(0, len(octets), 32_768)]
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+
+
 @pytest.mark.parametrize("name", ["snapshot.5.gz", "snapshot.5.snappy", "renamed"])
 def test_compressed_snapshots(tmp_path, name):
-    octets = written.snapshot(znode("/"), znode("/a", b"1" * 100_000))
-    codec, packed = pa.Codec("snappy"), octets
-    if name.endswith("gz"):
-        packed = gzip.compress(octets)
-    elif name.endswith("snappy"):
-        blocks = [codec.compress(octets[at : at + 32_768], asbytes=True) for at in range(0, len(octets), 32_768)]
-        packed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+    packed = packed_as(name, written.snapshot(znode("/"), znode("/a", b"1" * 100_000)))
     (tmp_path / name).write_bytes(packed)
     found = read_zookeeper_files([tmp_path / name])
     assert held(found) == {"/": b"", "/a": b"1" * 100_000}
@@ -303,12 +308,12 @@ def test_a_length_that_lies_keeps_nobody(tmp_path):
             verify_files(read_zookeeper_files([tmp_path]))
 
 
-@pytest.mark.parametrize("name", ["snapshot.1", "snapshot.1.gz", "notes.txt"])
+@pytest.mark.parametrize("name", ["snapshot.1", "snapshot.1.gz", "snapshot.1.snappy", "notes.txt"])
 def test_a_file_without_room_in_memory_is_refused(tmp_path, name, monkeypatch):
-    """A few kilobytes of gzip become gigabytes, and any file may be named by mistake."""
+    """A few kilobytes of gzip or snappy become gigabytes, and any file may be named by mistake."""
     lower(monkeypatch, files, MOST_BYTES=2**20)
     octets = written.snapshot(znode("/", czxid=0), znode("/a", bytes(2**22)))
-    (tmp_path / name).write_bytes(gzip.compress(octets) if name.endswith("gz") else octets)
+    (tmp_path / name).write_bytes(packed_as(name, octets))
     with pytest.raises(
         (ReadError, NotFound), match=r"more than a third of this machine's memory|is larger than a third"
     ):
