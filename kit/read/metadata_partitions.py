@@ -104,11 +104,12 @@ class _Codes(Generic[Distinct]):
 
 
 class _States:
-    """The states at some paths. ``errors`` by row; ``mzxids`` are 0 where no state is known."""
+    """The states at some paths. ``errors`` and ``refused`` by row; ``mzxids`` are 0 where no state is known."""
 
     def __init__(self, client: KazooClient, paths: Sequence[str]) -> None:
         self.codes = _Codes[StateValue | None]()
         self.errors: dict[int, str] = {}
+        self.refused = set[int]()
         self._known: dict[bytes | None, int] = {None: self.codes.add(None)}
         self._wrong: dict[int, str] = {}
         mzxids = array("q")
@@ -118,6 +119,7 @@ class _States:
             self.codes.extend(map(self._known.__getitem__, batch.data))
             mzxids.extend(mzxid or 0 for mzxid in batch.stat("mzxid"))
             self.errors.update({start + at: f"it {refusal(each)}" for at, each in batch.refusals.items()})
+            self.refused.update(start + at for at in batch.refusals)
         self.mzxids = np.array(mzxids, np.int64)
         self._note_wrong()
         self.errors = {row: f"{paths[row]}: {problem}" for row, problem in self.errors.items()}
@@ -172,6 +174,7 @@ def _table(topics: Sequence[Topic], numbers: Sequence[list[int]], states: _State
             **{name: states.column(name) for name in ("leader", "leader_epoch", "recovery", "controller_epoch")},
             "mzxid": pa.array(np.maximum(of_topic[topic_of], states.mzxids)),
             "error": pa.array(errors, pa.string()),
+            "is_refused": pa.array(np.isin(np.arange(len(topic_of)), list(states.refused))),
         }
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from kazoo.client import KazooClient
@@ -35,7 +35,7 @@ class Reader:
 
     def _names(self, path: str, names: Names, kind: str) -> list[str]:
         if isinstance(names, KazooException):
-            self.fail(kind, "", f"{path} {refusal(names, 'listed')}")
+            self.fail(kind, "", f"{path} {refusal(names, 'listed')}", is_refused=True)
         return names if isinstance(names, list) else []
 
     def znodes(self, paths: Sequence[str]) -> Iterator[tuple[str, Znode | KazooException | None]]:
@@ -46,20 +46,22 @@ class Reader:
         self, entities: Sequence[Entity], path: str, held: Znode | KazooException, how: Callable[[bytes], Parsed]
     ) -> Parsed | None:
         """What the znode says; None if that can't be read, which is then an error of each of these entities."""
+        if isinstance(held, KazooException):
+            for kind, entity in entities:
+                self.fail(kind, entity, f"{path}: it {refusal(held)}", is_refused=True)
+            return None
         try:
-            if isinstance(held, KazooException):
-                raise BadValue(f"it {refusal(held)}")
             if shown_data(path, held.data) == WITHHELD.encode():
                 raise BadValue("it is no JSON object with a config; what it holds is withheld")
             return how(held.data)
         except BadValue as problem:
             for kind, entity in entities:
-                self.fail(kind, entity, f"{path}: {problem}", None if isinstance(held, KazooException) else held.mzxid)
+                self.fail(kind, entity, f"{path}: {problem}", held.mzxid)
             return None
 
-    def fail(self, kind: str, entity: str, error: str, mzxid: int | None = None) -> None:
+    def fail(self, kind: str, entity: str, error: str, mzxid: int | None = None, is_refused: bool = False) -> None:
         """Note it."""
-        self.errors.append(item(kind, entity, "", None, mzxid, error=error))
+        self.errors.append(replace(item(kind, entity, "", None, mzxid, error=error), is_refused=is_refused))
 
 
 def item(

@@ -33,7 +33,6 @@ _ENCIPHERED = {"encryptedPassword", "passwordLength"}
 """Of the parts of an enciphered password those that each has; they come in any order."""
 _TOKENS = "/delegation_token/tokens"
 
-_REFUSAL = re.compile(r"can't be ((?:read|listed): .*)")
 _STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
 
 
@@ -94,8 +93,8 @@ def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> Metad
 
 
 def _with_epoch(control: MetadataControl, highest: int | None, refusals: Sequence[str]) -> MetadataControl:
-    told = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
-    problems = [ZnodeProblem(TOPICS, REFUSED, f"{told} {refusals[0]}")] if refusals else []
+    told = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes were refused"
+    problems = [ZnodeProblem(TOPICS, REFUSED, f"{told}: {refusals[0]}")] if refusals else []
     return replace(control, max_state_epoch=highest, **problem_columns([*control.problem_rows, *problems]))
 
 
@@ -108,9 +107,8 @@ def _below(client: KazooClient, paths: Sequence[str], refusals: list[str]) -> li
 
 def _refused_epochs(partitions: pa.Table, errors: Iterable[MetadataItem]) -> list[str]:
     """Why the states of partitions, or the topics that would name them, can't be read."""
-    problems = partitions["error"].drop_null().to_pylist()
-    problems += [each.error for each in errors if each.kind in ("topic", "partition")]
-    return [f"can't be {match[1]}" for each in problems if each and (match := _REFUSAL.search(each))]
+    refused: list[str] = partitions.filter(partitions["is_refused"])["error"].to_pylist()
+    return refused + [str(each.error) for each in errors if each.kind in ("topic", "partition") and each.is_refused]
 
 
 def _settings(reader: Reader, is_secret: Callable[[str], bool], hide: Hide) -> Iterator[MetadataItem]:

@@ -11,6 +11,7 @@ from kazoo.exceptions import KazooException, NoNodeError
 
 from kit.errors import ConnectError
 from kit.read.multiread import READ_TIMEOUT_S, fetch_children, fetch_data, refusal
+from kit.tables.kraft import ACCESS_LIST, REFUSED, ZnodeProblem, problem_columns
 from kit.tables.preflight import PreflightZnodes
 
 SEQID, CHANGES = "/brokers/seqid", "/config/changes"
@@ -30,11 +31,11 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
     Raises:
         ConnectError: ZooKeeper stopped answering.
     """
-    problems: list[str] = []
+    problems: list[ZnodeProblem] = []
     seqid = fetch_data(client, [SEQID])
     refused = seqid.refusals.get(0)
     if refused is not None:
-        problems.append(f"{SEQID}: it {refusal(refused)}")
+        problems.append(ZnodeProblem(SEQID, REFUSED, f"{SEQID}: it {refusal(refused)}"))
     changes = _names(client, [CHANGES], problems)[CHANGES]
     span = _span(client, [f"{CHANGES}/{name}" for name in sorted(changes or ())])
     return PreflightZnodes(
@@ -44,16 +45,16 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
         config_changes_s=span,
         nested_acls=tuple(sorted(_nested(client, problems))),
         restricted=tuple(_restricted(client, problems)),
-        problems=tuple(problems),
+        **problem_columns(problems),
     )
 
 
-def _names(client: KazooClient, paths: list[str], problems: list[str]) -> dict[str, list[str] | None]:
+def _names(client: KazooClient, paths: list[str], problems: list[ZnodeProblem]) -> dict[str, list[str] | None]:
     """Children by path; None where they can't be listed."""
     listed: dict[str, list[str] | None] = {}
     for path, names in zip(paths, fetch_children(client, paths)):
         if isinstance(names, KazooException):
-            problems.append(f"{path}: it {refusal(names, 'listed')}")
+            problems.append(ZnodeProblem(path, REFUSED, f"{path}: it {refusal(names, 'listed')}"))
         listed[path] = None if isinstance(names, KazooException) else names or []
     return listed
 
@@ -64,18 +65,18 @@ def _span(client: KazooClient, paths: list[str]) -> float | None:
     return None if None in times else (max(times) - min(times)) / 1000  # type: ignore[type-var,operator]
 
 
-def _below(client: KazooClient, paths: Iterable[str], problems: list[str]) -> list[str]:
+def _below(client: KazooClient, paths: Iterable[str], problems: list[ZnodeProblem]) -> list[str]:
     listed = _names(client, list(paths), problems)
     return [f"{path}/{name}" for path, names in listed.items() for name in names or ()]
 
 
-def _nested(client: KazooClient, problems: list[str]) -> list[str]:
+def _nested(client: KazooClient, problems: list[ZnodeProblem]) -> list[str]:
     """Znodes below the znodes of resources: ``/kafka-acl/<type>/<name>/<here>``."""
     types = _below(client, _ACLS, problems)
     return _below(client, _below(client, types, problems), problems)
 
 
-def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
+def _restricted(client: KazooClient, problems: list[ZnodeProblem]) -> list[str]:
     asked = [(path, client.get_acls_async(path)) for path in TOP_LEVEL]
     restricted = []
     for path, answer in asked:
@@ -86,7 +87,7 @@ def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
         except client.handler.timeout_exception as error:
             raise ConnectError(f"ZooKeeper stopped answering: the access list of {path} did not come") from error
         except KazooException as error:
-            problems.append(f"{path}: its access list {refusal(error)}")
+            problems.append(ZnodeProblem(path, ACCESS_LIST, f"{path}: its access list {refusal(error)}"))
             continue
         if not any(_is_open(each) for each in acls):
             restricted.append(f"{path}: {', '.join(map(_shown, acls))}")

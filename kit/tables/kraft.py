@@ -12,12 +12,13 @@ from typing import Any
 
 from kit.tables.column_types import Int32
 
-REFUSED, UNDECODABLE = "refused", "undecodable"
+REFUSED, UNDECODABLE, ACCESS_LIST = "refused", "undecodable", "access list"
 
 
 @dataclass(frozen=True, slots=True)
 class ZnodeProblem:
-    """``kind``: ZooKeeper ``REFUSED`` to read or list the znode, or Kafka can't decode what it holds."""
+    """``kind``: ZooKeeper ``REFUSED`` to read or list the znode, Kafka can't decode what it holds, or the
+    ``ACCESS_LIST`` was refused."""
 
     path: str
     kind: str

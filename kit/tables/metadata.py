@@ -73,7 +73,7 @@ class MetadataPartition:
     added and removed) and the ISR (sorted) as text, to compare by. ``recovery``: 1 while the leader recovers from an
     unclean election. ``offset``: of the record that changed it last; what came from a checkpoint has the last offset
     that the checkpoint contains, which is no earlier. ``mzxid``, ``controller_epoch``: ZooKeeper's alone;
-    ``partition_epoch``: KRaft's alone.
+    ``partition_epoch``: KRaft's alone. ``is_refused``: ZooKeeper refused to read the state, which is the ``error``.
     """
 
     side: str
@@ -94,6 +94,7 @@ class MetadataPartition:
     mzxid: int | None
     offset: int | None
     error: str | None
+    is_refused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class MetadataItem:
 
     ``is_secret``: there is a value, and it is withheld (a password's ``value`` is null; of a credential the keys).
     Fingerprints stand there instead where they were asked for (``kit.text.fingerprints``).
-    ``offset``: see ``MetadataPartition``.
+    ``offset``, ``is_refused``: see ``MetadataPartition``.
     """
 
     side: str
@@ -130,6 +131,7 @@ class MetadataItem:
     mzxid: int | None
     offset: int | None
     error: str | None
+    is_refused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

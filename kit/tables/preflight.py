@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kit.tables.column_types import Int32
+from kit.tables.kraft import ZnodeProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class PreflightZnodes:
     ``/config/changes``; ``config_changes_s``: by how many seconds the newest of them was made after the oldest (None:
     there is none, or they can't be read). ``nested_acls``: znodes below the znode of an ACL's resource, which the copy
     does not list. ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not everybody may read
-    and write. ``problems``: what could not be read, with its path.
+    and write. ``problems``: what could not be read, with its path; ``problem_paths`` and ``problem_kinds``
+    (``REFUSED``, ``ACCESS_LIST``) are as in ``MetadataControl``.
     """
 
     read_at: datetime
@@ -45,6 +47,13 @@ class PreflightZnodes:
     nested_acls: tuple[str, ...]
     restricted: tuple[str, ...]
     problems: tuple[str, ...]
+    problem_paths: tuple[str, ...] = ()
+    problem_kinds: tuple[str, ...] = ()
+
+    @property
+    def problem_rows(self) -> list[ZnodeProblem]:
+        """The three columns of problems as one."""
+        return list(map(ZnodeProblem, self.problem_paths, self.problem_kinds, self.problems))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -18,7 +17,6 @@ ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are told one by one; the others are counted."""
-_REFUSED = re.compile(r"can't be (?:read|listed): \w+(?: \([^()]*\))?\.?\Z")
 _LACKS_RIGHT = "the right READ"
 _GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
 
@@ -133,11 +131,6 @@ def unread(subject: str, sentence: str, remedy: str = "") -> Problem:
 def _filled_later(node: NodeSettings, name: str) -> Problem:
     sentence = f"{name} of {node.name} is filled in later ({node.source}): what it will be is not known."
     return unread(node.name, sentence, "Give the file as the node gets it, with every value filled in.")
-
-
-def is_refused(error: str) -> bool:
-    """Whether the error is of the reading, rather than of what the znode holds."""
-    return _REFUSED.search(error) is not None
 
 
 def numbers(values: Iterable[object]) -> str:

@@ -82,8 +82,8 @@ def restricted(facts: PreflightFacts) -> Iterator[Problem]:
     """Z14: znodes that the controllers' login may not read or write."""
     assert facts.znodes is not None
     advice = "Give the controllers the brokers' ZooKeeper login (JAAS section Client, or zookeeper.ssl.*)."
-    for each in facts.znodes.problems:
-        yield unread(each.partition(":")[0], f"{each}.")
+    for problem in facts.znodes.problem_rows:
+        yield unread(problem.path, f"{problem.sentence}.")
     for each in facts.znodes.restricted:
         path = each.partition(":")[0]
         yield unread(path, f"Not everybody may read and write {each}: nobody but they can tell what they may.", advice)
@@ -123,7 +123,7 @@ def generated(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     version = facts.znodes.seqid_version
     if version is None:
-        why = [each for each in facts.znodes.problems if each.startswith("/brokers/seqid:")]
+        why = [each.sentence for each in facts.znodes.problem_rows if each.path == "/brokers/seqid"]
         yield unread("/brokers/seqid", f"{[*why, 'There is no /brokers/seqid'][0]}.")
     elif version > 0:
         yield Problem(
@@ -146,8 +146,8 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
     """Z18: notifications that no controller took, and those of settings that no broker tidies up."""
     assert facts.control is not None
     assert facts.znodes is not None
-    changes = [each for each in facts.znodes.problems if each.startswith("/config/changes:")]
-    yield from (unread("/config/changes", f"{each}.") for each in changes)
+    changes = [each for each in facts.znodes.problem_rows if each.path == "/config/changes"]
+    yield from (unread(each.path, f"{each.sentence}.") for each in changes)
     n_changes, span = facts.znodes.n_config_changes, facts.znodes.config_changes_s
     if span is not None and span > _KEPT_S:
         yield Problem(

@@ -15,9 +15,9 @@ from kit.analyze.metadata.preflight_checks import (
     Check,
     PreflightFacts,
     Problem,
-    is_refused,
     unread,
 )
+from kit.tables.kraft import REFUSED
 
 _QUOTAS = frozenset(
     (
@@ -41,10 +41,10 @@ _ABORTS = "The copy to KRaft aborts on it, and takes the controllers down one af
 
 def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     """Z07: ``/config/brokers`` holds ids or ``<default>``, and maps of settings."""
-    for entity, _, _, error in _items(facts, "config", "brokers/"):
+    for entity, _, _, error, is_refused in _items(facts, "config", "brokers/"):
         name = entity.removeprefix("brokers/")
         if error is not None:
-            refusal = unread(f"/config/{entity}", f"{error}.") if is_refused(error) else None
+            refusal = unread(f"/config/{entity}", f"{error}.") if is_refused else None
             again = "Set it again with kafka-configs, or delete the znode."
             yield refusal or Problem(
                 f"/config/{entity}", f"{error}. The copy to KRaft loses it, or aborts on it.", again
@@ -55,9 +55,10 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
 
 def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
     """Z08: a quota that is no number, or of a kind that 3.9 doesn't know."""
-    for entity, item, _, error in _items(facts, "quota"):
+    for entity, item, _, error, is_refused in _items(facts, "quota"):
         if error is not None:
-            yield _bad(f"/config/{entity}", error, "Set the quota again with kafka-configs, or delete the znode.")
+            again = "Set the quota again with kafka-configs, or delete the znode."
+            yield _bad(f"/config/{entity}", error, again, is_refused)
         elif item not in _QUOTAS:
             sentence = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
             yield _bad(f"/config/{entity}", sentence, "Remove that key from the znode.")
@@ -65,10 +66,11 @@ def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
 
 def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
     """Z09: a SCRAM credential that can't be parsed; with few iterations it works, and can't be set again so."""
-    for user, item, value, error in _items(facts, "scram"):
+    for user, item, value, error, is_refused in _items(facts, "scram"):
         iterations = int((value or "").partition("=")[2] or _LEAST_ITERATIONS)
         if error is not None:
-            yield _bad(f"user {user}", error, "Set the user's password again with kafka-configs, or delete it.")
+            again = "Set the user's password again with kafka-configs, or delete it."
+            yield _bad(f"user {user}", error, again, is_refused)
         elif iterations < _LEAST_ITERATIONS:
             yield Problem(
                 f"user {user}",
@@ -83,9 +85,9 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
 def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     """Z10: an ACL that aborts the copy (brokers don't start with it either), or is lost in silence."""
     rewrite = "Remove the ACL from the znode (brokers refuse to start with it, too), and add it by kafka-acls."
-    for entity, rule, _, error in _items(facts, "acl"):
+    for entity, rule, _, error, is_refused in _items(facts, "acl"):
         if error is not None:
-            yield _bad(f"ACL of {entity}", error, rewrite)
+            yield _bad(f"ACL of {entity}", error, rewrite, is_refused)
             continue
         kind, _, rest = entity.partition(":")
         pattern, _, name = rest.partition(":")
@@ -99,11 +101,8 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     if facts.znodes is None:
         yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
         return
-    yield from (
-        unread(each.partition(":")[0], f"{each}.")
-        for each in facts.znodes.problems
-        if each.startswith("/kafka-acl") and is_refused(each) and "access list" not in each
-    )
+    hidden = (each for each in facts.znodes.problem_rows if each.kind == REFUSED)
+    yield from (unread(each.path, f"{each.sentence}.") for each in hidden if each.path.startswith("/kafka-acl"))
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,
@@ -119,19 +118,19 @@ def _odd_rule(entity: str, rule: str) -> Iterator[Problem]:
         yield Problem(f"ACL of {entity}", sentence, "Remove it from the znode.")
 
 
-def _items(facts: PreflightFacts, kind: str, prefix: str = "") -> Iterator[tuple[str, str, str | None, str | None]]:
-    """Entity, item, value and error; an empty entity is of all of them."""
+def _items(
+    facts: PreflightFacts, kind: str, prefix: str = ""
+) -> Iterator[tuple[str, str, str | None, str | None, bool | None]]:
+    """Entity, item, value, error and whether that is a refusal; an empty entity is of all of them."""
     assert facts.items is not None
     rows = facts.items.filter(
         pl.col("kind") == kind, pl.col("entity").str.starts_with(prefix) | (pl.col("entity") == "")
     )
-    return rows.select("entity", "item", "value", "error").sort("entity", "item").iter_rows()
+    return rows.select("entity", "item", "value", "error", "is_refused").sort("entity", "item").iter_rows()
 
 
-def _bad(subject: str, sentence: str, remedy: str) -> Problem:
-    return (
-        unread(subject, f"{sentence}.") if is_refused(sentence) else Problem(subject, f"{sentence}. {_ABORTS}", remedy)
-    )
+def _bad(subject: str, sentence: str, remedy: str, is_refused: bool | None = False) -> Problem:
+    return unread(subject, f"{sentence}.") if is_refused else Problem(subject, f"{sentence}. {_ABORTS}", remedy)
 
 
 _READ = ("items",)

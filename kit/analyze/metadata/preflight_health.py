@@ -17,7 +17,6 @@ from kit.analyze.metadata.preflight_checks import (
     Problem,
     by_topic,
     few,
-    is_refused,
     unread,
 )
 
@@ -29,12 +28,12 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     configs = facts.items_of("config").filter(pl.col("entity").str.starts_with("topics/") | (pl.col("entity") == ""))
     names = set(facts.items_of("topic")["entity"])
     orphans = set[str]()
-    for entity, key, value, error in (
-        configs.select("entity", "item", "value", "error").sort("entity", "item").iter_rows()
+    for entity, key, value, error, is_refused in (
+        configs.select("entity", "item", "value", "error", "is_refused").sort("entity", "item").iter_rows()
     ):
         topic = entity.removeprefix("topics/")
         if error is not None:
-            subject, is_unread = f"topic {topic}" if topic else "topics", not entity or is_refused(error)
+            subject, is_unread = f"topic {topic}" if topic else "topics", not entity or is_refused
             yield (
                 unread(subject, f"{error}.") if is_unread else Problem(subject, f"{error}.", "Write it as brokers do.")
             )
@@ -59,9 +58,10 @@ def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
     for topic in facts.items_of("topic")["entity"].unique().sort():
         if topic == "__cluster_metadata" or (topic and not _LEGAL.match(topic)):
             yield Problem(f"topic {topic}", f"KRaft takes no topic of the name {topic!r}.", "Delete that topic.")
-    for error in facts.items_of("producer_ids")["error"].drop_nulls():
+    wrong = facts.items_of("producer_ids").filter(pl.col("error").is_not_null())
+    for error, is_refused in wrong.select("error", "is_refused").iter_rows():
         problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker, which takes a new block.")
-        yield unread(problem.subject, problem.sentence) if is_refused(error) else problem
+        yield unread(problem.subject, problem.sentence) if is_refused else problem
 
 
 def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:

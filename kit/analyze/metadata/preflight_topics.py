@@ -16,7 +16,6 @@ from kit.analyze.metadata.preflight_checks import (
     Problem,
     by_topic,
     few,
-    is_refused,
     unread,
 )
 from kit.text.quantity import quantity
@@ -56,8 +55,9 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
 def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
     """Z04: a topic's znode that keeps the copy from beginning: controllers fail to see which brokers they wait for."""
     topics = facts.items_of("topic")
-    for topic, error in topics.filter(pl.col("error").is_not_null()).select("entity", "error").iter_rows():
-        if not topic or is_refused(error):
+    wrong = topics.filter(pl.col("error").is_not_null())
+    for topic, error, is_refused in wrong.select("entity", "error", "is_refused").iter_rows():
+        if not topic or is_refused:
             yield unread(f"topic {topic}" if topic else "topics", f"{error}.")
         else:
             yield Problem(
@@ -89,10 +89,11 @@ def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
         "whose leader still recovers from an unclean election": known & (pl.col("recovery") > 0),
     }
     for condition, applies in kinds.items():
-        for topic, numbers_, errors in by_topic(facts.partitions.filter(applies)):
+        partitions = facts.partitions.filter(applies)
+        refusals = dict(partitions.filter(pl.col("is_refused")).select("topic", "error").iter_rows())
+        for topic, numbers_, _ in by_topic(partitions):
             problem = Problem(f"topic {topic}", f"{topic} has partitions {condition}: {few(numbers_)}.", _ELECT)
-            refused = [each for each in errors if is_refused(each)]
-            yield unread(f"topic {topic}", f"{refused[0]}.") if refused else problem
+            yield unread(f"topic {topic}", f"{refusals[topic]}.") if topic in refusals else problem
 
 
 def half_done(facts: PreflightFacts) -> Iterator[Problem]:

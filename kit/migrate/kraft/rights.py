@@ -18,6 +18,7 @@ from kit.read.control_znodes import CONTROLLER, EPOCH
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.paths import CONSUMERS
 from kit.read.zookeeper_rights import CREATE, DELETE, READ, WRITE, Identity, fetch_acl, fetch_identities, missing
+from kit.tables.kraft import REFUSED
 from kit.text.visible import toml_key
 
 _WORDS = {READ: "read {}", WRITE: "write {}", CREATE: "create below {}", DELETE: "delete below {}"}
@@ -75,8 +76,9 @@ def hidden_problem(cluster: Cluster) -> str | None:
     ConnectError.
     """
     read = fetch_metadata_znodes(zookeeper_of(cluster), lambda key: is_secret_config(_BROKER, key))
-    errors = [*read.control.problems, *read.partitions.column("error").to_pylist()]
-    errors += read.items.column("error").to_pylist()
-    hidden = sorted({each for each in errors if each and "NoAuth" in each})
+    errors = {each.sentence for each in read.control.problem_rows if each.kind == REFUSED}
+    for table in (read.partitions, read.items):
+        errors.update(table.filter(table["is_refused"])["error"].to_pylist())
+    hidden = sorted(errors)
     more = f" and {len(hidden) - SHOWN} more" if len(hidden) > SHOWN else ""
     return f"ZooKeeper hides from offramp's session: {'; '.join(hidden[:SHOWN])}{more}" if hidden else None

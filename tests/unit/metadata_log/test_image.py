@@ -66,6 +66,7 @@ def test_a_partition_change_raises_the_partition_epoch_and_a_named_leader_the_le
         "mzxid": None,
         "offset": 6,
         "error": None,
+        "is_refused": None,
     }
     assert image.problems == []
 

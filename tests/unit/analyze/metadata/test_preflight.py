@@ -301,36 +301,40 @@ def hidden(path: str, **unknown: object) -> PreflightFacts:
     return control(**hides(path), **unknown)
 
 
+def refused(kind: str, entity: str, error: str) -> MetadataItem:
+    return replace(item(kind, entity, error=error), is_refused=True)
+
+
 DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z01", hidden("/brokers/ids")),
-    ("Z01", with_item(item("partition", "x", error=REFUSED))),
+    ("Z01", with_item(refused("partition", "x", REFUSED))),
     ("Z02", hidden("/migration", has_migration=None)),
     ("Z03", hidden("/controller_epoch", controller_epoch=None)),
     ("Z03", hidden("/controller", controller_id=None, is_controller_persistent=None)),
-    ("Z04", with_item(item("topic", "x", error=REFUSED))),
-    ("Z04", with_item(item("topic", "", error="/brokers/topics can't be listed: NoAuthError"))),
-    ("Z05", with_partition(error=REFUSED, leader=None, isr=())),
+    ("Z04", with_item(refused("topic", "x", REFUSED))),
+    ("Z04", with_item(refused("topic", "", "/brokers/topics can't be listed: NoAuthError"))),
+    ("Z05", with_partition(error=REFUSED, is_refused=True, leader=None, isr=())),
     ("Z06", hidden("/admin/delete_topics")),
     ("Z06", hidden("/admin/reassign_partitions")),
-    ("Z07", with_item(item("config", "", error="/config/brokers can't be listed: NoAuthError"))),
-    ("Z08", with_item(item("quota", "", error="/config/clients can't be listed: NoAuthError"))),
-    ("Z09", with_item(item("scram", "b", error="/config/users/b: it can't be read: NoAuthError"))),
+    ("Z07", with_item(refused("config", "", "/config/brokers can't be listed: NoAuthError"))),
+    ("Z08", with_item(refused("quota", "", "/config/clients can't be listed: NoAuthError"))),
+    ("Z09", with_item(refused("scram", "b", "/config/users/b: it can't be read: NoAuthError"))),
     ("Z10", replace(SOUND, znodes=None)),
-    ("Z10", replace(SOUND, znodes=replace(ZNODES, problems=(f"/kafka-acl/Topic/a: it {RIGHT.format('listed')}",)))),
-    ("Z11", with_item(item("config", "", error="/config/topics can't be listed: NoAuthError"))),
+    ("Z10", replace(SOUND, znodes=replace(ZNODES, **hides("/kafka-acl/Topic/a")))),
+    ("Z11", with_item(refused("config", "", "/config/topics can't be listed: NoAuthError"))),
     ("Z12", encrypted(settings(1, secrets={SECRET: ""}), settings(3000, "controller", {SECRET: ""}))),
     ("Z13", replace(SOUND, metas=METAS[:2])),
     ("Z13", hidden("/cluster/id", cluster_id=None)),
     ("Z14", replace(SOUND, znodes=replace(ZNODES, restricted=("/config: sasl:kafka:rwcda",)))),
-    ("Z14", replace(SOUND, znodes=replace(ZNODES, problems=("/config: its access list can't be read: NoAuthError",)))),
+    ("Z14", replace(SOUND, znodes=replace(ZNODES, **hides("/config")))),
     ("Z15", with_controller(zookeeper__connect=None)),
     ("Z16", control(controller_epoch=None)),
     ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=None))),
     ("Z17", hidden("/brokers/ids", brokers=())),
     ("Z18", hidden("/isr_change_notification")),
-    ("Z18", replace(SOUND, znodes=replace(ZNODES, problems=(f"/config/changes: it {RIGHT.format('listed')}",)))),
-    ("Z19", with_item(item("producer_ids", "", error=REFUSED))),
-    ("Z20", with_item(item("topic", "x", error=REFUSED))),
+    ("Z18", replace(SOUND, znodes=replace(ZNODES, **hides("/config/changes")))),
+    ("Z19", with_item(refused("producer_ids", "", REFUSED))),
+    ("Z20", with_item(refused("topic", "x", REFUSED))),
     ("A01", with_broker(inter__broker__protocol__version="4.7")),
     ("A01", with_broker(inter__broker__protocol__version="{{ version }}")),
     ("A02", with_controller(controller__quorum__voters="${env:VOTERS}")),
@@ -342,7 +346,7 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("A03", replace(SOUND, log_dirs=(LOG_DIRS[0], BrokerLogDir(2, None, "CLUSTER_AUTHORIZATION_FAILED")))),
     ("A03", replace(SOUND, log_dirs=LOG_DIRS[:1])),
     ("A05", replace(SOUND, settings=SETTINGS[:2])),
-    ("A06", with_partition(error=REFUSED, leader=None, isr=())),
+    ("A06", with_partition(error=REFUSED, is_refused=True, leader=None, isr=())),
     ("L01", nodes(*NODES[:2], node("controller", 3000, has_flag=None, error="no answer"))),
     ("L01", nodes(*NODES[:2], node("controller", 3000, voters=(3000, 3001)))),
     ("L02", nodes(*NODES, zk_state=None)),
@@ -368,6 +372,21 @@ def test_controllers_that_the_profile_names_are_to_be_started_and_not_to_be_name
     (named,), (unnamed,) = of("L03", silent), of("L03", nodes(*NODES[:2]))
     assert named.remedy.startswith("Start the controllers")
     assert unnamed.remedy.startswith("Name them in the profile")
+
+
+@pytest.mark.parametrize(
+    ("check_id", "kind", "entity"),
+    [
+        ("Z04", "topic", "x"),
+        ("Z07", "config", "brokers/1"),
+        ("Z08", "quota", "users/a"),
+        ("Z10", "acl", "TOPIC:LITERAL:x"),
+    ],
+)
+def test_content_that_imitates_a_refusal_is_none(check_id, kind, entity):
+    """Whoever writes a znode could turn what blocks into what is not known."""
+    facts = with_item(item(kind, entity, error=f"{entity}: its version is x. it {RIGHT.format('read')}"))
+    assert [each.is_met for each in of(check_id, facts)] == [False]
 
 
 @pytest.mark.parametrize(("check_id", "facts"), DARK, ids=lambda each: each if isinstance(each, str) else "")

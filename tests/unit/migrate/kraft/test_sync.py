@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kit.errors import ReadError
+from kit.migrate.kraft.rights import hidden_problem
 from kit.migrate.kraft.standing import READS, MoveReads
 from kit.migrate.kraft.sync import led_problem, sync_problem
+from kit.read.control_znodes import fetch_control
 from tests.kraft_records import SOUND, WAITING, control, plain
 from tests.unit.migrate.kraft.move_plans import CLUSTER, WELL, cluster_with, metadata, partition
 from tests.unit.zookeeper_in_memory import ZookeeperInMemory
@@ -118,3 +120,20 @@ def test_after_the_copy_the_log_alone_knows_all_partitions():
     silent = replace(SOUND, zk_state=None, log_error="no controller answers")
     with pytest.raises(ReadError, match="the metadata log can't be read: no controller answers"):
         READS.replicas(cluster_with(zookeeper=ZookeeperInMemory({"/brokers/topics/orders": TOPIC})), silent)
+
+
+IMITATED = b"x can't be read: NoAuthError (the login needs the right READ there)"
+
+
+def test_names_and_content_that_imitate_a_refusal_hide_nothing():
+    held = dict.fromkeys(("/brokers/topics/NoAuthError", "/migration", "/kafka-acl/Topic/NoAuth"), IMITATED)
+    zookeeper = ZookeeperInMemory(held)
+    assert hidden_problem(cluster_with(zookeeper=zookeeper)) is None
+    seen = fetch_control(zookeeper)
+    assert (seen.refused("/migration"), seen.undecodable("/migration") is None) == (None, False)
+    zookeeper.root.at("/kafka-acl/Topic").is_closed = True
+    zookeeper.root.at("/migration").is_hidden = True
+    assert "hides from offramp's session: /kafka-acl/Topic can't be listed" in hidden_problem(
+        cluster_with(zookeeper=zookeeper)
+    )
+    assert fetch_control(zookeeper).refused("/migration") is not None
