@@ -270,8 +270,20 @@ def unreachable(address: str, error: str | None) -> str:
 
 
 def voters_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
-    """Whether the quorum has a controller that the profile does not name: no order would reach it."""
+    """Whether the quorum has a controller that the profile does not name: no order would reach it.
+
+    Only the leader tells the voters. Where most of the controllers that the profile names answer and none leads, one
+    that the profile does not name may lead.
+    """
     leader = standing.facts.leader
+    if leader is None and 2 * len(standing.answering_controllers) > len(controllers):
+        answering = named(
+            (each.address for each in standing.answering_controllers), "controller {} answers", "controllers {} answer"
+        )
+        return (
+            f"{answering} and none leads the quorum, so its voters are not known: name every controller in"
+            " [clusters.NAME.kraft] controllers. If all are named, wait for the election"
+        )
     if leader is None or set(leader.voters) == set(controllers):
         return None
     voters = named(sorted(leader.voters), "voter")
