@@ -21,27 +21,46 @@ NOTHING, HIDDEN, MINUS_ONE, RETAINED, HISTORY = "no number", "not listed", "-1",
 
 @dataclass(frozen=True)
 class Definition:
-    """``is_clamped``: a negative lag is told as 0. ``is_retained``: records that were deleted unread don't count."""
+    """``is_clamped``: a negative lag is shown as 0. ``is_retained``: records that were deleted unread don't count.
+
+    ``sums_negative``: a negative lag is part of the tool's sums. ``source``: repository, commit, and its date where it
+    is known, in which this was read; empty: by documentation or by running the tool.
+    """
 
     title: str
     no_commit: str
     is_clamped: bool = False
     is_retained: bool = False
+    sums_negative: bool = True
+    source: str = ""
 
 
 DEFINITIONS = {
     "kafka": Definition("kafka-consumer-groups", NOTHING),
-    "burrow": Definition("Burrow", HIDDEN, is_clamped=True),
-    "kminion": Definition("KMinion", HIDDEN, is_clamped=True),
-    "kafka-lag-exporter": Definition("kafka-lag-exporter", NOTHING, is_clamped=True),
-    "kafka_exporter": Definition("kafka_exporter", MINUS_ONE),
-    "cmak": Definition("CMAK", NOTHING),
-    "akhq": Definition("AKHQ/kafbat UI", NOTHING),
-    "console": Definition("Redpanda Console", NOTHING, is_clamped=True),
-    "kafdrop": Definition("Kafdrop", RETAINED, is_clamped=True, is_retained=True),
-    "franz-go": Definition("franz-go/rpk", RETAINED),
-    "datadog": Definition("Datadog", HIDDEN),
-    "unskript": Definition("unSkript", HISTORY),
+    "burrow": Definition("Burrow", HIDDEN, is_clamped=True, source="linkedin/Burrow ced55ba"),
+    "kminion": Definition("KMinion", HIDDEN, is_clamped=True, source="redpanda-data/kminion 4f3867a"),
+    "kafka-lag-exporter": Definition(
+        "kafka-lag-exporter", NOTHING, is_clamped=True, source="seglo/kafka-lag-exporter 3fcb3c7"
+    ),
+    "kafka_exporter": Definition("kafka_exporter", MINUS_ONE, source="danielqsj/kafka_exporter 953e2f1 of 2026-01-08"),
+    "cmak": Definition("CMAK", NOTHING, source="yahoo/CMAK 30abfde"),
+    "akhq": Definition("AKHQ/kafbat UI", NOTHING, source="tchiotludo/akhq 91aa445, kafbat/kafka-ui ab8c9ce"),
+    "console": Definition("Redpanda Console", HIDDEN, is_clamped=True, source="redpanda-data/console 05fc6cb"),
+    "kafdrop": Definition(
+        "Kafdrop",
+        RETAINED,
+        is_retained=True,
+        sums_negative=False,
+        source="obsidiandynamics/kafdrop dd68ef7 of 2026-06-18",
+    ),
+    "franz-go": Definition(
+        "franz-go/rpk",
+        RETAINED,
+        is_clamped=True,  # Since c46b0f8 of 2024-05-26; before, a negative lag was shown.
+        source="twmb/franz-go adb3a18 of 2026-08-04",
+    ),
+    "datadog": Definition("Datadog", HIDDEN, source="DataDog/integrations-core 0170599"),
+    "unskript": Definition("unSkript", HISTORY, source="unskript/Awesome-CloudOps-Automation 740f230"),
 }
 
 
@@ -57,9 +76,9 @@ def lag_as(partition_lag: FrameT, tool: str) -> FrameT:
         group_id, store, topic, partition: the key.
         tool: as asked for.
         lag: in records; null: it shows none, or an offset is not known.
-        summed_lag: what of it enters the tool's sums: the -1 of kafka_exporter does not.
+        summed_lag: what of it enters the tool's sums: the -1 of kafka_exporter and a negative lag of Kafdrop do not.
         is_listed: whether the tool lists the partition at all; a tool that sees commits alone does not list one
-            without.
+            without. kafka_exporter lists it if the group has a commit of another partition of the topic.
 
     Raises:
         InputError: there is no such tool.
@@ -97,16 +116,19 @@ def lag_definitions(partition_lag: FrameT) -> FrameT:
     """
     # In one pass: twelve copies of a Spark plan would be twelve times its joins.
     lags = {tool: _columns(tool)["lag"] for tool in DEFINITIONS}
-    rows = partition_lag.select(*PARTITION, "has_no_commit", **lags)
-    rows = rows.unpivot([*DEFINITIONS], index=[*PARTITION, "has_no_commit"], variable_name="tool", value_name="lag")
-    has_none = nw.col("has_no_commit")
-    is_hidden, is_minus_one = nw.col("tool").is_in(_tools(HIDDEN)), nw.col("tool").is_in(_tools(MINUS_ONE))
+    kept = [*PARTITION, "has_no_commit", "has_topic"]
+    rows = partition_lag.select(*PARTITION, "has_no_commit", has_topic=_has_topic(), **lags)
+    rows = rows.unpivot([*DEFINITIONS], index=kept, variable_name="tool", value_name="lag")
+    has_none, tool = nw.col("has_no_commit"), nw.col("tool")
+    is_hidden, is_minus_one = tool.is_in(_tools(HIDDEN)), tool.is_in(_tools(MINUS_ONE))
+    leaves_out = tool.is_in([name for name, each in DEFINITIONS.items() if not each.sums_negative])
+    is_left_out = (is_minus_one & has_none) | (leaves_out & (nw.col("lag") < 0).fill_null(False))
     return rows.select(
         *PARTITION,
         "tool",
         "lag",
-        summed_lag=nw.when(~(is_minus_one & has_none)).then(nw.col("lag")),
-        is_listed=~(is_hidden & has_none),
+        summed_lag=nw.when(~is_left_out).then(nw.col("lag")),
+        is_listed=~((is_hidden | (is_minus_one & ~nw.col("has_topic"))) & has_none),
     )
 
 
@@ -167,7 +189,17 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
     return partition_lag.select(*PARTITION, is_agreed=nw.when(~is_unknown).then(~is_odd), sentence=sentence)
 
 
-_UNCOMMITTED = {NOTHING: "show no number", HIDDEN: "do not list it", MINUS_ONE: "shows -1"}
+_UNCOMMITTED = {
+    NOTHING: "show no number",
+    HIDDEN: "do not list it",
+    MINUS_ONE: "shows -1 if another partition of the topic has a commit, else does not list it",
+}
+
+
+def _has_topic() -> nw.Expr:
+    """Whether the group has a commit of any partition of the topic."""
+    has_commit = (~nw.col("has_no_commit")).cast(nw.Int64)
+    return has_commit.max().over("group_id", "store", "topic") > 0
 
 
 def _columns(tool: str) -> dict[str, nw.Expr]:
@@ -176,17 +208,19 @@ def _columns(tool: str) -> dict[str, nw.Expr]:
     behind = end - (nw.when(start > committed).then(start).otherwise(committed) if each.is_retained else committed)
     shown = nw.when(behind < 0).then(nw.lit(0, nw.Int64)).otherwise(behind) if each.is_clamped else behind
     without = {
-        MINUS_ONE: nw.when(~end.is_null()).then(nw.lit(-1, nw.Int64)),
+        MINUS_ONE: nw.when(~end.is_null() & _has_topic()).then(nw.lit(-1, nw.Int64)),
         RETAINED: end - start,
         HISTORY: end,
     }.get(each.no_commit, nw.lit(None, nw.Int64))
     has_none = nw.col("has_no_commit")
     lag = nw.when(has_none).then(without).otherwise(shown)
+    summed = nw.when(~has_none).then(shown) if each.no_commit == MINUS_ONE else lag
+    listed = {HIDDEN: ~has_none, MINUS_ONE: ~has_none | _has_topic()}
     return {
         "tool": nw.lit(tool),
         "lag": lag,
-        "summed_lag": nw.when(~has_none).then(shown) if each.no_commit == MINUS_ONE else lag,
-        "is_listed": ~has_none if each.no_commit == HIDDEN else nw.lit(True),
+        "summed_lag": summed if each.sums_negative else nw.when(lag >= 0).then(lag),
+        "is_listed": listed.get(each.no_commit, nw.lit(True)),
     }
 
 

@@ -27,7 +27,7 @@ def shown(frame: pl.DataFrame) -> dict[str, int | str | None]:
 
 
 PLAIN = dict.fromkeys(analyze.DEFINITIONS, 60)
-CLAMPING = {"burrow", "kminion", "kafka-lag-exporter", "console", "kafdrop"}
+CLAMPING = {"burrow", "kminion", "kafka-lag-exporter", "console", "franz-go"}
 CASES = {
     "well": ((40, 10, 100), PLAIN, True, "All show 60 records."),
     "caught up": ((100, 10, 100), dict.fromkeys(PLAIN, 0), True, "All show 0 records."),
@@ -41,12 +41,13 @@ CASES = {
     "no commit": (
         (None, 70, 100),
         dict.fromkeys(PLAIN)
-        | dict.fromkeys(("burrow", "kminion", "datadog"), "hidden")
-        | {"kafka_exporter": -1, "kafdrop": 30, "franz-go": 30, "unskript": 100},
+        | dict.fromkeys(("burrow", "kminion", "console", "kafka_exporter", "datadog"), "hidden")
+        | {"kafdrop": 30, "franz-go": 30, "unskript": 100},
         False,
-        "No offset is committed: kafka-consumer-groups, kafka-lag-exporter, CMAK, AKHQ/kafbat UI and Redpanda Console "
-        "show no number; Burrow, KMinion and Datadog do not list it; kafka_exporter shows -1; Kafdrop and franz-go/rpk "
-        "show the retained log, 30; unSkript shows the whole history, 100.",
+        "No offset is committed: kafka-consumer-groups, kafka-lag-exporter, CMAK and AKHQ/kafbat UI show no number; "
+        "Burrow, KMinion, Redpanda Console and Datadog do not list it; kafka_exporter shows -1 if another partition of "
+        "the topic has a commit, else does not list it; Kafdrop and franz-go/rpk show the retained log, 30; unSkript "
+        "shows the whole history, 100.",
     ),
     "unknown end": ((40, None, None, "no leader"), dict.fromkeys(PLAIN), None, "Not known: no leader"),
 }
@@ -81,6 +82,18 @@ def test_all_definitions_at_once_are_those_of_each_tool():
     one_by_one = pl.concat([analyze.lag_as(frame, tool) for tool in analyze.DEFINITIONS])
     together = analyze.lag_definitions(frame).select(one_by_one.columns)
     assert sorted(together.rows(), key=str) == sorted(one_by_one.rows(), key=str)
+
+
+def test_kafka_exporter_shows_minus_one_beside_a_commit_of_the_same_topic():
+    frame = pl.concat([rows(40, 10, 100), rows(None, 70, 100).with_columns(partition=pl.lit(1, pl.Int64))])
+    shown_by = analyze.lag_as(frame, "kafka_exporter").sort("partition")
+    assert shown_by.select("lag", "summed_lag", "is_listed").rows() == [(60, 60, True), (-1, None, True)]
+
+
+def test_kafdrop_shows_a_negative_lag_and_leaves_it_out_of_its_sums():
+    frame = pl.concat([rows(40, 10, 100), rows(105, 10, 100).with_columns(partition=pl.lit(1, pl.Int64))])
+    shown_by = analyze.lag_as(frame, "kafdrop").sort("partition")
+    assert shown_by.select("lag", "summed_lag").rows() == [(60, 60), (-5, None)]
 
 
 def test_an_unknown_tool_is_named():
