@@ -22,6 +22,7 @@ from kit.migrate import lease_requests as requests
 from kit.read.broker_client import RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.read.brokers import metadata_of
 from kit.read.coordinator import LOCK_GROUPS
+from kit.text.java_hash import offsets_partition
 
 OFFSETS = "__consumer_offsets"
 TOPIC = LOCK_GROUPS.rstrip(".")
@@ -54,14 +55,6 @@ class Mark:
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))[:_LONGEST_MARK]
-
-
-def offsets_partition(group_id: str, count: int) -> int:
-    """The partition of ``__consumer_offsets`` that holds a group: Java's hash of its name (``GroupCoordinator``)."""
-    value, units = 0, group_id.encode("utf-16-be")
-    for high, low in zip(units[::2], units[1::2]):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % count
 
 
 def parse_mark(metadata: str | None) -> Mark | None:

@@ -14,7 +14,7 @@ from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.selection import Place
 from kit.read.brokers import fetch_metadata
 from kit.read.transactions import fetch_open
-from kit.text.java_hash import java_hash
+from kit.text.java_hash import offsets_partition
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -37,19 +37,12 @@ def fetch_unstable(cluster: Cluster, kafka: KafkaWriter, group_ids: Collection[s
 
 
 def _homes(group_ids: Collection[str], n_partitions: int) -> dict[str, Place]:
-    """The partition of the offsets topic by group; none without the topic.
-
-    ``GroupMetadataManager.partitionFor``; ``Utils.abs`` makes 0 of the smallest number.
-    """
+    """The partition of the offsets topic by group; none without the topic."""
     if not n_partitions:
         return {}
-    return {each: (_OFFSETS_TOPIC, _home(java_hash(each), n_partitions)) for each in group_ids}
+    return {each: (_OFFSETS_TOPIC, offsets_partition(each, n_partitions)) for each in group_ids}
 
 
 def _unstable(kafka: KafkaWriter, group_id: str, partitions: Collection[Place]) -> str | None:
     found = kafka.read((group_id, *place) for place in partitions)
     return next((stored.error for stored in found.values() if stored.error is not None), None)
-
-
-def _home(group_hash: int, n_partitions: int) -> int:
-    return 0 if group_hash == -(2**31) else abs(group_hash) % n_partitions

@@ -11,7 +11,7 @@ import pytest
 
 from kit.errors import LockLost
 from kit.migrate.kafka_lock import WHOLE_CLUSTER, lock_group, target_of
-from kit.migrate.lease import Lease, Mark, offsets_partition, parse_mark
+from kit.migrate.lease import Lease, Mark, parse_mark
 
 
 def test_each_group_has_a_lock_of_its_own_and_none_is_the_whole_clusters():
@@ -32,15 +32,6 @@ def test_a_mark_of_another_shape_is_nobodys(text):
 def test_a_mark_comes_back_as_it_was_written():
     mark = Mark("run-1", "host", "ann", "2026-01-31T12:00:00+00:00", is_held=False, changed_by="run-0")
     assert parse_mark(mark.to_text()) == mark
-
-
-def test_the_partition_of_a_group_is_javas():
-    """``Math.abs("orders".hashCode()) % 50`` and others, by jshell."""
-    assert [offsets_partition(name, 50) for name in ("orders", "a", "")] == [
-        (-1008770331 & 0x7FFFFFFF) % 50,
-        97 % 50,
-        0,
-    ]
 
 
 class Coordinator:
