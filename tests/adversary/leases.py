@@ -2,6 +2,7 @@
 
 A lease's holder is an ephemeral node at the place of ZooKeeper's lock, so the judge asks one question of both locks. A
 confirmation is one request that the coordinator takes or refuses as a whole: it is refused where the session is over.
+A lease has a connection of its own, and closing it ends the heartbeats: a holder whose leave was lost goes in the end.
 """
 
 from __future__ import annotations
@@ -64,8 +65,10 @@ class ModelLease:
     def close(self) -> None:
         try:
             self._client.change("leave", self._place, None, self._leave).get()
+        except NoNodeError:
+            pass  # It was not this session's any more.
         except SILENT:
-            return  # The session ends it.
+            self._client.abandon()
 
     def _commit(self, tree: Any) -> None:
         self._refuse_unless_held(tree)

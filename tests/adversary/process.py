@@ -70,7 +70,7 @@ class Process:
 
     def __init__(self, world: ContestedCluster, folder: Path) -> None:
         self.world, self.folder, self.run_id = world, folder, folder.name
-        self.client = Client(world.tree, lambda what: world.point(self, what), self._wrote)
+        self.client = Client(world.tree, lambda what: world.point(self, what), self._wrote, world.zombies.append)
         self.cluster: Any = SimpleNamespace(
             name="model",
             cluster_id="model",
@@ -178,7 +178,7 @@ class Process:
     def _died(self) -> None:
         self.is_dead = True
         self.client.loses = None
-        self.world.zombies.append(self.client.client_id[0])
+        self.client.abandon()
         self.world.say(f"  {self} died")
 
     # What it sees

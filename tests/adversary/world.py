@@ -66,7 +66,7 @@ class ContestedCluster:
         self.foreign: Counter[str] = Counter()
         self.edited: set[str] = set()
         self.zombies: list[int] = []
-        """Sessions of processes that are dead, and not yet known to be."""
+        """Sessions that nobody keeps alive, and that are not yet known to be over."""
         self.others_wrote: list[tuple[int, str]] = []
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None

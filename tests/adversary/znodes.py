@@ -145,7 +145,8 @@ class AsyncAnswer:
 
 
 class Client:
-    """One process's client. ``point`` is called before each request, ``wrote`` after each write that was applied.
+    """One process's client. ``point`` is called before each request, ``wrote`` after each write that was applied,
+    ``abandoned`` with each session that nobody keeps alive any more.
 
     ``loses`` says what becomes of the next write: (is it applied, what the caller is told instead of an answer).
     """
@@ -154,8 +155,14 @@ class Client:
     hosts = (("model", 2181),)
     connected = True
 
-    def __init__(self, tree: Tree, point: Callable[[str], None], wrote: Callable[[Write], None]) -> None:
-        self._tree, self._point, self._wrote = tree, point, wrote
+    def __init__(
+        self,
+        tree: Tree,
+        point: Callable[[str], None],
+        wrote: Callable[[Write], None],
+        abandoned: Callable[[int], None],
+    ) -> None:
+        self._tree, self._point, self._wrote, self._abandoned = tree, point, wrote, abandoned
         self.handler = SimpleNamespace(timeout_exception=KazooTimeoutError)
         self.client_id = (tree.new_session(), b"")
         self.loses: tuple[bool, str] | None = None
@@ -164,6 +171,11 @@ class Client:
     def expire(self) -> None:
         """The session is over; kazoo begins another by itself."""
         self._tree.end_session(self.client_id[0])
+        self.client_id = (self._tree.new_session(), b"")
+
+    def abandon(self) -> None:
+        """The session gets no heartbeat any more, and is over some time later; this client begins another."""
+        self._abandoned(self.client_id[0])
         self.client_id = (self._tree.new_session(), b"")
 
     def get_async(self, path: str, watch: Any = None) -> AsyncAnswer:

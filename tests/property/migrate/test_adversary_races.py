@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,8 +21,10 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import Manner, instruction
 from tests.adversary.plans import forged, of_group
+from tests.adversary.process import Process
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
 from tests.adversary.world import ContestedCluster
+from tests.adversary.znodes import LOST
 
 OLD, ENABLED = (OZKCC,) * 3, (MEZKCC,) * 3
 DAYS_90 = timedelta(days=90).total_seconds()
@@ -294,3 +297,24 @@ def test_a_lock_in_kafka_that_is_lost_between_two_waves_ends_the_run() -> None:
         assert record(process).state == RunState.STOPPED
         assert world.tree.text(mode_path("orders")) == KAFKA
         assert world.tree.text(mode_path("shop")) is None
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_a_lock_in_kafka_whose_leave_is_lost_ends_with_its_session(is_applied: bool) -> None:
+    def loses(world: ContestedCluster, process: Process, rng: random.Random) -> None:
+        process.client.loses = (is_applied, LOST)
+
+    with scene(("orders", OLD, None)) as world:
+        world.locks_in_kafka = True
+        process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
+        strike_at(world, "leave", loses)
+        process.work("act")
+        assert record(process).state == RunState.VERIFIED
+        world.strike = None
+        later = begin(world, move_plan(world, "orders", "all MEZKCC"))
+        later.work("act")
+        assert record(later).state == (RunState.VERIFIED if is_applied else RunState.APPROVED)
+        if not is_applied:
+            world.settle()
+            world.again(later).work("resume")
+        assert record(later).state == RunState.VERIFIED
