@@ -26,6 +26,7 @@ from kazoo.exceptions import NoNodeError
 from kit.consumer import KafkaConsumer, Stream, ZookeeperConsumer
 from kit.lab import Lab
 from kit.lab.process import wait_until
+from kit.read.consumer_protocol import EMBEDDED_RACK
 from tests.soak import IS_SOAK, Record, first, report
 
 """Every end with every flavour; without it some with one only. A Kafka consumer has no time-out."""
@@ -371,6 +372,7 @@ def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
             "client.id": f"{topic}_other-{'1' * 13}-0a0b0c0d",
             "partition.assignment.strategy": "range",
             "heartbeat.interval.ms": 100,
+            "client.rack": EMBEDDED_RACK,
             "enable.auto.commit": False,
         }
     )

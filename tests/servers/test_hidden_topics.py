@@ -201,10 +201,10 @@ def test_plans_and_exports_name_the_hidden_topic(lab, alice, bob, operations, de
 
 
 def test_a_listing_names_the_topics_that_it_could_not_see(lab, bob, denied, operations):
-    for command in (["groups"], ["groups", "-g", GROUP], ["lag"], ["lag", "-g", GROUP]):
+    for command in (["groups"], ["groups", "--groups", GROUP], ["lag"], ["lag", "-g", GROUP]):
         for user, is_told in ((BOB, True), (USER, False)):
             said = CliRunner().invoke(app, [*command, "--profile-file", str(lab.folder / f"{user}.toml")])
-            assert said.exit_code == (0 if "-g" in command else 12), said.output  # A secured group is not readable.
+            assert said.exit_code == (0 if GROUP in command else 12), said.output  # A secured group is not readable.
             assert (f"The login may not describe 1 topic: '{HIDDEN}'" in said.stderr) is is_told, (command, user)
 
 

@@ -45,6 +45,7 @@ class EffectSteps:
     _kafka_known: dict[TopicAndPartition, int]
     _described: tuple[object, effects.KafkaGroup] | None
     kafka_members: KafkaMembers
+    has_looked: bool
 
     def drive(self, thread: str, steps: Generator[Effect, Any, Any]) -> Steps:
         answer: Any = None
@@ -74,6 +75,9 @@ class EffectSteps:
         self.changed = False
         view: GroupView = yield from self.znodes.read_group()
         if self.embedded is not None:
+            if not self.has_looked and self.embedded.client.is_reachable:
+                self.described(frozenset(view.members))
+            self.has_looked = True
             topics = view.members.get(self.consumer_id, {}) if view.is_registered else {}
             self.embedded.subscribe([topic for topic in topics if topic in view.partitions])
         return view

@@ -102,6 +102,7 @@ class PythonMember(EffectSteps):
         self._last_handed: TopicAndPartition | None = None
         self._described: tuple[object, effects.KafkaGroup] | None = None
         self.kafka_members = KafkaMembers()
+        self.has_looked = False
         self._looked: set[tuple[str, TopicAndPartition]] = set()
         self._is_committing = self.has_failed_to_commit = False
 

@@ -95,6 +95,7 @@ class Driver:
         self._commits = commits
         self._viewed = viewed
         self._described: tuple[tuple[int, frozenset[str]], KafkaGroup] | None = None
+        self._has_looked = False
 
     def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
         """Carry out the effects one by one; → what the protocol returns. An effect that raises ends it."""
@@ -215,10 +216,17 @@ class Driver:
         return {pair: fetched.offsets.get(pair, 0) for pair in partitions if pair not in fetched.errors}
 
     def _read_group(self) -> GroupView:
-        """A change before this read is in the view, so ``changed`` is cleared first; a later one sets it again."""
+        """A change before this read is in the view, so ``changed`` is cleared first; a later one sets it again.
+
+        What the members of the Kafka group are is asked once before this one joins: while the group rebalances, its
+        coordinator doesn't tell.
+        """
         self._gate.begin_round()
         self.changed.clear()
         view = self._znodes.read_group()
+        if self.embedded is not None and not self._has_looked:
+            self._brokers.describe(frozenset(view.members))
+            self._has_looked = True
         self._viewed(view)
         return view
 

@@ -193,10 +193,11 @@ def ill(data: bytes) -> Node:
     )
 
 
+LIVE = {"ephemeral_owner": 7}
 WELL = Node(
     children={
-        "ids": Node(children={"well": Node(REGISTRATION)}),
-        "owners": Node(children={"orders": Node(children={"0": Node(b"well-0"), "1": Node(b"well-0")})}),
+        "ids": Node(children={"well": Node(REGISTRATION, stat=LIVE)}),
+        "owners": Node(children={"orders": Node(children={each: Node(b"well-0", stat=LIVE) for each in ("0", "1")})}),
         "offsets": Node(children={"orders": Node(children={"0": Node(b"5"), "1": Node(b"6")})}),
     }
 )
