@@ -74,7 +74,11 @@ def wrong_groups(truth, found: list[dict]) -> list[tuple]:
         if group.condition == fleet.EMPTY:
             right |= {"stage": "empty", "n_unowned": len(group.partitions)}
         else:
-            right |= {"n_unowned": 0, "n_partitions": len(group.partitions), "stage": "OZKCC" if group.old_members else "all KC"}
+            right |= {
+                "n_unowned": 0,
+                "n_partitions": len(group.partitions),
+                "stage": "OZKCC" if group.old_members else "all KC",
+            }
         wrong += [(name, what, rows[name][what], value) for what, value in right.items() if rows[name][what] != value]
     return wrong
 
