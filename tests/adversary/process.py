@@ -176,7 +176,6 @@ class Process:
         self.world.time.sleep(seconds)
 
     def _died(self) -> None:
-        self.is_dead = True
         self.client.loses = None
         self.client.abandon()
         self.world.say(f"  {self} died")

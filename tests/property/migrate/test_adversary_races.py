@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from kit.errors import OfframpError
+from kit.errors import OfframpError, TargetBusy
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import RunResult
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
@@ -318,3 +318,17 @@ def test_a_lock_in_kafka_whose_leave_is_lost_ends_with_its_session(is_applied: b
             world.settle()
             world.again(later).work("resume")
         assert record(later).state == RunState.VERIFIED
+
+
+@pytest.mark.parametrize("in_kafka", [False, True])
+def test_a_killed_process_keeps_its_lock_until_its_session_ends(in_kafka: bool) -> None:
+    with scene(("orders", OLD, None)) as world:
+        world.locks_in_kafka = in_kafka
+        process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
+        strike_at(world, "event acted", moves.kills)
+        process.work("act")
+        world.strike = None
+        assert isinstance(world.again(process).work("resume"), TargetBusy)
+        world.settle()
+        world.again(process).work("resume")
+        assert record(process).state == RunState.VERIFIED
