@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from platform import node
@@ -132,8 +133,9 @@ class KafkaLock:
     def release(self) -> None:
         """Leave each lease's group. Where its coordinator does not answer, the lease ends with its session."""
         leases, self._leases = self._leases, {}
-        for lease in leases.values():
-            lease.close()
+        with ExitStack() as stack:  # All of them, whatever ends the wait for one.
+            for lease in leases.values():
+                stack.callback(lease.close)
 
     def _take(self, names: Mapping[str, str], run_id: str) -> None:
         mark = _mark(run_id)

@@ -145,9 +145,11 @@ class Lease:
 
     def close(self) -> None:
         """Leave the group, if this is its member still, and close the connection."""
-        with suppress(OfframpError):
-            self._client.run(self._leave)
-        self._client.close()
+        try:
+            with suppress(OfframpError):
+                self._client.run(self._leave)
+        finally:
+            self._client.close()
 
     async def _take(self) -> None:
         protocol_type, members = await self._found()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kit.errors import LockLost
-from kit.migrate.kafka_lock import WHOLE_CLUSTER, lock_group, target_of
+from kit.migrate.kafka_lock import WHOLE_CLUSTER, KafkaLock, lock_group, target_of
 from kit.migrate.lease import Lease, Mark, parse_mark
 
 
@@ -69,3 +69,26 @@ def test_a_refused_commit_is_a_lost_lock_for_good(code):
     for _ in range(2):
         with pytest.raises(LockLost, match="its coordinator refused the commit"):
             asyncio.run(lease._confirm())
+
+
+class Interrupted:
+    """A client whose wait for an answer is ended by Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def run(self, *_: object) -> None:
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_an_interrupted_release_ends_every_lease():
+    """A lease that stays open sends heartbeats until the kernel ends, and its group stays busy."""
+    clients = [Interrupted(), Interrupted()]
+    lock = KafkaLock(None)
+    lock._leases = {str(number): held(client) for number, client in enumerate(clients)}
+    with pytest.raises(KeyboardInterrupt):
+        lock.release()
+    assert all(client.is_closed for client in clients)
