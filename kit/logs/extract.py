@@ -44,8 +44,9 @@ class ExtractEvents:
 
     def _extracted(self, lines: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         waiting, last, counts = _NOTHING, _NOTHING, []
-        for portion, is_last in with_last(lines):
-            ready = pl.concat([waiting, self._marked(portion)], how="diagonal")
+        for portion, is_last in with_last(rejoined(map(self._numbered, lines))):
+            marked = with_marks(records.records_of(portion.lazy(), self.layout))
+            ready = pl.concat([waiting, marked], how="diagonal")
             if not is_last:
                 ready, waiting = map(detached, settled(ready))
             entries = records.judged(records.timed(with_neighbours(ready.lazy()), self.zone)).collect()
@@ -57,10 +58,9 @@ class ExtractEvents:
         if counts:
             yield totals(pl.concat(counts))
 
-    def _marked(self, lines: pl.DataFrame) -> pl.DataFrame:
+    def _numbered(self, lines: pl.DataFrame) -> pl.DataFrame:
         numbered = lines.lazy().join(self.before.lazy(), on=("file", "block"), maintain_order="left")
-        numbered = numbered.with_columns(line=pl.col("n_before") + pl.col("number") + 1)
-        return with_marks(records.records_of(rejoined(numbered.collect()).lazy(), self.layout))
+        return numbered.with_columns(line=pl.col("n_before") + pl.col("number") + 1).collect()
 
 
 def _as_batches(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:

@@ -1,19 +1,22 @@
 """Records that a terminal or a paste has wrapped: joined where the layout proves it, else known to be cut.
 
 Kafka's own layout closes each record with its logger. A record that lacks it goes on in the next line, if that line has
-no head and closes with a logger. In a file of this layout, what has no head or is not closed is a part of a record.
+no head and closes with a logger. In a file of this layout, what is not closed, or has no head and no other layout, is a
+part of a record.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 import polars as pl
 
 from kit.logs import wordings
-from kit.logs.layouts import LEVELS, TIME
+from kit.logs.batching import detached
+from kit.logs.layouts import LEVELS, TIME, layout_of, without_prefix
 from kit.logs.multiline import is_part
 from kit.logs.texts import has
 
@@ -22,23 +25,54 @@ _CLOSED = r"\([A-Za-z_]\w*(?:\.[\w$]+)+(?::\d+)?\)(?: \[[^\]]*\]| - [\w.-]+=[^()
 _BLOCK = r"(?:Updating assignment with|Reconciling assignment with local epoch \d+)\s*$"
 """The message itself has several lines."""
 _NO_TAIL = rf"^(?:\t|  | \(|$|\{{\"|<|\[\d|at |Caused by|\S*(?:Exception|Error)\b|.{{0,60}}{TIME})"
-_MOST_PIECES, _ENOUGH = 5, 20
+_MOST_PIECES = 5
+_ENOUGH = 100
+"""So many lines of a file say whether its records have a head, and close with loggers."""
 
 
-def rejoined(lines: pl.DataFrame) -> pl.DataFrame:
-    """``file``, ``line`` and ``value``, in order → the same with ``is_cut``, and with wrapped records in one row."""
-    value, whole = pl.col("value"), lines.with_columns(is_cut=pl.lit(False))
-    # Nearly all records of this layout begin and end alike: two cheap looks leave few for the patterns.
-    is_usual = value.str.starts_with("[") & value.str.ends_with(")")
-    closing = set(
-        lines.filter(value.str.ends_with(")")).group_by("file").head(_ENOUGH).filter(has(value, _CLOSED))["file"]
-    )
-    if not closing or lines.select(is_usual.all()).item():
-        return whole
-    odd = pl.when(~is_usual & pl.col("file").is_in(closing)).then(value)
-    is_open = has(odd, _HEAD) & ~has(odd, _CLOSED) & ~has(odd, _BLOCK)
-    is_tail = ~has(odd, _HEAD) & ~has(odd, _NO_TAIL) & ~is_part(odd)
-    marked = lines.select("file", "line", "value", is_open=is_open.fill_null(False), is_tail=is_tail.fill_null(False))
+def rejoined(portions: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """``file``, ``line`` and ``value``, in order → the same with ``is_cut``, and with wrapped records in one row.
+
+    It does not matter where a portion ends: what more lines could change waits for the next one.
+    """
+    waiting, known = pl.DataFrame(), dict[str, bool]()
+    for portion in portions:
+        lines = pl.concat([waiting, portion])
+        n_waiting = _n_waiting(lines, known)
+        ready, waiting = lines.head(len(lines) - n_waiting), detached(lines.tail(n_waiting))
+        if len(ready):
+            is_closing = _closing(lines, known)
+            yield _rejoined(ready, is_closing)
+            known = {file: is_closing[file] for file in ready["file"].tail(1)}
+    if len(waiting):
+        yield _rejoined(waiting, _closing(waiting, known))
+
+
+def _n_waiting(lines: pl.DataFrame, known: dict[str, bool]) -> int:
+    """How many lines of the last file wait: all while few are known, else those of a record that may go on."""
+    (last,) = lines["file"].tail(1)
+    n_of_last = lines.select((pl.col("file") == last).sum()).item()
+    if last not in known and n_of_last < _ENOUGH:
+        return int(n_of_last)
+    end = list(map(_Line._make, _marked(lines.tail(_MOST_PIECES - 1), [last]).rows()))
+    return next((len(end) - at for at in range(len(end)) if len(_parts(end, at)) == len(end) - at), 0)
+
+
+def _closing(lines: pl.DataFrame, known: dict[str, bool]) -> dict[str, bool]:
+    """Of each file, whether its records have a head and close with loggers, by its first lines; ``known``: what is
+    known."""
+    value = pl.col("value")
+    first = lines.filter(~pl.col("file").is_in(list(known))).group_by("file").head(_ENOUGH)
+    # Where something else stands in front of the heads, lines of several programs may be mixed.
+    shown = [has(pl.when(value.str.starts_with("[")).then(value), _HEAD).any()]
+    shown += [has(pl.when(value.str.ends_with(")")).then(value), _CLOSED).any()]
+    by_file = first.group_by("file").agg(pl.all_horizontal(shown).fill_null(False).alias("is_closing"))
+    return known | dict(by_file.select("file", "is_closing").iter_rows())
+
+
+def _rejoined(lines: pl.DataFrame, is_closing: dict[str, bool]) -> pl.DataFrame:
+    whole = lines.with_columns(is_cut=pl.lit(False))
+    marked = _marked(lines, [file for file in is_closing if is_closing[file]])
     if not marked.select((pl.col("is_open") | pl.col("is_tail")).any()).item():
         return whole
     texts, is_kept, is_cut = _walked(list(map(_Line._make, marked.rows())))
@@ -53,13 +87,25 @@ class _Line(NamedTuple):
     is_tail: bool
 
 
+def _marked(lines: pl.DataFrame, files: list[str]) -> pl.DataFrame:
+    """The fields of ``_Line``, of these files: in the others, no line is open, or a tail."""
+    value = pl.col("value")
+    # Nearly all records of this layout begin and end alike: two cheap looks leave few for the patterns.
+    is_usual = value.str.starts_with("[") & value.str.ends_with(")")
+    odd = pl.when(~is_usual & pl.col("file").is_in(files)).then(value)
+    is_open = has(odd, _HEAD) & ~has(odd, _CLOSED) & ~has(odd, _BLOCK)
+    is_tail = ~has(odd, _HEAD) & ~has(odd, _NO_TAIL) & ~is_part(odd)
+    is_tail &= layout_of(without_prefix(pl.when(is_tail).then(odd)), None).is_null()
+    return lines.select("file", "line", "value", is_open=is_open.fill_null(False), is_tail=is_tail.fill_null(False))
+
+
 def _walked(lines: list[_Line]) -> tuple[list[str], list[bool], list[bool]]:
     """The texts, which of them stay, and which are a part of a record whose other parts are not there."""
     texts, is_kept = [each.value for each in lines], [True] * len(lines)
     is_cut = [each.is_open or (each.is_tail and not _is_closed(each.value)) for each in lines]
     place = 0
     while place < len(lines):
-        parts = _parts(lines, place) if lines[place].is_open else []
+        parts = _parts(lines, place)
         whole = _whole([each.value for each in parts])
         if whole is not None:
             texts[place], is_cut[place] = whole, False
@@ -69,7 +115,9 @@ def _walked(lines: list[_Line]) -> tuple[list[str], list[bool], list[bool]]:
 
 
 def _parts(lines: list[_Line], place: int) -> list[_Line]:
-    """The open record, and the next lines up to the one that closes it."""
+    """The open record, and the next lines up to the one that closes it; none if there is no open record."""
+    if not lines[place].is_open:
+        return []
     parts = [lines[place]]
     for each in lines[place + 1 : place + _MOST_PIECES]:
         if not each.is_tail or (each.file, each.line) != (parts[-1].file, parts[-1].line + 1):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
+from kit.logs.wrapped import _ENOUGH, rejoined
 from tests.unit.logs.pasted import read, read_each
 
 AT = "[2024-05-01 10:00:0{},100] INFO "
@@ -70,6 +73,26 @@ def test_a_layout_without_loggers_has_whole_lines(tmp_path):
     """No record of the file closes with a logger, so the missing logger proves nothing."""
     bare = [line.removesuffix(CLASS) for line in LINES]
     assert facts(tmp_path, *bare) == facts(tmp_path, *LINES)
+
+
+def test_lines_of_another_layout_are_no_parts_of_records(tmp_path):
+    head = "%7|1795264659.784|GRPASSIGNMENT|till#consumer-2| [thrd:main]: "
+    listed = [f"{head}List with 2 partition(s):", *(f"{head} orders [{number}] offset INVALID" for number in range(2))]
+    (event,) = read(tmp_path, *LINES, *listed).events.filter(pl.col("kind") == "group_assignment").rows(named=True)
+    assert (event["partitions"], event["reason"]) == (["orders-0", "orders-1"], None)
+
+
+@pytest.mark.parametrize("portion", [1, 3, 7, 99, 101])
+@pytest.mark.parametrize("width", [60, 110])
+def test_it_does_not_matter_where_a_portion_of_wrapped_lines_ends(portion, width):
+    texts = [*["an old line"] * 90, *at_width(width) * 5]
+    assert len(texts) > _ENOUGH
+    files = [pl.DataFrame({"value": texts}).select(file=pl.lit(name), line=pl.int_range(pl.len()) + 1, value="value")
+             for name in ("a", "b", "c")]  # fmt: skip
+    lines = pl.concat([files[0], files[1].tail(30), files[2]])
+    whole = pl.concat(rejoined([lines]))
+    assert len(whole) < len(lines)
+    assert_frame_equal(pl.concat(rejoined(lines.iter_slices(portion))), whole)
 
 
 def test_what_follows_a_record_is_not_its_rest(tmp_path):
