@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -207,10 +207,14 @@ def export(
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
+    form: Annotated[
+        Literal["offramp", "kafka"],
+        typer.Option("--format", help="kafka: CSV for kafka-consumer-groups --reset-offsets --from-file."),
+    ] = "offramp",
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster.
+    """Save offsets to a new file, as a backup or for another cluster. Writes nothing to the cluster.
 
     Exit code 12: the file was written, but offsets may be missing in it.
     """
@@ -221,7 +225,7 @@ def export(
         with waiting(_READING):
             selection = _selection(groups, topics, partitions)
             chosen = store or chosen_store(operations.cluster, groups or ())
-            exported = export_offsets(operations.cluster, file, chosen, selection, datetime.now(UTC))
+            exported = export_offsets(operations.cluster, file, chosen, selection, datetime.now(UTC), form)
         say(f"{quantity(exported.n_offsets, 'offset')} saved to {file}")
         if exported.gaps:
             raise PartialRead(f"Offsets may be missing in {file}. {' '.join(exported.gaps)}")

@@ -5,6 +5,9 @@ A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV fil
 ``offset``, and may have ``metadata``, ``leader_epoch`` and ``topic_id`` (since format 3): the id of the topic when the
 offset was read. A topic that was created again has another id.
 
+A file that a spreadsheet saved again is read: with a byte order mark, with semicolons, with a header that was split
+into cells.
+
 In CSV an apostrophe stands before a text that a spreadsheet would run as a formula, and before a text that begins with
 an apostrophe (since format 2).
 """
@@ -13,6 +16,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +27,7 @@ from typing import Any
 from kit.errors import InputError, WrongCluster
 from kit.migrate.engine.files import write_whole
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json
+from kit.migrate.offsets.kafka_tool import tool_text
 from kit.migrate.offsets.moves import Stored, item_of
 from kit.migrate.offsets.selection import Key
 from kit.regular_file import read_regular
@@ -29,6 +35,7 @@ from kit.text.naming import listed
 from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
 
 KIND, FORMAT = "offramp offsets", 3
+FORMS = OFFRAMP, KAFKAS = "offramp", "kafka"
 COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch", "topic_id")
 _REQUIRED = COLUMNS[:4]
 _LARGEST = {"partition": INT32_MAX, "offset": INT64_MAX, "leader_epoch": INT32_MAX}
@@ -46,12 +53,26 @@ class OffsetsFile:
     offsets: Mapping[Key, Stored]
 
 
-def save_offsets(path: Path, cluster_id: str, store: str, offsets: Mapping[Key, Stored], now: datetime) -> None:
-    """Write the offsets to ``path``: the whole file or nothing.
+def save_offsets(
+    path: Path, cluster_id: str, store: str, offsets: Mapping[Key, Stored], now: datetime, form: str = OFFRAMP
+) -> None:
+    """Write the offsets to the new file ``path``: the whole file or nothing.
+
+    ``form`` is one of ``FORMS``: ``kafka`` is CSV for ``kafka-consumer-groups.sh --from-file``.
 
     Raises:
-        InputError: the name ends neither in ``.jsonl`` nor in ``.csv``, or the file can't be written.
+        InputError: the name ends neither in ``.jsonl`` nor in ``.csv``, the file exists, or it can't be written.
     """
+    if form not in FORMS:
+        raise InputError(f"there is no format {form!r} of a file of offsets; there are {listed(FORMS)}")
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists and is not overwritten: name another file")
+    is_csv = _is_csv(path)
+    if form == KAFKAS:
+        if not is_csv:
+            raise InputError(f"{path}: a file for kafka-consumer-groups ends in .csv")
+        _write(path, tool_text(offsets))
+        return
     rows: list[Mapping[str, Json]] = [_row(key, offsets[key]) for key in sorted(offsets)]
     header: dict[str, Json] = {
         "kind": KIND,
@@ -62,17 +83,23 @@ def save_offsets(path: Path, cluster_id: str, store: str, offsets: Mapping[Key, 
         "digest": digest_of(tuple(rows)),
     }
     text = canonical(header) + "\n"
-    if _is_csv(path):
-        text = _MARK + text + _csv(rows)
-    else:
-        text += "".join(canonical(row) + "\n" for row in rows)
+    _write(path, _MARK + text + _csv(rows) if is_csv else text + "".join(canonical(row) + "\n" for row in rows))
+
+
+def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
         raise InputError(f"{path} can't be written: {error.strerror}") from error
 
 
-def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, edited: bool = False) -> OffsetsFile:
+def load_offsets(
+    path: Path,
+    cluster_id: str,
+    *,
+    other_cluster: bool = False,
+    edited: bool = False,
+) -> OffsetsFile:
     """The offsets of a file; all rows are validated first.
 
     ``other_cluster`` accepts a file of another cluster, ``edited`` a file whose rows were edited.
@@ -86,13 +113,13 @@ def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, ed
     if header["cluster_id"] != cluster_id and not other_cluster:
         raise WrongCluster(
             f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the same offset is"
-            " another record here. Import the file with other_cluster only if the logs of both clusters are the same"
+            " another record here. Import the file with --other-cluster only if the logs of both clusters are the same"
         )
     parsed = _parse_csv(path, body, header["format"] > 1) if _is_csv(path) else _parse_lines(path, body)
     rows = [(number, _checked(path, number, row)) for number, row in parsed]
     if digest_of(tuple(row for _, row in rows)) != header["digest"] and not edited:
         raise InputError(
-            f"{path} was edited after it was written: import the file with edited only if you know who edited it"
+            f"{path} was edited after it was written: import the file with --edited only if you know who edited it"
         )
     offsets = dict(_unique(path, rows))
     return OffsetsFile(header["cluster_id"], str(header.get("store")), str(header.get("exported_at")), offsets)
@@ -126,17 +153,17 @@ def _is_csv(path: Path) -> bool:
 def _split(path: Path) -> tuple[str, str]:
     """The first line and the rest with its line ends unchanged: a text in a row may contain line ends."""
     try:
-        first, _, body = read_regular(path).decode().partition("\n")
+        first, _, body = read_regular(path).decode("utf-8-sig").partition("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} can't be read: {error}") from error
-    return first, body
+    return first.removesuffix("\r"), body
 
 
 def _header(path: Path, first: str) -> Mapping[str, Any]:
     try:
         header = parse_json(first.removeprefix(_MARK) if _is_csv(path) else first)
     except ValueError:
-        header = None
+        header = _of_cells(first) if _is_csv(path) else None
     if not isinstance(header, dict) or header.get("kind") != KIND or not {"cluster_id", "digest"} <= header.keys():
         raise InputError(f"{path} is no file of offsets: the first line is no header of an export: {first[:80]!r}")
     if header.get("format") not in range(1, FORMAT + 1):
@@ -146,8 +173,19 @@ def _header(path: Path, first: str) -> Mapping[str, Any]:
     return header
 
 
+def _of_cells(first: str) -> dict[str, Json]:
+    """A header that a spreadsheet split at its commas: the quotes between may be gone, the names and values are not."""
+    text = first.replace('"', "").strip(",; ").removeprefix(_MARK).strip("{}")
+    parts = [part.partition(":") for part in re.split("[,;]", text)]
+    header: dict[str, Json] = {name.strip(): value.strip("{} ") for name, colon, value in parts if colon}
+    number = offset_in(str(header.get("format")))
+    return header | {"format": number}
+
+
 def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(body.removesuffix("\n").split("\n") if body else (), 2):
+    for number, line in enumerate(body.split("\n"), 2):
+        if not line.strip():
+            continue
         try:
             row = parse_json(line)
         except ValueError as error:
@@ -158,12 +196,19 @@ def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _parse_csv(path: Path, body: str, is_guarded: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.DictReader(io.StringIO(body, newline=""))
+    heading = body.partition("\n")[0]
+    delimiter = ";" if ";" in heading and "," not in heading else ","
+    reader = csv.DictReader(io.StringIO(body, newline=""), delimiter=delimiter)
     try:
+        names = reader.fieldnames or ()
+        if doubled := sorted({name for name in names if list(names).count(name) > 1}):
+            raise InputError(f"{path}, line 2: the column {doubled[0]!r} is there twice; keep one of them")
         if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
             columns = listed(reader.fieldnames or ())
             raise InputError(f"{path}, line 2: the columns are {columns}; it needs {listed(_REQUIRED)}")
         for row in reader:
+            if not any(row.values()):
+                continue
             yield reader.line_num + 1, _csv_row(path, reader.line_num + 1, row, is_guarded)
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num + 1}: {error}") from error

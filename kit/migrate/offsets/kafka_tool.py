@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -79,6 +79,17 @@ def load_tool_file(path: Path, groups: Sequence[str]) -> dict[Key, Stored]:
     if not offsets:
         raise InputError(f"{path} has no offset")
     return offsets
+
+
+def tool_text(offsets: Mapping[Key, Stored]) -> str:
+    """The offsets as a file that the tool's ``--from-file`` takes, each line with its group.
+
+    Metadata and leader epochs have no place in it.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerows((*key, offsets[key].offset) for key in sorted(offsets))
+    return text.getvalue()
 
 
 def _parsed(path: Path, number: int, row: Sequence[str], groups: Sequence[str]) -> tuple[Key, int]:

@@ -29,7 +29,7 @@ from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.changes import offset_changes
 from kit.migrate.offsets.clamping import Excluded, Exclusion, Selected, log_bounds
 from kit.migrate.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
-from kit.migrate.offsets.files import OffsetsFile, load_offsets, save_offsets
+from kit.migrate.offsets.files import OFFRAMP, OffsetsFile, load_offsets, save_offsets
 from kit.migrate.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.kafka_tool import load_tool_file
@@ -246,8 +246,10 @@ class Exported(NamedTuple):
     gaps: tuple[str, ...]
 
 
-def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> Exported:
-    """Save the selected offsets to a file (``.jsonl`` or ``.csv``). Makes no plan.
+def export_offsets(
+    cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime, form: str = OFFRAMP
+) -> Exported:
+    """Save the selected offsets to a new file (``.jsonl`` or ``.csv``). Makes no plan. ``form``: see ``save_offsets``.
 
     Raises:
         NotFound: a named group has no offsets in this store, or nothing is selected.
@@ -258,7 +260,7 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     stores = fetch_stores(cluster, selection.accepts, only_stable=False)
     offsets = _picked(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
-    save_offsets(path, cluster.confirmed_id(), store, offsets, now)
+    save_offsets(path, cluster.confirmed_id(), store, offsets, now, form)
     return Exported(len(offsets), gaps(cluster, stores, store))
 
 
