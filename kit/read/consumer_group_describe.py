@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka.protocol.api_message import ApiMessage
 
+from kit.read.kafka_member import kafka_member
 from kit.tables.groups import KAFKA, Member, Ownership, Subscription
 
 
@@ -36,23 +37,7 @@ def described(response: Any) -> Iterator[tuple[str, int, Any]]:
 
 def members(group: Any) -> list[Member]:
     """The members; ``pattern`` is a subscription by RE2 expression, which the broker resolves (KIP-848)."""
-    return [
-        Member(
-            group_id=group.group_id,
-            source=KAFKA,
-            member_id=each.member_id,
-            client_id=each.client_id,
-            client_host=each.client_host.removeprefix("/"),
-            group_instance_id=each.instance_id,
-            pattern=each.subscribed_topic_regex or None,
-            in_migration_ids=None,
-            registered_at=None,
-            session_id=None,
-            error=None,
-            is_embedded=False,
-        )
-        for each in group.members
-    ]
+    return [kafka_member(group.group_id, each, pattern=each.subscribed_topic_regex or None) for each in group.members]
 
 
 def subscriptions(group: Any) -> list[Subscription]:

@@ -26,6 +26,7 @@ from kit.read.broker_client import (
     describe_code,
 )
 from kit.read.consumer_protocol import is_embedded, parse_member
+from kit.read.kafka_member import kafka_member
 from kit.tables import schema as tables
 from kit.tables.groups import (
     CLASSIC,
@@ -153,7 +154,7 @@ class _Collected:
             subscription, assignment = (each.member_metadata, each.member_assignment) if is_consumer else (b"", b"")
             subscribed, assigned, problem = parse_member(subscription, assignment)
             is_marked = is_embedded(subscription) if subscription else None
-            self.members.append(_member(group_id, each, problem, is_marked))
+            self.members.append(kafka_member(group_id, each, error=problem, is_embedded=is_marked))
             self.subscriptions += [Subscription(group_id, KAFKA, each.member_id, topic, 1) for topic in subscribed]
             self.ownership += [
                 Ownership(group_id, KAFKA, topic, partition, each.member_id, None, None, None)
@@ -364,23 +365,6 @@ def _describe_request(group_ids: Sequence[str]) -> Any:
 
 def _described(response: Any) -> Iterator[tuple[str, int, Any]]:
     return ((each.group_id, each.error_code, each) for each in response.groups)
-
-
-def _member(group_id: str, described: Any, problem: str | None, is_marked: bool | None) -> Member:
-    return Member(
-        group_id=group_id,
-        source=KAFKA,
-        member_id=described.member_id,
-        client_id=described.client_id,
-        client_host=described.client_host.removeprefix("/"),
-        group_instance_id=getattr(described, "group_instance_id", None),
-        pattern=None,
-        in_migration_ids=None,
-        registered_at=None,
-        session_id=None,
-        error=problem,
-        is_embedded=is_marked,
-    )
 
 
 def _known(value: int) -> int | None:

@@ -14,7 +14,8 @@ from kafka import errors as kafka_errors
 from kafka.protocol.api_message import ApiMessage
 
 from kit.read.broker_client import BrokerClient
-from kit.tables.groups import KAFKA, SHARE, STREAMS, Member
+from kit.read.kafka_member import kafka_member
+from kit.tables.groups import SHARE, STREAMS, Member
 
 
 class ShareGroupDescribeRequest(ApiMessage, load_json="kit.read"):  # type: ignore[misc, call-arg]
@@ -53,19 +54,4 @@ def describe_request(group_type: str, group_ids: Sequence[str]) -> Any:
 
 
 def members(group: Any) -> list[Member]:
-    return [
-        Member(
-            group_id=group.group_id,
-            source=KAFKA,
-            member_id=each.member_id,
-            client_id=each.client_id,
-            client_host=each.client_host.removeprefix("/"),
-            group_instance_id=getattr(each, "instance_id", None),
-            pattern=None,
-            in_migration_ids=None,
-            registered_at=None,
-            session_id=None,
-            error=None,
-        )
-        for each in group.members
-    ]
+    return [kafka_member(group.group_id, each) for each in group.members]

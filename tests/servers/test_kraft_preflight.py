@@ -16,6 +16,7 @@ from kit.analyze.metadata.node_settings import MIGRATION
 from kit.lab.servers.migrating import MigratingBroker
 from kit.preflight import Preflight
 from kit.text.properties import parse_properties
+from tests.servers.awaiting import SECONDS
 from tests.servers.kraft_walk import KraftWalk
 from tests.servers.preflight_story import REPLICAS, edited, story
 from tests.servers.provoked import EDITED, PREFLIGHT, STATUS, hold
@@ -153,7 +154,7 @@ def test_a_broker_that_is_stopped_right_behind_the_hand_back_asks_controllers_th
 def test_the_settings_of_topics_are_those_that_a_real_broker_has(seen):
     resource = ConfigResource(ConfigResource.Type.TOPIC, "orders")
     (future,) = seen.lab.admin.describe_configs([resource]).values()
-    told = {name: entry.value for name, entry in future.result(10).items()}
+    told = {name: entry.value for name, entry in future.result(SECONDS).items()}
     assert set(told) == topic_settings.KNOWN
     wrong = {name: value for name, value in told.items() if topic_settings.wrong(name, value)}
     assert wrong == {}

@@ -62,7 +62,7 @@ _MESSAGES = (
     ),
     (REFUSES, r"KRaft controller indicates a completed migration.*()", "does nothing: the migration was ended"),
 )
-_KNOWN = [(kind, re.compile(pattern), told) for kind, pattern, told in _MESSAGES]
+_KNOWN = [(kind, re.compile(pattern), action) for kind, pattern, action in _MESSAGES]
 _FOLDERS = {
     "TopicMigrationClient": "/brokers/topics",
     "iterateBrokerConfigs": "/config/brokers",
@@ -84,7 +84,7 @@ class DriverEvent:
     time: str
     controller: int | None
     kind: str
-    told: str
+    action: str
     source: str
     n_times: int = 1
     znode: str | None = None
@@ -93,9 +93,9 @@ class DriverEvent:
     @property
     def sentence(self) -> str:
         who = "a controller" if self.controller is None else f"controller {self.controller}"
-        told = f"{self.told}, {self.n_times} times" if self.n_times > 1 else self.told
+        action = f"{self.action}, {self.n_times} times" if self.n_times > 1 else self.action
         where = f" at {self.znode}" if self.znode else ""
-        return f"{self.time}  {who} {told}{where}" + (f": {self.cause}" if self.cause else "")
+        return f"{self.time}  {who} {action}{where}" + (f": {self.cause}" if self.cause else "")
 
 
 def driver_events(lines: Iterable[str], source: str) -> list[DriverEvent]:
@@ -135,16 +135,16 @@ def _event(time: str, rest: str, source: str, reading: str | None) -> DriverEven
     own = _DRIVER.fullmatch(rest)
     if own is None:
         return None
-    for kind, pattern, told in _KNOWN:
+    for kind, pattern, action in _KNOWN:
         match = pattern.fullmatch(own[2])
         if match is not None:
-            sentence = _STATES.get(match[1], match[1]) if kind == STATE else _told(kind, told, match[1])
+            sentence = _STATES.get(match[1], match[1]) if kind == STATE else _action(kind, action, match[1])
             return DriverEvent(time, int(own[1]), kind, sentence, source, znode=reading if kind == ABORTED else None)
     return None
 
 
-def _told(kind: str, told: str, detail: str) -> str:
-    sentence = told.format(detail)
+def _action(kind: str, action: str, detail: str) -> str:
+    sentence = action.format(detail)
     return f"waits: {sentence}" if kind == WAITS else f"has copied: {sentence}" if kind == COPIED else sentence
 
 
