@@ -12,6 +12,9 @@ VERBS = {
     "group": Verb(
         "kit.cli.operate:plan_app", "Move one group along KIP-125's path, one stage or several, forward or back."
     ),
+    "protocol": Verb(
+        "kit.cli.protocol_plan:app", "Move one group to the consumer protocol (KIP-848), or back to the classic one."
+    ),
     "fleet": Verb(
         "kit.cli.operate:plan_app", "Toggle all stable groups with only migration-enabled members, in waves."
     ),

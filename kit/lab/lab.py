@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +17,14 @@ from kit.errors import InputError
 from kit.lab import topics
 from kit.lab.control import Control
 from kit.lab.java import jars
+from kit.lab.members import java as java_members
 from kit.lab.members import new_consumers, old_consumers
 from kit.lab.members import python as python_members
 from kit.lab.members.handles import Consumer, consumption_folder
+from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember, PacedProducer, production_folder
 from kit.lab.members.old_consumers import OldMember
+from kit.lab.members.protocols import PROTOCOLS, of_protocol
 from kit.lab.members.python import PythonMember
 from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.cluster import Servers
@@ -43,12 +46,13 @@ QUICK_SPARK = """[clusters.lab.spark.conf]
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """A consumer, and what one in its place has to be like."""
+    """A consumer, and what one in its place has to be like. ``member`` describes one that knows two protocols."""
 
     consumer: Consumer
     topics: tuple[str, ...]
     threads: int = 1
     assignor: str = "range"
+    member: NewMember | JavaMember | None = None
 
 
 class Lab:
@@ -291,10 +295,21 @@ class Lab:
         """Start one process with several confluent-kafka consumers, of one group or of several."""
         started = new_consumers.launch(self.supervisor, self.servers.addresses(), members, next(self._serial))
         for member, each in zip(members, started):
-            self._known[each.consumer_id] = _Started(each, tuple(member.topics))
+            self._known[each.consumer_id] = _Started(each, tuple(member.topics), member=member)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
+
+    def start_java_member(self, member: JavaMember, wait: bool = True) -> Consumer:
+        """Start one Java member of a Kafka group in a JVM of its own; returns when partitions are assigned to it.
+
+        Raises LabError when it ends before.
+        """
+        consumer = java_members.launch(self.supervisor, self.servers.addresses(), member)
+        self._known[consumer.consumer_id] = _Started(consumer, member.topics, member=member)
+        if wait:
+            consumer.await_ready()
+        return consumer
 
     def start_console_consumer(self, group: str, topic: str, wait: bool = True) -> Consumer:
         """Start the Java console consumer of Kafka 3.9.1 as a member of ``group``."""
@@ -311,9 +326,11 @@ class Lab:
         return [known.consumer for known in self._known.values() if known.consumer.group == group]
 
     def replace(self, group: str, consumer_id: str, flavour: str) -> str:
-        """Stop a consumer in order and start an OZKCC, a MEZKCC or a KC in its place; what was done, in a sentence.
+        """Stop a consumer in order and start one of another flavour in its place; what was done, in a sentence.
 
-        One that isn't known or has ended is not stopped: then one is only started. The others of its process stay.
+        ``flavour``: OZKCC, MEZKCC or KC; or ``classic`` or ``consumer``, the protocol of a member that is otherwise the
+        same. One that isn't known or has ended is not stopped: then one is only started. The others of its process
+        stay.
         Those that are started aren't all alike, as in a real fleet: OZKCCs are of every release in turn, every other
         KC is Java's console consumer.
 
@@ -344,6 +361,8 @@ class Lab:
 
     def _launch(self, flavour: str, like: _Started) -> Consumer:
         group, topics, turn = like.consumer.group, like.topics, next(self._serial)
+        if flavour in PROTOCOLS:
+            return self._launch_protocol(flavour, like, f"{group}-{flavour}-{turn}")
         if flavour == "OZKCC":
             # All of a roundrobin group have to be of before 1.0, or of after it (KAFKA-5822).
             releases = ("1.1.1",) if like.assignor == "roundrobin" else tuple(jars.OLD_CONSUMERS)
@@ -355,7 +374,18 @@ class Lab:
             return self.start_console_consumer(group, topics[0])
         if flavour == "KC":
             return self.start_python_member("kc", group, topics)
-        raise InputError(f"There is no flavour {flavour!r}; there are OZKCC, MEZKCC and KC.")
+        raise InputError(f"There is no flavour {flavour!r}; there are OZKCC, MEZKCC, KC, {' and '.join(PROTOCOLS)}.")
+
+    def _launch_protocol(self, protocol: str, like: _Started, client_id: str) -> Consumer:
+        """A member as ``like`` under ``protocol``; what it was described as at first is kept for the next one."""
+        if isinstance(like.member, JavaMember):
+            started = self.start_java_member(of_protocol(like.member, protocol, client_id))
+        elif like.member is not None:
+            started = self.start_new_consumers([of_protocol(like.member, protocol, client_id)])[0]
+        else:
+            raise InputError(f"{like.consumer.consumer_id} can't be started under the protocol {protocol!r}.")
+        self._known[client_id] = replace(self._known[client_id], member=like.member)
+        return started
 
     def start_producer(self, topics: str | Sequence[str], rate: float = 100.0) -> PacedProducer:
         """Start a process that writes numbered records, ``rate`` per second over all ``topics``, until stopped."""
@@ -373,7 +403,7 @@ class Lab:
         servers = self.servers.addresses(protocol if self.security else "PLAINTEXT")
         if self._kraft:
             plain = f'[clusters.lab]\nbootstrap_servers = "{servers}"\ncluster_id = "{self.cluster_id}"\n'
-            return plain + QUICK_SPARK
+            return f'{plain}[clusters.lab.deploy]\nkind = "lab"\n{QUICK_SPARK}'
         zookeeper = self.servers.zookeeper_tls_connect if zookeeper_tls else self.zookeeper_connect
         plain = (
             "[clusters.lab]\n"

@@ -50,6 +50,8 @@ from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
+from kit.migrate.protocol import plan as protocol
+from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.migrate.recipes import refuse_altered
 from kit.migrate.run_lock import RunLock, broker_modes, refuse_unlockable
 from kit.migrate.runs_folder import (
@@ -91,6 +93,14 @@ class Operations:
         self._refuse_without_zookeeper()
         plan = plan_group(self.cluster, self._deployer, request, made_by or operator(), overrides)
         return self.save_plan(plan)
+
+    def plan_protocol(
+        self, request: ProtocolPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None
+    ) -> Plan:
+        """Read the group twice and plan; the plan is kept. Raises as ``kit.migrate.protocol.plan.plan_protocol``."""
+        return self.save_plan(
+            protocol.plan_protocol(self.cluster, self._deployer, request, made_by or operator(), overrides)
+        )
 
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
@@ -291,6 +301,8 @@ class Operations:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
+        if plan.kind == protocol.KIND:
+            return protocol.performer(self.cluster, self._deployer, self._say)
         if plan.kind == delete_groups.DELETE_GROUPS:
             return delete_groups.performer(self.cluster)
         if plan.kind == MOVE_TO_KRAFT:

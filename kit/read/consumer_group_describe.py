@@ -26,7 +26,7 @@ class ConsumerGroupDescribeResponse(ApiMessage, load_json="kit.read"):  # type: 
 def describe_request(group_ids: Sequence[str]) -> Any:
     """One request for many groups of one coordinator."""
     return ConsumerGroupDescribeRequest(
-        group_ids=list(group_ids), include_authorized_operations=False, min_version=0, max_version=0
+        group_ids=list(group_ids), include_authorized_operations=False, min_version=0, max_version=1
     )
 
 

@@ -7,8 +7,9 @@ Where it is set (``offramp.toml``)::
     command = ["/opt/swap", "--group", "{group}", "--host", "{host}", "--member", "{member}", "--to", "{to_flavour}"]
     timeout_s = 300
 
-Placeholders: ``{group}``, ``{member}`` (consumer id, of a KC its member id), ``{client_id}`` (of a KC its own, else the
-consumer id), ``{host}``, ``{from_flavour}``, ``{to_flavour}``, ``{number}`` (which replacement of the step, from 1).
+Placeholders: ``{group}``, ``{member}`` (consumer id, of a Kafka member its member id), ``{client_id}`` (of a Kafka
+member its own, else the consumer id), ``{host}``, ``{from_flavour}``, ``{to_flavour}`` (OZKCC, MEZKCC or KC; in a plan
+of protocols ``classic`` or ``consumer``), ``{number}`` (which replacement of the step, from 1).
 
 Names are chosen by strangers. No shell is involved, an argument holds one placeholder at most, and a value with
 anything but letters, digits and ``._:-`` is refused, as is one that would be read as an option, unless
@@ -31,6 +32,7 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from kit.migrate.commands import GRACE_S, CommandTemplate
+from kit.migrate.group.group_state import noun
 from kit.profile import COMMAND, LAB, DeploySettings, Profile
 
 VARIABLE = "OFFRAMP_SWAP"
@@ -80,12 +82,13 @@ class Manual:
     needs_person = True
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
-        return f"Stop one {from_flavour} of {group} and start one {to_flavour} in its place, as the run asks for it."
+        before, after = noun(from_flavour), noun(to_flavour)
+        return f"Stop one {before} of {group} and start one {after} in its place, as the run asks for it."
 
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
-        who = f"{replacement.from_flavour} {replacement.member} (host {replacement.host or 'unknown'})"
+        who = f"{noun(replacement.from_flavour)} {replacement.member} (host {replacement.host or 'unknown'})"
         stop = f"stop {who} of group {replacement.group} and " if replacement.member else ""
-        instruction = f"Now {stop}start one {replacement.to_flavour} of group {replacement.group}."
+        instruction = f"Now {stop}start one {noun(replacement.to_flavour)} of group {replacement.group}."
         tell(instruction)
         return instruction
 
@@ -94,10 +97,11 @@ class Manual:
 
 
 def _call_off(replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
-    stop = f"stopping {replacement.from_flavour} {replacement.member} and " if replacement.member else ""
+    stop = f"stopping {noun(replacement.from_flavour)} {replacement.member} and " if replacement.member else ""
     tell(
-        f"Called off: {stop}starting one {replacement.to_flavour} of group {replacement.group}. Whoever, or whatever,"
-        " was about to do this must not do it any more. What is done already stays: the run looks at the group."
+        f"Called off: {stop}starting one {noun(replacement.to_flavour)} of group {replacement.group}. Whoever, or"
+        " whatever, was about to do this must not do it any more. What is done already stays: the run looks at the"
+        " group."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,9 +20,13 @@ from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBI
 from kit.errors import ConnectError, NotFound
 from kit.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 OZKCC, MEZKCC, KC, EKC = "OZKCC", "MEZKCC", "KC", "EKC"
 FLAVOURS = (OZKCC, MEZKCC, KC)
+CLASSIC, CONSUMER = PROTOCOLS = ("classic", "consumer")
+"""Flavours of members of a group that Kafka alone coordinates: by the protocol that each speaks (KIP-848)."""
+_NOUNS = {CLASSIC: "classic member", CONSUMER: "consumer-protocol member"}
 Partition = tuple[str, int]
 
 
@@ -31,7 +35,8 @@ class MemberState:
     """One process as a member: a MEZKCC's embedded consumer isn't counted beside it.
 
     ``client_id`` is a KC's own; a ZooKeeper member has its consumer id for both. ``partitions`` are those it consumes:
-    by owner znode, of a KC by assignment. ``since`` is when it registered in ZooKeeper; None for a KC.
+    by owner znode, of a Kafka member by assignment. ``since`` is when it registered in ZooKeeper; None for a Kafka
+    member.
     """
 
     member_id: str
@@ -95,7 +100,7 @@ class GroupState:
     @property
     def counts(self) -> dict[str, int]:
         """Flavour → members, those of none left out."""
-        return {flavour: self.count(flavour) for flavour in FLAVOURS if self.count(flavour)}
+        return {flavour: self.count(flavour) for flavour in (*FLAVOURS, *PROTOCOLS) if self.count(flavour)}
 
     @property
     def partitions(self) -> frozenset[Partition]:
@@ -138,6 +143,10 @@ class GroupState:
     def is_settled(self) -> bool:
         """No rebalance is visible: Kafka's group is stable or empty, and each partition has an owner."""
         return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
+
+
+ReadGroup = Callable[[Cluster, str], GroupState]
+"""As :func:`read_group_state`."""
 
 
 def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
@@ -308,7 +317,17 @@ def _threads(subscriptions: Iterable[Row]) -> dict[str, dict[str, int]]:
 
 def counted(counts: Mapping[str, int]) -> str:
     """Members by flavour, in words."""
-    return ", ".join(f"{count} {flavour}" for flavour, count in sorted(counts.items()) if count) or "no member"
+    words = (
+        quantity(count, _NOUNS[flavour]) if flavour in _NOUNS else f"{count} {flavour}"
+        for flavour, count in sorted(counts.items())
+        if count
+    )
+    return ", ".join(words) or "no member"
+
+
+def noun(flavour: str) -> str:
+    """One member of a flavour, as sentences name it."""
+    return _NOUNS.get(flavour, flavour)
 
 
 def named(pair: Partition) -> str:

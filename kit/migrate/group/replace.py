@@ -26,7 +26,7 @@ from kit.migrate.engine.performer import (
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.deploy import Deployer
-from kit.migrate.group.group_state import OZKCC, GroupState, MemberState, counted, listed, read_group_state
+from kit.migrate.group.group_state import OZKCC, GroupState, MemberState, ReadGroup, counted, listed, read_group_state
 from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.group.replacement import (
     OFFSETS,
@@ -52,7 +52,10 @@ from kit.text.quantity import quantity
 
 
 class ReplaceActor:
-    """``say`` tells a person what to do now; a replacement counts once ZooKeeper and the coordinator show it."""
+    """``say`` tells a person what to do now; a replacement counts once ZooKeeper and the coordinator show it.
+
+    ``read``: how the group is read; None: with ZooKeeper's part, by ``read_group_state``.
+    """
 
     def __init__(
         self,
@@ -61,8 +64,10 @@ class ReplaceActor:
         say: Callable[[str], None] = lambda sentence: None,
         clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
         poll_s: float = 0.5,
+        read: ReadGroup | None = None,
     ) -> None:
         self._cluster = cluster
+        self._read = read
         self._deployer = deployer
         self._say = say
         self._clock = clock
@@ -301,6 +306,9 @@ class ReplaceActor:
         return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, words)
 
     def _look(self, step: Step) -> GroupState:
+        group = ReplaceParameters.of(step).group
+        if self._read is not None:
+            return self._read(self._cluster, group)
         if self._cluster.zookeeper is None:
             raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
-        return read_group_state(self._cluster, ReplaceParameters.of(step).group)
+        return read_group_state(self._cluster, group)

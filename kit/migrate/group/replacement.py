@@ -11,7 +11,18 @@ from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.group.deploy import MemberReplacement
-from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
+from kit.migrate.group.group_state import (
+    CLASSIC,
+    CONSUMER,
+    KC,
+    MEZKCC,
+    OZKCC,
+    PROTOCOLS,
+    GroupState,
+    MemberState,
+    counted,
+    noun,
+)
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 
 KIND = "replace"
@@ -22,8 +33,8 @@ QUIET_S = 30.0
 SHOWN = 8
 DAY_S = 24 * 3600.0
 OFFSETS = "ZooKeeper's offsets"
-SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC})
-"""Flavours that never read the same partition: KIP-125's path has no other mix."""
+SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC}, {CLASSIC, CONSUMER})
+"""Flavours that never read the same partition: KIP-125's path, and one group of Kafka, have no other mix."""
 
 Counts = Mapping[str, int]
 
@@ -68,7 +79,13 @@ class ReplaceParameters(StepParameters):
     @property
     def mode(self) -> str:
         """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
-        return KAFKA if KC in self.flavours else ZOOKEEPER
+        return KAFKA if self.flavours & {KC, *PROTOCOLS} else ZOOKEEPER
+
+    @property
+    def affects(self) -> tuple[str, ...]:
+        """The observations of a plan that the step moves. A plan within Kafka observes no ZooKeeper offsets."""
+        stores = () if self.flavours <= set(PROTOCOLS) else ("zookeeper_offsets",)
+        return ("stage", "members", "kafka_group", "kafka_offsets", *stores)
 
     def counts_after(self, count: int) -> dict[str, int]:
         """Members by flavour once so many are replaced, those of none left out."""
@@ -94,17 +111,18 @@ def replace_step(step_id: str, words: ReplaceParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Replace {count} {from_flavour}{plural} of {words.group} by {to_flavour}{plural}",
+        title=f"Replace {count} {noun(from_flavour)}{plural} of {words.group} by {noun(to_flavour)}{plural}",
         precondition=f"the group has {counted(words.before)} under {STORE_NAMES[words.mode]}'s assignment, and "
         "each partition is owned by one of them",
         verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
         deadline_s=words.step_timeout_s,
         changes=tuple(items),
-        undo=f"Each {to_flavour} that this step had started is replaced by one {from_flavour} again, the newest first. "
+        undo=f"Each {noun(to_flavour)} that this step had started is replaced by one {noun(from_flavour)} again, the"
+        " newest first. "
         f"What was ordered and not seen is called off, and nothing may change for {words.quiet_s:g} s, first.",
         needs_person=words.instruction if words.by_person else None,
         performed_by=f"{words.instruction}  (whom: {whom})",
-        affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
+        affects=words.affects,
         parameters=words.to_json(),
     )
 
@@ -144,6 +162,8 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
         return f"expected {where}, found {counted(state.counts)}: {_named(state)}"
     if state.stage in ("unsafe mix", "unknown"):
         return f"the stage of group {state.group_id} is {state.stage!r}"
+    if words.flavours <= set(PROTOCOLS):
+        return None  # No store but Kafka's, and no toggle: one assignment is in force.
     effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
     if effective != words.mode:
         return f"{STORE_NAMES[words.mode]}'s assignment must be in force, found {effective}"
@@ -154,7 +174,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
 
 def _named(state: GroupState) -> str:
     """Who is there: a person has to see who is too many, or missing."""
-    names = [f"{member.flavour} {member.member_id}" for member in state.members]
+    names = [f"{noun(member.flavour)} {member.member_id}" for member in state.members]
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
@@ -166,7 +186,7 @@ def missing(state: GroupState | None, gone: str, flavour: str, has_come: bool) -
     """What an order lacks still, in words; None: nothing."""
     if state is None:
         return "the cluster can't be asked"
-    came = f"the new {flavour} came" if has_come else f"no new {flavour} came"
+    came = f"the new {noun(flavour)} came" if has_come else f"no new {noun(flavour)} came"
     if gone in {each.member_id for each in state.members}:
         return f"{gone} is still a member, and {came}"
     if not has_come:
@@ -189,7 +209,7 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
     named = [candidates[name] for name in (_started(acted) if is_back else words.members) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
     if not aged:
-        raise RunError(f"group {state.group_id} has no {flavour} that this run had started: nobody is replaced")
+        raise RunError(f"group {state.group_id} has no {noun(flavour)} that this run had started: nobody is replaced")
     return (named or aged)[0]
 
 

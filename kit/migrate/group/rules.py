@@ -48,11 +48,7 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
     """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
     results = [
         MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
-        SETTLED.found(now.is_settled, _settled(now)),
-        _stable(before, now, limits.min_stable_s),
-        _lag(before, now),
-        _commits(before, now),
-        _canary(now, limits.canary),
+        *findings_of_members(before, now, limits),
         _storage(before, now),
         _metadata(now),
         _toggle(now, to_stage),
@@ -63,6 +59,17 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
         name = now.assignor
         results.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
     return results
+
+
+def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> list[Finding]:
+    """The rules for every replacement of members, whoever coordinates the group; by two looks at it."""
+    return [
+        SETTLED.found(now.is_settled, _settled(now)),
+        _stable(before, now, limits.min_stable_s),
+        _lag(before, now),
+        _commits(before, now),
+        _canary(now, limits.canary),
+    ]
 
 
 def _settled(now: GroupState) -> str:
@@ -77,7 +84,9 @@ def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
     if not same:
         return STABLE.found(False, "A member came or went between the two looks.")
     if now.youngest_at is None:
-        return STABLE.found(True, "They did not change between the two looks; how long a KC is a member isn't known.")
+        return STABLE.found(
+            True, "They did not change between the two looks; Kafka keeps no time since when each is a member."
+        )
     return _age(before, now, now.youngest_at, wanted_s)
 
 

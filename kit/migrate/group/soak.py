@@ -12,7 +12,18 @@ from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.group_state import KC, MEZKCC, GroupState, Partition, listed, named, read_group_state
+from kit.migrate.group.group_state import (
+    MEZKCC,
+    OZKCC,
+    GroupState,
+    Partition,
+    ReadGroup,
+    counted,
+    listed,
+    named,
+    noun,
+    read_group_state,
+)
 from kit.text.quantity import quantity
 
 KIND = "soak"
@@ -35,10 +46,10 @@ def soak_step(step_id: str, words: SoakParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Watch the {words.flavour}s of {words.group} for {words.soak_s:g} s",
-        precondition=f"at least one {words.flavour} is a member",
+        title=f"Watch the {noun(words.flavour)}s of {words.group} for {words.soak_s:g} s",
+        precondition=f"the group has at least one {noun(words.flavour)}",
         verification=(
-            f"each {words.flavour} has its fair share; the lag of its partitions did not grow by more than"
+            f"each {noun(words.flavour)} has its fair share; the lag of its partitions did not grow by more than"
             f" {words.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed at most"
             f" {MOST_CHANGES} times"
         ),
@@ -61,15 +72,21 @@ class _Soak:
 class SoakActor:
     """Reads the group again and again; judges when the time is over."""
 
-    def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        read: ReadGroup | None = None,
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._read = read
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
         words = SoakParameters.of(step)
-        count = read_group_state(self._cluster, words.group).count(words.flavour)
-        return Checked(count > 0, f"{count} {words.flavour}s are members")
+        count = self._look(words.group).count(words.flavour)
+        return Checked(count > 0, f"the group has {counted({words.flavour: count})}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
@@ -84,7 +101,7 @@ class SoakActor:
             RunError: the time is over, and the newcomers did not do well; why.
         """
         words = SoakParameters.of(step)
-        state, now = read_group_state(self._cluster, words.group), self._clock.monotonic()
+        state, now = self._look(words.group), self._clock.monotonic()
         soak = self._soaks.setdefault(step.step_id, _Soak(now, state, state))
         soak.n_changes += soak.last.owners != state.owners
         soak.last = state
@@ -97,6 +114,9 @@ class SoakActor:
         evidence = _evidence(soak.first, state, words.flavour, soak.n_changes)
         return Verified(True, f"after {words.soak_s:g} s all is well", evidence)
 
+    def _look(self, group_id: str) -> GroupState:
+        return (self._read or read_group_state)(self._cluster, group_id)
+
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "it wrote nothing")
 
@@ -107,7 +127,7 @@ class SoakActor:
 def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
     """What speaks against the members of ``flavour``, in sentences; nothing: they do well."""
     newcomers = [member for member in last.members if member.flavour == flavour]
-    problems = [] if newcomers else [f"no {flavour} is a member any more"]
+    problems = [] if newcomers else [f"no {noun(flavour)} is a member any more"]
     mine = frozenset(pair for member in newcomers for pair in member.partitions)
     for member in newcomers:
         fair = len(last.partitions) / len(last.members)
@@ -117,7 +137,9 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
     others = last.partitions - mine
     grown, rest = _growth(first, last, mine), _growth(first, last, others)
     if all(_lag(last, pair) is None for pair in mine) and not _was_quiet(first, last, mine):
-        problems.append(f"of none of its partitions the lag is known, so nothing says whether the {flavour}s keep up")
+        problems.append(
+            f"of none of its partitions the lag is known, so nothing says whether the {noun(flavour)}s keep up"
+        )
     if grown is not None and grown > lag_tolerance and (rest is None or grown > rest):
         of_others = "that of the others is not known" if rest is None else f"that of the others by {rest:,}"
         beside = of_others if others else "and there are no others"
@@ -164,11 +186,11 @@ def _was_quiet(first: GroupState, last: GroupState, pairs: frozenset[Partition])
 
 
 def _stands_still(first: GroupState, last: GroupState, pair: Partition, flavour: str) -> bool:
-    """Records came, and a store that this flavour commits to did not move: a MEZKCC's both, a KC's Kafka's."""
+    """Records came, and a store that this flavour commits to did not move: a MEZKCC's both, a Kafka member's Kafka."""
     before, now = first.offsets.get(pair), last.offsets.get(pair)
     if before is None or now is None or not (now.log_end or 0) > (before.log_end or 0):
         return False
-    stores = [("kafka", before.kafka, now.kafka)] if flavour in (KC, MEZKCC) else []
+    stores = [("kafka", before.kafka, now.kafka)] if flavour != OZKCC else []
     if flavour == MEZKCC and before.zookeeper is not None:
         stores.append(("zookeeper", before.zookeeper, now.zookeeper))
     return any((after or 0) <= (old or 0) for _, old, after in stores)

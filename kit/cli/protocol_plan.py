@@ -1,0 +1,70 @@
+"""``offramp plan protocol``: one group from the classic to the consumer protocol (KIP-848), or back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kit.cli.operations import (
+    WAY_BACK_HOURS,
+    GroupToo,
+    Overrides,
+    UndoOnFailure,
+    WayBack,
+    named_groups,
+    open_operations,
+    show_plan,
+)
+from kit.cli.progress import waiting
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.migrate.engine.plan import STOP, UNDO
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("protocol")
+def plan_protocol(
+    to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")],
+    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
+    group_too: GroupToo = None,
+    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
+    ] = None,
+    soak: Annotated[float, typer.Option(help="Seconds to watch the first members.")] = 60.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which the first members' lag may grow.")] = 1000,
+    step_timeout: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
+    observe: Annotated[float, typer.Option(help="Seconds between the two reads of the group.")] = 5.0,
+    way_back: WayBack = WAY_BACK_HOURS,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Move one group to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
+
+    The plan replaces the members one by one. The first consumer-protocol member converts the group.
+    """
+    with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.protocol.plan import ProtocolPlanRequest
+
+        (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
+        request = ProtocolPlanRequest(
+            name,
+            to,
+            canary=canary,
+            soak_s=soak,
+            lag_tolerance=lag_tolerance,
+            step_timeout_s=step_timeout,
+            observe_s=observe,
+            members=tuple(member or ()),
+            on_failure=UNDO if undo_on_failure else STOP,
+            way_back_s=way_back * 3600,
+        )
+        say(f"reading group {name} …")
+        with waiting(f"reading group {name}"):
+            plan = operations.plan_protocol(request, override or ())
+        show_plan(plan, as_json)

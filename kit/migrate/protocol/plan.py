@@ -1,0 +1,219 @@
+"""Plans that move one group between the classic protocol and the consumer protocol (KIP-848), and back.
+
+    classic ── canary ── mixed ── consumer
+
+The first consumer-protocol member converts the group; there is no other toggle. So a plan replaces members one by one,
+and watches the first one. Nothing is written to Kafka by the plan: the members themselves convert their group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kit.cluster import Cluster
+from kit.errors import InputError, NothingToDo, PlanError
+from kit.migrate.engine.actor import Actor, ClusterPerformer
+from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
+from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
+from kit.migrate.engine.plan import STOP, WAY_BACK_S, Plan
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.group.deploy import Deployer
+from kit.migrate.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
+from kit.migrate.group.plan import RECIPES
+from kit.migrate.group.replace import ReplaceActor
+from kit.migrate.group.replacement import KIND as REPLACE
+from kit.migrate.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
+from kit.migrate.group.rules import Limits, findings_of_members
+from kit.migrate.group.soak import KIND as SOAK
+from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
+from kit.migrate.protocol.state import EMPTY, UNKNOWN, ProtocolState, read_protocol_state
+from kit.text.quantity import quantity
+
+KIND = "protocol migration"
+DUPLICATES = "If a member is killed instead of stopped, the records since its last commit are delivered again."
+EVERYBODY = (
+    "When the last consumer-protocol member leaves, the broker converts the group to the classic protocol and every"
+    " member rebalances at once: consumption of all partitions stops until all members have joined again."
+)
+DOWNGRADE_BUG = (
+    "KAFKA-21117 is open in all releases up to 4.4.0: after an online conversion to the classic protocol, a coordinator"
+    " that loads __consumer_offsets while it is compacted may fail to load. Restart no broker until the log cleaner has"
+    " compacted the partition of this group (at the latest log.cleaner.max.compaction.lag.ms and delete.retention.ms"
+    " after the run)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolPlanRequest:
+    """Which protocol the members of a group are to speak, and how carefully that is done.
+
+    ``to_protocol``: ``consumer`` or ``classic``. The other fields: see ``kit.migrate.group.plan.GroupPlanRequest``.
+
+    Raises:
+        InputError: there is no such protocol, or a number makes no sense.
+    """
+
+    group_id: str
+    to_protocol: str
+    canary: int = 1
+    soak_s: float = 60.0
+    lag_tolerance: int = 1000
+    step_timeout_s: float = STEP_TIMEOUT_S
+    observe_s: float = 5.0
+    members: tuple[str, ...] = ()
+    on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
+    quiet_s: float = QUIET_S
+
+    def __post_init__(self) -> None:
+        if self.to_protocol not in PROTOCOLS:
+            raise InputError(f"there is no protocol {self.to_protocol!r}; there are {' and '.join(PROTOCOLS)}")
+        if self.canary < 1:
+            raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
+        if min(self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0 or self.step_timeout_s <= 0:
+            raise InputError(
+                "soak_s, observe_s, quiet_s and lag_tolerance can't be negative; step_timeout_s must be above 0"
+            )
+
+
+def plan_protocol(
+    cluster: Cluster, deployer: Deployer, request: ProtocolPlanRequest, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
+    """Read the group twice, ``observe_s`` apart, and plan. Writes nothing.
+
+    Raises:
+        NotFound, ConnectError: there is no such group, or it can't be read.
+        NothingToDo: all members speak that protocol already.
+        PlanError: the group has no members, or a named member is none of the group.
+        UnsafePlan: a rule forbids it; all that do are named.
+    """
+    before = read_protocol_state(cluster, request.group_id)
+    time.sleep(request.observe_s)
+    now = read_protocol_state(cluster, request.group_id)
+    return plan_from(before, now, cluster.confirmed_id(), deployer, request, made_by, overrides)
+
+
+def plan_from(
+    before: ProtocolState,
+    now: ProtocolState,
+    cluster_id: str,
+    deployer: Deployer,
+    request: ProtocolPlanRequest,
+    made_by: str,
+    overrides: Iterable[str] = (),
+) -> Plan:
+    """The plan by two observations of a group; pure. Raises as :func:`plan_protocol`."""
+    _refuse_impossible(now, request)
+    checked: list[Finding] = findings_of_members(before, now, Limits(canary=request.canary))
+    overridden = raise_if_unsafe(checked, overrides)
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster_id,
+        targets=(request.group_id,),
+        made_by=made_by,
+        made_at=datetime.now(UTC),
+        observed=_observed(now),
+        steps=tuple(_steps(now, request, deployer)),
+        parameters={
+            "to_protocol": request.to_protocol,
+            "canary": request.canary,
+            "soak_s": request.soak_s,
+        },
+        risks=(*warnings(checked), DUPLICATES, *_risks(request)),
+        overridden=overridden,
+        on_failure=request.on_failure,
+        way_back_s=request.way_back_s,
+    )
+
+
+def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) -> ClusterPerformer:
+    """Executes this module's plans. The steps are those of ``kit.migrate.group``, on groups that Kafka alone has."""
+    actors: dict[str, Actor] = {
+        REPLACE: ReplaceActor(cluster, deployer, say, read=read_protocol_state),
+        SOAK: SoakActor(cluster, read=read_protocol_state),
+    }
+    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan))
+
+
+def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+    """What the plan observed, as it is now; of offsets those that it knew of."""
+    observed = _observed(read_protocol_state(cluster, plan.targets[0]))
+    values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
+    planned, current = plan.observed["kafka_offsets"].value, values["kafka_offsets"]
+    assert isinstance(planned, Mapping)
+    assert isinstance(current, Mapping)
+    values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in planned}
+    return values
+
+
+def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None:
+    if now.stage == EMPTY:
+        raise PlanError(
+            f"group {request.group_id} has no members, so there is none to replace: the protocol of the first member"
+            " that joins decides"
+        )
+    if now.stage == UNKNOWN:
+        raise PlanError(f"group {request.group_id} has a member whose protocol is unknown")
+    if now.stage == request.to_protocol:
+        raise NothingToDo(f"all members of group {request.group_id} speak the {request.to_protocol} protocol already")
+    strangers = set(request.members) - {member.member_id for member in now.members}
+    if strangers:
+        raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
+
+
+def _observed(now: ProtocolState) -> dict[str, Observation]:
+    members: dict[str, Json] = {
+        flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in PROTOCOLS
+    }
+    offsets: dict[str, Json] = {named(pair): it.kafka for pair, it in now.offsets.items() if it.kafka is not None}
+    return {
+        "stage": Observation(now.stage),
+        "members": Observation(members),
+        "topics": Observation(dict(now.subscribed)),
+        "kafka_group": Observation(now.kafka_state),
+        "coordinator": Observation(now.coordinator, IGNORED),
+        "group_type": Observation(now.group_type, IGNORED),
+        "group_epoch": Observation(now.group_epoch, IGNORED),
+        "kafka_offsets": Observation(offsets, MAY_GROW),
+    }
+
+
+def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
+    """A canary, its soak, and all other members one by one; towards the classic protocol without a canary."""
+    coming = request.to_protocol
+    (leaving,) = set(PROTOCOLS) - {coming}
+    whom = [each.member_id for each in now.members if each.flavour == leaving]
+    whom.sort(key=lambda member_id: member_id not in request.members)
+    counts, steps = now.counts, list[Step]()
+    ahead = min(request.canary, len(whom)) if coming == CONSUMER and not now.count(CONSUMER) else 0
+    for part in (whom[:ahead], whom[ahead:]):
+        if not part:
+            continue
+        left = counts[leaving] - len(part)
+        after = {coming: counts.get(coming, 0) + len(part), **({leaving: left} if left else {})}
+        words = ReplaceParameters(
+            group=request.group_id,
+            before=counts,
+            after=after,
+            instruction=deployer.instruction(request.group_id, leaving, coming),
+            by_person=deployer.needs_person,
+            members=tuple(part),
+            step_timeout_s=request.step_timeout_s,
+            quiet_s=request.quiet_s,
+        )
+        steps.append(replace_step(f"{len(steps) + 1:02d}-replace-{'canary' if left else coming}", words))
+        counts = after
+        if left and request.soak_s > 0:
+            soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
+            steps.append(soak_step(f"{len(steps) + 1:02d}-soak-{coming}", soak))
+    return steps
+
+
+def _risks(request: ProtocolPlanRequest) -> tuple[str, ...]:
+    """What the way to the classic protocol brings; forward that is the undo of the run."""
+    when = "" if request.to_protocol == CLASSIC else "If the run is undone: "
+    return (f"{when}{EVERYBODY}", f"{when}{DOWNGRADE_BUG}")

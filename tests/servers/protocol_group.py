@@ -1,0 +1,69 @@
+"""A group under load on a cluster without ZooKeeper, whose members change their protocol; what they consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from kit.cluster import Cluster
+from kit.consumption import load_consumption, load_production
+from kit.lab import Lab
+from kit.lab.members.java import JavaMember
+from kit.lab.members.new_consumers import NewMember
+from kit.migrate.protocol.state import ProtocolState, read_protocol_state
+from kit.proof import Proof, prove
+from tests.servers.awaiting import awaited
+
+PARTITIONS, RATE = 6, 100.0
+
+
+class ProtocolGroup:
+    """``name`` is the group and its topic. The members that start it are classic ones, each in its own process."""
+
+    def __init__(self, lab: Lab, cluster: Cluster, name: str, rate: float = RATE) -> None:
+        self.lab, self.cluster, self.name = lab, cluster, name
+        lab.create_topic(name, PARTITIONS)
+        self.producer = lab.start_producer(name, rate)
+
+    def start(self, members: Sequence[NewMember | JavaMember]) -> None:
+        """Start members without waiting for one another, then wait until the group is settled."""
+        started = [
+            self.lab.start_java_member(each, wait=False)
+            if isinstance(each, JavaMember)
+            else self.lab.start_new_consumers([each], wait=False)[0]
+            for each in members
+        ]
+        for consumer in started:
+            consumer.await_ready()
+        self.settled(len(members))
+
+    def state(self) -> ProtocolState:
+        return read_protocol_state(self.cluster, self.name)
+
+    def settled(self, n_members: int) -> ProtocolState:
+        """The group once it has that many members and is settled."""
+        return awaited(self.state, lambda it: it.is_settled and len(it.members) == n_members, f"{self.name} settled")
+
+    def proof(self) -> Proof:
+        """Stop the load, wait until everything was consumed, and judge what every member wrote down."""
+        self.producer.stop()
+        acknowledged = {(each["partition"], each["offset"]) for each in self.producer.acknowledged()}
+        awaited(lambda: len(acknowledged - self._consumed()), lambda left: left == 0, f"{self.name} to be consumed")
+        consumers = [each.consumer_id for each in self.lab.consumers(self.name)]
+        consumption = load_consumption(self.lab.consumption, self.name, consumers).records
+        production = load_production(self.lab.production).records.filter(pl.col("topic") == self.name)
+        return prove(consumption, production)
+
+    def _consumed(self) -> set[tuple[int, int]]:
+        every = self.lab.consumers(self.name)
+        return {(each["partition"], each["offset"]) for member in every for each in member.records()}
+
+
+def assert_each_once(group: ProtocolGroup) -> None:
+    """Every record was consumed once, and no partition by two members at a time."""
+    proof = group.proof()
+    found = proof.summary.row(0, named=True)
+    twice = {name: found[name] for name in found if name.startswith("duplicates")}
+    assert (found["lost"], found["overlaps"], set(twice.values())) == (0, 0, {0}), proof.told()
+    assert found["is_exclusive"], proof.told()
