@@ -246,7 +246,7 @@ class _Stage:
         checks, roots = next(((ids, tops) for name, ids, tops in _STAGES if name.search(abort.stack)), ((), ()))
         paths = [each for each in _paths(self.saved) if each.startswith(roots)] if roots else []
         for row in rows:
-            if row.check_id in checks and (znode := _mentioned(row, paths)):
+            if row.check_id in checks and (znode := mentioned(row, paths)):
                 yield row, znode
 
     @property
@@ -309,15 +309,9 @@ class _Stage:
         """The check whose sentence names it; when ``/migration`` is left over, that one takes all."""
         if self._is_open("Z02"):
             return "Z02"
-        names = [each for each in (entity, znode) if each]
-        return next(
-            (
-                row.check_id
-                for row in self.preflight
-                if row.is_met is False and any(each in row.sentence for each in names)
-            ),
-            None,
-        )
+        subjects = {f"ACL of {entity}", *(_subjects(znode) if znode else ())}
+        rows = (each for each in self.preflight if each.is_met is False)
+        return next((each.check_id for each in rows if each.subject in subjects), None)
 
     def _diff(self, zookeeper: ZookeeperConnection, moment: str) -> None:
         """`offramp kraft diff` of the lab."""
@@ -360,15 +354,21 @@ def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
     )
 
 
-def _mentioned(row: PreflightFinding, paths: Iterable[str]) -> str | None:
-    """The znode that a finding is about: its sentence begins with the path, or it names the ACL's resource."""
-    found = [
-        path
-        for path in paths
-        if row.sentence.startswith((f"{path}:", f"{path} "))
-        or ((entity := _acl_entity(path)) and entity in row.sentence)
-    ]
-    return max(found, key=len, default=None)
+def mentioned(row: PreflightFinding, paths: Iterable[str]) -> str | None:
+    """The znode that a finding is about, by its subject."""
+    return next((path for path in paths if row.subject in _subjects(path)), None)
+
+
+def _subjects(path: str) -> Iterator[str]:
+    """What checks name as the subject of what they find in this znode."""
+    yield path
+    parent, _, name = path.rpartition("/")
+    if parent in ("/brokers/topics", "/config/topics"):
+        yield f"topic {name}"
+    elif parent == "/config/users":
+        yield f"user {unquote(name)}"
+    elif (entity := _acl_entity(path)) is not None:
+        yield f"ACL of {entity}"
 
 
 def _acl_entity(path: str) -> str | None:

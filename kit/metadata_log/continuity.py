@@ -16,7 +16,8 @@ def with_gaps(records: Iterable[Record], first: int | None = None) -> Iterator[R
     for record in records:
         if record.offset is not None and record.epoch is not None:
             if expected is not None and record.offset > expected:
-                yield _problem(record, f"offsets {expected}..{record.offset - 1} are missing")
+                gap = expected, record.offset - 1
+                yield _problem(record, f"offsets {gap[0]}..{gap[1]} are missing")._replace(gap=gap)
             elif expected is not None and record.offset < expected:
                 yield _problem(
                     record, f"offset {record.offset} comes after {expected - 1}: this belongs to another log"

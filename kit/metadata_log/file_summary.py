@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from kit.metadata_log.bulk import Bulk
@@ -12,7 +11,6 @@ from kit.tables.metadata import MetadataFile
 
 _MOST = 20
 """So many different problems and gaps are named; all are counted."""
-_GAP = re.compile(r"offsets (\d+\.\.\d+) are missing")
 
 
 class Tally:
@@ -37,8 +35,7 @@ class Tally:
             self._unknown[f"{record.api_key} v{record.version}"] += 1
         elif record.error is not None:
             self._problems[record.error] += 1
-            gap = _GAP.fullmatch(record.error)
-            self._gaps += [gap[1]] if gap else []
+            self._gaps += [f"{record.gap[0]}..{record.gap[1]}"] if record.gap else []
         elif record.api_key is None:
             self._n_control += 1
         else:

@@ -62,6 +62,8 @@ class Record(NamedTuple):
     error: str | None = None
     is_known: bool = True
     """False for a type or version of a newer Kafka, which is no damage."""
+    gap: tuple[int, int] | None = None
+    """The first and the last offset that are missing: the place is a gap of the log."""
     file: str = ""
 
 
@@ -80,8 +82,7 @@ def _records_of(batch: Batch, file: str, hide: Hide) -> Iterator[Record]:
     epoch = batch.epoch
     for offset, written_ms, key, value in batch.records:
         record = _control(key, value) if batch.is_control else parse_value(value, hide)
-        _, _, _, api_key, version, name, body, raw, error, is_known, _ = record
-        yield Record(offset, epoch, written_ms, api_key, version, name, body, raw, error, is_known, file)
+        yield Record(offset, epoch, written_ms, *record[3:-1], file)
 
 
 def parse_value(value: bytes | None, hide: Hide = stars) -> Record:

@@ -16,6 +16,7 @@ import kit
 from kit import errors
 from tests import environment
 from tests.unit.printed_collections import printed_collections
+from tests.unit.text_branches import text_branches
 
 
 def test_environment_yml_has_the_versions_of_the_lock():
@@ -394,3 +395,61 @@ def test_no_sentence_of_the_product_prints_a_collection():
     """Lists stand in sentences as people write them."""
     found = {path: printed_collections(nodes_of(path)[0]) for path in FILES}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+MAY_ASK_TEXTS = {
+    ("kit/history/files.py", "str(error)"): "Spark names the file and the types, or a task's error, in its text alone",
+    (
+        "kit/rehearsal.py",
+        "row.sentence",
+    ): "ranks what was found as a fact by how many words of a controller's log it has",
+}
+"""File and message → why its text is asked. What clients, Spark and Kafka print is no message of the project."""
+
+
+def test_no_branch_depends_on_the_text_of_a_message():
+    """Facts before sentences: a problem has a kind. Whoever names a topic could choose the branch by its name."""
+    branches = [(path, source) for path in FILES for _, source in text_branches(nodes_of(path)[0])]
+    allowed = {
+        (path, text): any(text in source for place, source in branches if place == path) for path, text in MAY_ASK_TEXTS
+    }
+    assert all(allowed.values()), "take it from the list"
+    assert [
+        each for each in branches if not any(each[0] == path and text in each[1] for path, text in MAY_ASK_TEXTS)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if "the right READ" in sentence: pass',
+        'if "NoAuth" not in str(error): pass',
+        "if NO_MEMBER in reason: pass",
+        'if row.sentence.startswith(f"{path}:"): pass',
+        'if self._last_error.endswith("lost"): pass',
+        "_GAP.fullmatch(record.error)",
+        "if any(each in row.sentence for each in names): pass",
+        'if problem == "not read": pass',
+        'if "gone" in (node.error or "").lower(): pass',
+        'rows.filter(pl.col("error").str.contains("NoAuth"))',
+        'if "x" in row["detail"]: pass',
+    ],
+)
+def test_a_branch_on_a_text_is_seen(source: str):
+    assert len(list(text_branches(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if pair in errors: pass",
+        "if each.error is not None: pass",
+        "if problem.kind in (REFUSED, ACCESS_LIST): pass",
+        'rows.filter(pl.col("error").is_not_null())',
+        'rows["error"].count()',
+        'if finding == "owned_twice": pass',
+        'if "Adding" in line: pass',
+    ],
+)
+def test_a_branch_on_a_fact_is_none_on_a_text(source: str):
+    assert not list(text_branches(ast.parse(source)))

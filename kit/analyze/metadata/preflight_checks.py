@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TypeAlias
 
 import polars as pl
 
 from kit.analyze.metadata.node_settings import NodeSettings
 from kit.analyze.metadata.phase import Facts
-from kit.tables.kraft import MetadataControl
+from kit.tables.kraft import ACCESS_LIST, REFUSED, MetadataControl, ZnodeProblem
 from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are told one by one; the others are counted."""
-_LACKS_RIGHT = "the right READ"
 _GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
 
 
@@ -68,18 +68,30 @@ class PreflightFacts:
 
     def unparsed(self) -> Iterator[Problem]:
         """Topics whose partitions are not known, because their znode can't be read."""
-        for topic, error in self.items_of("partition").select("entity", "error").iter_rows():
-            yield unread(f"topic {topic}", f"The partitions of {topic} are not known: {error}.")
+        rows = self.items_of("partition").select("entity", "error", "is_refused")
+        for topic, error, is_refused in rows.iter_rows():
+            yield unread(f"topic {topic}", f"The partitions of {topic} are not known: {error}.", is_refused=is_refused)
+
+
+class Answer(Enum):
+    """What a check answers. ``REFUSED``: ZooKeeper refused a znode, as it does to a login without the right READ."""
+
+    MET, FOUND, UNREAD, REFUSED = "met", "found", "unread", "refused"
+
+    @property
+    def is_met(self) -> bool | None:
+        """None: nobody can tell."""
+        return {Answer.MET: True, Answer.FOUND: False}.get(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that a check found; ``is_met`` None: it could not be read. ``severity`` None: the check's."""
+    """One thing that a check found, or could not read. ``severity`` None: the check's."""
 
     subject: str
     sentence: str
     remedy: str = ""
-    is_met: bool | None = False
+    answer: Answer = Answer.FOUND
     severity: str | None = None
 
 
@@ -110,22 +122,28 @@ class Check:
         problems = [_not_read(facts, name) for name in missing] or list(self.look(known))
         problems += [_filled_later(each, filled_later[id(each)]) for each in facts.settings if id(each) in filled_later]
         problems += [each for name in self.needs if name not in missing for each in _incomplete(facts, name)]
-        for problem in _first(problems) or [Problem("cluster", self.holds, is_met=True)]:
+        for problem in _first(problems) or [Problem("cluster", self.holds, answer=Answer.MET)]:
             yield PreflightFinding(
                 check_id=self.check_id,
                 severity=problem.severity or self.severity,
                 phase=self.phase,
                 subject=problem.subject,
-                is_met=problem.is_met,
+                is_met=problem.answer.is_met,
                 sentence=problem.sentence,
-                remedy=problem.remedy,
+                remedy=problem.remedy or (_GIVE_RIGHT if problem.answer is Answer.REFUSED else ""),
                 source=self.source,
             )
 
 
-def unread(subject: str, sentence: str, remedy: str = "") -> Problem:
-    """A problem that nobody can tell whether it is one. What a right of ZooKeeper is missing for says how to get it."""
-    return Problem(subject, sentence, remedy or (_GIVE_RIGHT if _LACKS_RIGHT in sentence else ""), is_met=None)
+def unread(subject: str, sentence: str, remedy: str = "", is_refused: bool | None = False) -> Problem:
+    """Return a problem that nobody can tell whether it is one. ``is_refused``: ZooKeeper refused to read it."""
+    return Problem(subject, sentence, remedy, Answer.REFUSED if is_refused else Answer.UNREAD)
+
+
+def unread_znode(problem: ZnodeProblem) -> Problem:
+    """The same of a znode, from the reader's own kind of problem."""
+    is_refused = problem.kind in (REFUSED, ACCESS_LIST)
+    return unread(problem.path, f"{problem.sentence}.", is_refused=is_refused)
 
 
 def _filled_later(node: NodeSettings, name: str) -> Problem:
@@ -181,8 +199,11 @@ def _first(problems: list[Problem]) -> list[Problem]:
     if len(problems) <= AT_MOST:
         return problems
     n_more = len(problems) - AT_MOST
-    worst = False if any(each.is_met is False for each in problems[AT_MOST:]) else None
-    return [*problems[:AT_MOST], Problem(f"{n_more} more", f"{n_more:,} more of the same kind.", is_met=worst)]
+    is_found = any(each.answer is Answer.FOUND for each in problems[AT_MOST:])
+    rest = Problem(
+        f"{n_more} more", f"{n_more:,} more of the same kind.", answer=Answer.FOUND if is_found else Answer.UNREAD
+    )
+    return [*problems[:AT_MOST], rest]
 
 
 _SUBJECTS = {

@@ -12,11 +12,13 @@ from kit.analyze.metadata.preflight_checks import (
     CONTROLLERS,
     INFO,
     WARN,
+    Answer,
     Check,
     PreflightFacts,
     Problem,
     numbers,
     unread,
+    unread_znode,
 )
 from kit.tables.kraft import REFUSED
 from kit.text.duration import duration
@@ -38,7 +40,7 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     assert control is not None
     repair = "Repair it by a plan: offramp plan kraft --repair"
     if (hidden := control.refused("/migration")) is not None:
-        yield unread("/migration", f"{hidden}.")
+        yield unread("/migration", f"{hidden}.", is_refused=True)
     if (broken := control.undecodable("/migration")) is not None:
         hangs = f"{broken}: no controller can read it (KAFKA-19480), the migration hangs."
         yield Problem("/migration", hangs, repair)
@@ -62,7 +64,7 @@ def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
     for each in control.problem_rows:
         if each.path in ("/controller", "/controller_epoch"):
             wrong = Problem(each.path, f"{each.sentence}.", "Write it as brokers do.")
-            yield unread(wrong.subject, wrong.sentence) if each.kind == REFUSED else wrong
+            yield unread_znode(each) if each.kind == REFUSED else wrong
     if control.controller_epoch is None and "/controller_epoch" not in control.problem_paths:
         yield Problem(
             "/controller_epoch", "There is no /controller_epoch: no controller can claim.", "Restart a broker."
@@ -82,8 +84,7 @@ def restricted(facts: PreflightFacts) -> Iterator[Problem]:
     """Z14: znodes that the controllers' login may not read or write."""
     assert facts.znodes is not None
     advice = "Give the controllers the brokers' ZooKeeper login (JAAS section Client, or zookeeper.ssl.*)."
-    for problem in facts.znodes.problem_rows:
-        yield unread(problem.path, f"{problem.sentence}.")
+    yield from map(unread_znode, facts.znodes.problem_rows)
     for each in facts.znodes.restricted:
         path = each.partition(":")[0]
         yield unread(path, f"Not everybody may read and write {each}: nobody but they can tell what they may.", advice)
@@ -94,7 +95,9 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
     control, leader = facts.control, facts.facts.leader
     assert control is not None
     if control.controller_epoch is None:
-        yield unread("/controller_epoch", f"{control.refused('/controller_epoch') or 'There is no /controller_epoch'}.")
+        refused = control.refused("/controller_epoch")
+        sentence = f"{refused or 'There is no /controller_epoch'}."
+        yield unread("/controller_epoch", sentence, is_refused=refused is not None)
         return
     reached = leader.leader_epoch if leader else None
     raise_it = "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller."
@@ -123,8 +126,8 @@ def generated(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     version = facts.znodes.seqid_version
     if version is None:
-        why = [each.sentence for each in facts.znodes.problem_rows if each.path == "/brokers/seqid"]
-        yield unread("/brokers/seqid", f"{[*why, 'There is no /brokers/seqid'][0]}.")
+        why = [unread_znode(each) for each in facts.znodes.problem_rows if each.path == "/brokers/seqid"]
+        yield from why or [unread("/brokers/seqid", "There is no /brokers/seqid.")]
     elif version > 0:
         yield Problem(
             "/brokers/seqid",
@@ -132,7 +135,7 @@ def generated(facts: PreflightFacts) -> Iterator[Problem]:
             "Write broker.id into each broker's file, from its meta.properties.",
         )
     if (refused := facts.control.refused("/brokers/ids")) is not None:
-        yield unread("/brokers/ids", f"{refused}.")
+        yield unread("/brokers/ids", f"{refused}.", is_refused=True)
     high = [each for each in facts.control.brokers if each > _RESERVED]
     if high:
         yield Problem(
@@ -147,7 +150,7 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     assert facts.znodes is not None
     changes = [each for each in facts.znodes.problem_rows if each.path == "/config/changes"]
-    yield from (unread(each.path, f"{each.sentence}.") for each in changes)
+    yield from map(unread_znode, changes)
     n_changes, span = facts.znodes.n_config_changes, facts.znodes.config_changes_s
     if span is not None and span > _KEPT_S:
         yield Problem(
@@ -158,7 +161,7 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
         )
     for each in facts.control.problem_rows:
         if each.path in ("/isr_change_notification", "/log_dir_event_notification"):
-            yield unread(each.path, f"{each.sentence}.")
+            yield unread_znode(each)
     if facts.control.n_notifications:
         yield Problem(
             "/isr_change_notification",
@@ -192,7 +195,7 @@ def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     if n_unread:
         yield unread("cluster", f"{sentence} {n_unread:,} more could not be read.")
     else:
-        yield Problem("cluster", sentence, is_met=True)
+        yield Problem("cluster", sentence, answer=Answer.MET)
 
 
 _CONTROL, _ZNODES = ("control",), ("control", "znodes")

@@ -16,6 +16,7 @@ from kit.analyze.metadata.preflight_checks import (
     PreflightFacts,
     Problem,
     unread,
+    unread_znode,
 )
 from kit.tables.kraft import REFUSED
 
@@ -44,11 +45,10 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     for entity, _, _, error, is_refused in _items(facts, "config", "brokers/"):
         name = entity.removeprefix("brokers/")
         if error is not None:
-            refusal = unread(f"/config/{entity}", f"{error}.") if is_refused else None
             again = "Set it again with kafka-configs, or delete the znode."
-            yield refusal or Problem(
-                f"/config/{entity}", f"{error}. The copy to KRaft loses it, or aborts on it.", again
-            )
+            sentence = f"{error}. The copy to KRaft loses it, or aborts on it."
+            wrong = Problem(f"/config/{entity}", sentence, again)
+            yield unread(wrong.subject, f"{error}.", is_refused=True) if is_refused else wrong
         elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
             yield _bad(f"/config/{entity}", f"/config/{entity} is of no broker id", "Delete the znode.")
 
@@ -102,7 +102,7 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
         return
     hidden = (each for each in facts.znodes.problem_rows if each.kind == REFUSED)
-    yield from (unread(each.path, f"{each.sentence}.") for each in hidden if each.path.startswith("/kafka-acl"))
+    yield from (unread_znode(each) for each in hidden if each.path.startswith("/kafka-acl"))
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,
@@ -130,7 +130,9 @@ def _items(
 
 
 def _bad(subject: str, sentence: str, remedy: str, is_refused: bool | None = False) -> Problem:
-    return unread(subject, f"{sentence}.") if is_refused else Problem(subject, f"{sentence}. {_ABORTS}", remedy)
+    if is_refused:
+        return unread(subject, f"{sentence}.", is_refused=True)
+    return Problem(subject, f"{sentence}. {_ABORTS}", remedy)
 
 
 _READ = ("items",)

@@ -85,8 +85,12 @@ def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
     """Z12: encrypted passwords among dynamic settings need the same encoder secret on controllers."""
     assert facts.items is not None
     rows = facts.items.filter((facts.items["kind"] == "config") & facts.items["is_secret"])
-    for error in facts.items_of("config").filter(pl.col("entity").str.contains("^brokers/|^$"))["error"].drop_nulls():
-        yield unread("brokers", f"{error}: whether it holds encrypted settings is not known.")
+    wrong = facts.items_of("config").filter(
+        pl.col("entity").str.contains("^brokers/|^$"), pl.col("error").is_not_null()
+    )
+    for error, is_refused in wrong.select("error", "is_refused").iter_rows():
+        sentence = f"{error}: whether it holds encrypted settings is not known."
+        yield unread("brokers", sentence, is_refused=is_refused)
     if rows.is_empty():
         return
     if not facts.controllers:
@@ -113,7 +117,8 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     if facts.control.cluster_id is None:
         refused = facts.control.refused("/cluster/id")
-        yield unread("/cluster/id", f"{refused or 'ZooKeeper holds no /cluster/id'}.")
+        sentence = f"{refused or 'ZooKeeper holds no /cluster/id'}."
+        yield unread("/cluster/id", sentence, is_refused=refused is not None)
         return
     for meta in facts.metas:
         if meta.cluster_id is None:

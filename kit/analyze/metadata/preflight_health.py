@@ -33,10 +33,9 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     ):
         topic = entity.removeprefix("topics/")
         if error is not None:
-            subject, is_unread = f"topic {topic}" if topic else "topics", not entity or is_refused
-            yield (
-                unread(subject, f"{error}.") if is_unread else Problem(subject, f"{error}.", "Write it as brokers do.")
-            )
+            problem = Problem(f"topic {topic}" if topic else "topics", f"{error}.", "Write it as brokers do.")
+            is_unread = not entity or is_refused
+            yield unread(problem.subject, problem.sentence, is_refused=is_refused) if is_unread else problem
         elif topic not in names:
             orphans.add(topic)
         elif (wrong := topic_settings.wrong(key, value)) is not None:
@@ -61,7 +60,7 @@ def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
     wrong = facts.items_of("producer_ids").filter(pl.col("error").is_not_null())
     for error, is_refused in wrong.select("error", "is_refused").iter_rows():
         problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker, which takes a new block.")
-        yield unread(problem.subject, problem.sentence) if is_refused else problem
+        yield unread(problem.subject, problem.sentence, is_refused=True) if is_refused else problem
 
 
 def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
@@ -69,8 +68,10 @@ def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
     yield from facts.unparsed()
     partitions = facts.copied_partitions
     known = partitions.filter(pl.col("error").is_null())
+    refused = set(partitions.filter(pl.col("is_refused"))["topic"])
     for topic, numbers, _ in by_topic(partitions.filter(pl.col("error").is_not_null())):
-        yield unread(f"topic {topic}", f"The ISR of {topic} could not be read: partitions {few(numbers)}.")
+        sentence = f"The ISR of {topic} could not be read: partitions {few(numbers)}."
+        yield unread(f"topic {topic}", sentence, is_refused=topic in refused)
     n_in_sync = pl.col("isr").list.len()
     kinds = {
         "offline": pl.col("leader").is_null(),

@@ -17,6 +17,7 @@ from kit.analyze.metadata.preflight_checks import (
     ANY,
     BLOCK,
     ROLLBACK,
+    Answer,
     Check,
     PreflightFacts,
     Problem,
@@ -32,7 +33,7 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     paths = ("/controller_epoch", "/controller", "/migration", "/brokers/topics")
     refused = {path: sentence for path in paths if (sentence := control.refused(path)) is not None}
     if refused:
-        yield from (unread(path, f"{sentence}.") for path, sentence in refused.items())
+        yield from (unread(path, f"{sentence}.", is_refused=True) for path, sentence in refused.items())
     elif control.controller_epoch is None or control.max_state_epoch is None:
         yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
     if control.controller_epoch is None or control.max_state_epoch is None:
@@ -65,8 +66,8 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
         n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
         if n_rows:
             sentence = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
-            met = None if verdict == "unknown" else False
-            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", is_met=met)
+            answer = Answer.UNREAD if verdict == "unknown" else Answer.FOUND
+            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", answer)
 
 
 def formatted(facts: PreflightFacts) -> Iterator[Problem]:

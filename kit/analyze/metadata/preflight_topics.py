@@ -17,6 +17,7 @@ from kit.analyze.metadata.preflight_checks import (
     by_topic,
     few,
     unread,
+    unread_znode,
 )
 from kit.text.quantity import quantity
 
@@ -29,7 +30,7 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
     if facts.facts.zk_state in (MIGRATION, POST_MIGRATION):
         return  # Everything is copied, and brokers in KRaft mode leave /brokers/ids.
     if (refused := facts.control.refused("/brokers/ids")) is not None:
-        yield unread("/brokers/ids", f"{refused}.")
+        yield unread("/brokers/ids", f"{refused}.", is_refused=True)
         return
     yield from facts.unparsed()
     named = facts.copied_partitions.select(
@@ -58,7 +59,7 @@ def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
     wrong = topics.filter(pl.col("error").is_not_null())
     for topic, error, is_refused in wrong.select("entity", "error", "is_refused").iter_rows():
         if not topic or is_refused:
-            yield unread(f"topic {topic}" if topic else "topics", f"{error}.")
+            yield unread(f"topic {topic}" if topic else "topics", f"{error}.", is_refused=is_refused)
         else:
             yield Problem(
                 f"topic {topic}",
@@ -93,7 +94,8 @@ def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
         refusals = dict(partitions.filter(pl.col("is_refused")).select("topic", "error").iter_rows())
         for topic, numbers_, _ in by_topic(partitions):
             problem = Problem(f"topic {topic}", f"{topic} has partitions {condition}: {few(numbers_)}.", _ELECT)
-            yield unread(f"topic {topic}", f"{refusals[topic]}.") if topic in refusals else problem
+            is_refused = topic in refusals
+            yield unread(f"topic {topic}", f"{refusals[topic]}.", is_refused=True) if is_refused else problem
 
 
 def half_done(facts: PreflightFacts) -> Iterator[Problem]:
@@ -103,7 +105,7 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     yield from facts.unparsed()
     wait = "Wait until it is done, and look again."
     queues = [each for each in facts.control.problem_rows if each.path.startswith("/admin/")]
-    yield from (unread(each.path, f"{each.sentence}.") for each in queues)
+    yield from map(unread_znode, queues)
     for topic in facts.control.pending_deletions:
         yield Problem(
             f"topic {topic}",

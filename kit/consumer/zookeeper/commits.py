@@ -14,9 +14,8 @@ from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.brokers import GroupBrokers
 from kit.consumer.zookeeper.config import ZOOKEEPER_STORE, ConsumerConfig
 from kit.consumer.zookeeper.driver import by_reason
-from kit.consumer.zookeeper.embedded import NO_MEMBER
 from kit.consumer.zookeeper.gate import Gate
-from kit.consumer.zookeeper.offsets import Ask, DualOffsets, KafkaOffsets, OffsetStore, ZookeeperOffsets
+from kit.consumer.zookeeper.offsets import Ask, DualOffsets, KafkaOffsets, OffsetStore, Passing, ZookeeperOffsets
 from kit.consumer.zookeeper.session import Session
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.errors import OfframpError
@@ -56,7 +55,7 @@ class Commits:
         errors = {pair: reason for pair, reason in errors.items() if pair in still}
         self._metrics.committed(self._store.name, len(offsets) - len(errors), len(errors))
         for reason, pairs in by_reason(errors).items():
-            if NO_MEMBER not in reason:
+            if not isinstance(reason, Passing):
                 self._logger.warn(f"not committed: {pairs}: {reason}")
         return errors
 

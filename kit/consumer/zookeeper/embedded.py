@@ -24,7 +24,8 @@ from kit.read.consumer_protocol import EMBEDDED_RACK
 log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.05
-NO_MEMBER = "the embedded consumer is joining the Kafka group"
+JOINING = KafkaError(KafkaError._STATE, "the embedded consumer is joining the Kafka group")
+"""The answer to each commit until it is a member. It is known by its identity."""
 OUTDATED = KafkaError(KafkaError._OUTDATED, "a newer offset was sent, or the partition started again")
 DEFAULTS = {
     # As ZooKeeper's session of an old consumer, so that a dead member is noticed by both at about the same time.
@@ -92,7 +93,7 @@ class EmbeddedConsumer:
             )
             return {**dict.fromkeys(offsets, OUTDATED), **answers}
         if self.assignment.membership is not Membership.IN:
-            raise KafkaException(KafkaError(KafkaError._STATE, NO_MEMBER))
+            raise KafkaException(JOINING)
         future: Future[Mapping[TopicAndPartition, int | KafkaError]] = Future()
         stamp = self.assignment.epoch, {pair: self._turns.get(pair, 0) for pair in offsets}
         self._work.put(lambda: self._commit_later(offsets, stamp, future))
@@ -197,7 +198,7 @@ class EmbeddedConsumer:
         epoch, turns = stamp
         current = {pair: offset for pair, offset in offsets.items() if self._turns.get(pair, 0) == turns[pair]}
         if epoch != self.assignment.epoch:
-            future.set_exception(KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION, NO_MEMBER)))
+            future.set_exception(KafkaException(JOINING))
             return
         partitions = self._newest(current)
         if not partitions:

@@ -18,6 +18,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets
+from kit.consumer.zookeeper.embedded import JOINING
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.read.values import shown
 from kit.text.numbers import offset_in
@@ -52,6 +53,10 @@ class Fetched:
 
     offsets: Offsets
     errors: Mapping[TopicAndPartition, str] = field(default_factory=dict)
+
+
+class Passing(str):
+    """A reason that ends by itself: the embedded consumer is joining the Kafka group."""
 
 
 class OffsetStore(Protocol):
@@ -203,7 +208,8 @@ class KafkaOffsets:
                 elif answer.code() in RETRIABLE and tries > 0 and self._clock() + self._backoff < deadline:
                     passing[pair] = wanted[pair]
                 else:
-                    errors[pair] = f"{answer.name()}: {answer.str()}"
+                    reason = f"{answer.name()}: {answer.str()}"
+                    errors[pair] = Passing(reason) if answer is JOINING else reason
             wanted = passing
             if wanted:
                 self._sleep(self._backoff)
@@ -232,9 +238,9 @@ class DualOffsets:
         errors: dict[TopicAndPartition, str] = {}
         for store in (self.zookeeper, self.kafka):
             for pair, reason in store.commit(offsets, timeout_seconds).items():
-                errors[pair] = (
-                    f"{errors[pair]}; {store.name}: {reason}" if pair in errors else f"{store.name}: {reason}"
-                )
+                told, before = f"{store.name}: {reason}", errors.get(pair)
+                passing = Passing(told) if isinstance(reason, Passing) else told
+                errors[pair] = passing if before is None else f"{before}; {told}"
         return errors
 
 

@@ -397,6 +397,16 @@ def test_what_was_not_read_is_never_met(check_id, facts):
     assert all("may read it" in each.remedy for each in rows if "right READ" in each.sentence)
 
 
+def test_only_a_refusal_of_zookeeper_gives_the_advice_of_a_refusal():
+    """What a node answers, and what a file is called, may hold any words."""
+    silent = nodes(*NODES[:2], node("controller", 3000, has_flag=None, error=f"it {RIGHT.format('read')}"))
+    (unread,) = (each for each in of("L01", silent) if each.subject.startswith("controller "))
+    assert "right READ" in unread.sentence
+    assert unread.remedy == ""
+    (refused_,) = of("Z04", with_item(refused("topic", "x", "/brokers/topics/x: no")))
+    assert "may read it" in refused_.remedy
+
+
 NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, ()))  # noqa: E731
 
 

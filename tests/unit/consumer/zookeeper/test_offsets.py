@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kit.consumer.zookeeper.offsets import RECOMMIT_SECONDS, DualOffsets, Fetched, KafkaOffsets
+from kit.consumer.zookeeper.embedded import JOINING
+from kit.consumer.zookeeper.offsets import RECOMMIT_SECONDS, DualOffsets, Fetched, KafkaOffsets, Passing
 
 A, B = ("t", 0), ("t", 1)
 Answers = list[Mapping[tuple[str, int], int | KafkaError] | KafkaException]
@@ -126,3 +127,11 @@ def test_a_store_that_cannot_be_read_leaves_the_partition_unknown() -> None:
     """Beginning at the other one's offset could read again what was read."""
     both = DualOffsets(Store("zookeeper", Fetched({A: 3, B: 4}), {}), Store("kafka", Fetched({}, {A: "loading"}), {}))
     assert both.fetch([A, B]) == Fetched({B: 4}, {A: "loading"})
+
+
+def test_while_kafka_is_joined_only_a_failure_of_zookeeper_is_one() -> None:
+    """A reason that ends by itself is no warning; beside another one it hides nothing."""
+    kafka = Coordinator(KafkaException(JOINING)).store()
+    both = DualOffsets(Store("zookeeper", Fetched({}), {A: "gone"}), kafka)
+    reasons = both.commit({A: 10, B: 10}, 1)
+    assert {pair: isinstance(reason, Passing) for pair, reason in reasons.items()} == {A: False, B: True}
