@@ -1,7 +1,8 @@
 """Members of KIP-848 groups by ConsumerGroupDescribe (API 69): DescribeGroups does not return them.
 
 The pinned kafka-python knows the number of this request but not its form. Its classes are made from the two JSON files
-beside this module, as kafka-python makes its own. The files follow Kafka's protocol guide (version 0, brokers >= 3.7).
+beside this module, as kafka-python makes its own. The files follow Kafka's protocol guide. Version 0: brokers
+>= 3.7. Version 1, with the protocol of each member: brokers >= 4.0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from kafka.protocol.api_message import ApiMessage
 
 from kit.read.kafka_member import kafka_member
-from kit.tables.groups import KAFKA, Member, Ownership, Subscription
+from kit.tables.groups import CLASSIC, CONSUMER, KAFKA, Member, Ownership, Subscription
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json="kit.read"):  # type: ignore[misc, call-arg]
@@ -33,6 +34,11 @@ def describe_request(group_ids: Sequence[str]) -> Any:
 def described(response: Any) -> Iterator[tuple[str, int, Any]]:
     """Group id, error code and description of every group of an answer."""
     return ((each.group_id, each.error_code, each) for each in response.groups)
+
+
+def member_protocol(member: Any) -> str | None:
+    """``classic`` or ``consumer``; None: the broker does not report it (version 0)."""
+    return {0: CLASSIC, 1: CONSUMER}.get(getattr(member, "member_type", -1))
 
 
 def members(group: Any) -> list[Member]:

@@ -97,22 +97,24 @@ async def _fetch_groups(
 async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
     """Ask by the request of each type of group. Return the groups that could not be described, with the error."""
     classic = collected.coordinators(CLASSIC)
-    failed = await _sweep(client, classic, _describe_request, _described, collected.take_description, deadline)
+    failed = await sweep(client, classic, describe_request, described, collected.take_description, deadline)
     consumer = collected.coordinators(CONSUMER)
     ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
-    failed |= await _sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
+    failed |= await sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
     for group_type in UNREAD_ASSIGNMENTS:
         groups = collected.coordinators(group_type)
         if groups and not other_groups.can_describe(client, group_type):
             failed |= dict.fromkeys(groups, f"these brokers can't describe groups of type {group_type!r}")
         elif groups:
             asked = partial(other_groups.describe_request, group_type)
-            failed |= await _sweep(client, groups, asked, answers, partial(collected.take_other, group_type), deadline)
+            failed |= await sweep(client, groups, asked, answers, partial(collected.take_other, group_type), deadline)
     return failed
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class ListedGroup:
+    """One group in its coordinator's list."""
+
     broker_id: int
     protocol_type: str
     state: str | None
@@ -131,7 +133,7 @@ class _Described:
 class _Collected:
     """The answers so far."""
 
-    listed: dict[str, _Listed] = field(default_factory=dict)
+    listed: dict[str, ListedGroup] = field(default_factory=dict)
     described: dict[str, _Described] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
@@ -214,6 +216,13 @@ class _Collected:
         )
 
 
+async def list_groups(client: BrokerClient, deadline: Deadline) -> tuple[dict[str, ListedGroup], list[ReadError]]:
+    """Every group of every coordinator, by id; and the brokers that could not list theirs."""
+    collected = _Collected()
+    await _list_everywhere(client, collected, deadline)
+    return collected.listed, collected.errors
+
+
 async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline: Deadline) -> None:
     """Every broker's groups. If a broker dies meanwhile, the others are asked again: its groups have moved to them."""
     while True:
@@ -253,7 +262,7 @@ async def _try_to_list(client: BrokerClient, broker_id: int, collected: _Collect
         collected.errors.append(_unlisted(broker_id, describe_code(response.error_code)))
     for each in response.groups:
         state, group_type = getattr(each, "group_state", None), getattr(each, "group_type", None)
-        collected.listed[each.group_id] = _Listed(
+        collected.listed[each.group_id] = ListedGroup(
             broker_id, each.protocol_type, state or None, group_type.lower() if group_type else None
         )
     return None
@@ -273,16 +282,16 @@ async def _fetch_offsets(
     if offset_fetch.takes_many(client):
         request = lambda group_ids: offset_fetch.fetch_many(dict.fromkeys(group_ids), only_stable)  # noqa: E731
         answers = partial(offset_fetch.answers, ())
-        return await _sweep(client, coordinators, request, answers, collected.take_offsets, deadline)
+        return await sweep(client, coordinators, request, answers, collected.take_offsets, deadline)
     failed: dict[str, str] = {}
     for group_id, broker_id in coordinators.items():
         request = lambda group_ids: offset_fetch.fetch_one(group_ids[0], None, only_stable)  # noqa: E731
         answers, single = partial(offset_fetch.answers, (group_id,)), {group_id: broker_id}
-        failed |= await _sweep(client, single, request, answers, collected.take_offsets, deadline)
+        failed |= await sweep(client, single, request, answers, collected.take_offsets, deadline)
     return failed
 
 
-async def _sweep(
+async def sweep(
     client: BrokerClient,
     coordinators: dict[str, int],
     request: Callable[[Sequence[str]], Any],
@@ -290,7 +299,10 @@ async def _sweep(
     take: Callable[[str, Any], None],
     deadline: Deadline,
 ) -> dict[str, str]:
-    """Ask every coordinator about its groups; → the groups that failed, with the error."""
+    """Ask every coordinator (broker id by group) about its groups, hundreds per request.
+
+    ``take`` gets each group's answer. Returns the groups that failed, with the error.
+    """
     pending, attempt = dict(coordinators), 0
     failed: dict[str, str] = {}
     while True:
@@ -359,11 +371,13 @@ def _chunks(group_ids: list[str]) -> Iterator[list[str]]:
         yield group_ids[start : start + GROUPS_PER_REQUEST]
 
 
-def _describe_request(group_ids: Sequence[str]) -> Any:
+def describe_request(group_ids: Sequence[str]) -> Any:
+    """One DescribeGroups for many groups of one coordinator."""
     return DescribeGroupsRequest(groups=list(group_ids), include_authorized_operations=False)
 
 
-def _described(response: Any) -> Iterator[tuple[str, int, Any]]:
+def described(response: Any) -> Iterator[tuple[str, int, Any]]:
+    """Group id, error code and description of every group of an answer."""
     return ((each.group_id, each.error_code, each) for each in response.groups)
 
 

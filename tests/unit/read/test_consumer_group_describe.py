@@ -6,7 +6,7 @@ import pytest
 
 from kit.read import consumer_group_describe
 from kit.read.consumer_group_describe import ConsumerGroupDescribeResponse as Response
-from kit.read.coordinator import _Collected, _Listed
+from kit.read.coordinator import ListedGroup, _Collected
 
 # Group "g" by hand after the protocol guide, version 0, flexible: lengths are one more than they count.
 ANSWER = bytes.fromhex(
@@ -43,7 +43,7 @@ def test_the_answer_becomes_rows(group):
 
 
 def test_the_state_has_kafkas_spelling(group):
-    collected = _Collected(listed={"g": _Listed(1, "consumer", "Stable", "consumer")})
+    collected = _Collected(listed={"g": ListedGroup(1, "consumer", "Stable", "consumer")})
     collected.take_consumer_group("g", group)
     (row,) = collected.result({}).groups.arrow().to_pylist()
     assert (row["state"], row["protocol"], row["group_type"], row["error"]) == (
@@ -55,7 +55,7 @@ def test_the_state_has_kafkas_spelling(group):
 
 
 def test_groups_of_other_types_say_that_their_members_are_not_read():
-    collected = _Collected(listed={"s": _Listed(1, "new", "Stable", "new")})
+    collected = _Collected(listed={"s": ListedGroup(1, "new", "Stable", "new")})
     (row,) = collected.result({}).groups.arrow().to_pylist()
     assert row["error"] == "members of a group of type 'new' are not read"
     assert collected.coordinators("classic") == collected.coordinators("consumer") == {}

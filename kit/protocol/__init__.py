@@ -1,0 +1,1 @@
+"""Groups between the classic protocol and the consumer protocol (KIP-848): stages, facts and checks."""
