@@ -15,10 +15,12 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
-from kit.profile import Profile, Secret, load_profile
+from kit.profile import Profile, load_profile
 from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient
 from kit.read.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
 from kit.read.multiread import Znode, fetch_data
+from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
+from kit.security.refusals import kafka_remedy, who, zookeeper_remedy
 
 CONNECT_TIMEOUT_S = 10.0
 ZookeeperConnection: TypeAlias = KazooClient
@@ -147,12 +149,12 @@ def connect_kafka(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, **sett
     """
     where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
     security = profile.security.kafka
+    check_login(security)
     try:
         return BrokerClient(kafka_settings(profile) | settings, timeout_s)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
-            f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused "
-            f"({type(error).__name__}): check the user and the password in security.kafka"
+            f"{where}: {who(security)} was refused ({type(error).__name__}): {kafka_remedy(security)}"
         ) from None
     except kafka_errors.KafkaError as error:
         raise ConnectError(
@@ -172,13 +174,7 @@ def kafka_settings(profile: Profile) -> dict[str, Any]:
         "security_protocol": security.protocol,
         "reconnect_backoff_max_ms": 1000,
     }
-    if security.protocol.startswith("SASL"):
-        assert security.password is not None
-        settings |= {
-            "sasl_mechanism": security.mechanism,
-            "sasl_plain_username": security.username,
-            "sasl_plain_password": security.password.reveal(),
-        }
+    settings |= kafka_python_login(security)
     files = {
         "ssl_cafile": security.ca_file,
         "ssl_certfile": security.certificate_file,
@@ -192,6 +188,7 @@ def kafka_settings(profile: Profile) -> dict[str, Any]:
 
 def _connect_zookeeper(profile: Profile, timeout_s: float) -> ZookeeperClient:
     where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
+    check_login(profile.security.zookeeper)
     client = ZookeeperClient(profile.zookeeper_connect, **zookeeper_settings(profile))
     is_connected = False
     try:
@@ -202,7 +199,7 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> ZookeeperClient:
         is_connected = True
     except AuthFailedError:
         raise AuthenticationFailed(
-            f"{where}: the digest or the SASL login was refused: check security.zookeeper"
+            f"{where}: the digest or the SASL login was refused: {zookeeper_remedy(profile.security.zookeeper)}"
         ) from None
     except (KazooException, client.handler.timeout_exception) as error:
         raise ConnectError(
@@ -227,9 +224,7 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if security.digest is not None:
         settings["auth_data"] = [("digest", security.digest.reveal())]
-    if security.username is not None and security.password is not None:
-        login = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password.reveal()}
-        settings["sasl_options"] = login
+    settings |= kazoo_login(security)
     if security.uses_tls:
         files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
         # kazoo by itself takes any server that the authority signed for, whatever its name.
@@ -243,19 +238,16 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
 def librdkafka_settings(profile: Profile) -> dict[str, Any]:
     """A profile's brokers and their security as librdkafka's keys."""
     security = profile.security.kafka
-    values = {
-        "bootstrap.servers": profile.bootstrap_servers,
-        "security.protocol": security.protocol,
-        "sasl.mechanism": security.mechanism,
-        "sasl.username": security.username,
-        "sasl.password": security.password.reveal() if security.password is not None else None,
+    files = {
         "ssl.ca.location": security.ca_file,
         "ssl.certificate.location": security.certificate_file,
         "ssl.key.location": security.key_file,
-        "ssl.key.password": security.key_password.reveal() if security.key_password is not None else None,
     }
-    settings = {name: value for name, value in values.items() if value is not None}
-    return {name: value if isinstance(value, Secret) else str(value) for name, value in settings.items()}
+    settings: dict[str, Any] = {"bootstrap.servers": profile.bootstrap_servers, "security.protocol": security.protocol}
+    settings |= {name: str(path) for name, path in files.items() if path is not None}
+    if security.key_password is not None:
+        settings["ssl.key.password"] = security.key_password.reveal()
+    return settings | librdkafka_login(security)
 
 
 def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: KazooClient | None) -> str:

@@ -36,10 +36,17 @@
     password = { env = "KAFKA_PASSWORD" }              # or { file = "/run/secrets/kafka" }
     ca_file = "ca.pem"                                 # mTLS: certificate_file and key_file too
 
+    # Kerberos: mechanism = "GSSAPI", service_name = "kafka", principal = "offramp@REALM", keytab = "offramp.keytab"
+    # (or ticket_cache, or neither: the tickets of kinit)
+    # OAuth: mechanism = "OAUTHBEARER", token_url, client_id, client_secret = { env = "…" }, scope, token_ca_file
+    # (or token = { file = "…" }, or token_command = ["program", "argument"])
+    # Amazon MSK: mechanism = "AWS_MSK_IAM", region = "eu-west-1"; the credentials are those of the AWS SDK
+
     [clusters.production.security.zookeeper]
     digest = { env = "ZOOKEEPER_DIGEST" }              # "user:password"; TLS: ca_file, certificate_file, key_file
     username = "kafka"                                 # or, and beside it: SASL (DIGEST-MD5), as JAAS's Client has it
     password = { env = "ZOOKEEPER_PASSWORD" }
+    # Kerberos: mechanism = "GSSAPI", and the keys as above
     check_host_name = true                             # of TLS; false only where certificates don't name their servers
 
 The profile never holds a secret, only where it is. File names are relative to ``offramp.toml``.
@@ -59,6 +66,8 @@ from types import NoneType
 from typing import Any, Literal
 
 from kit.errors import ProfileError
+from kit.security.secret import REFERENCE, SecretReference
+from kit.security.settings import Security
 from kit.text.numbers import partition_in
 
 FILE_NAME = "offramp.toml"
@@ -66,89 +75,6 @@ FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
 MANUAL: Literal["manual"] = "manual"
 COMMAND = "command"
 LAB = "lab"
-_REFERENCE = '{ env = "NAME" } or { file = "path" }'
-
-
-class Secret(str):
-    """A secret's text. Its ``repr`` is stars, so that a client that logs its settings does not log the secret."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretReference:
-    """The place of a secret: an environment variable, or a file (its first line)."""
-
-    env: str | None = None
-    file: Path | None = None
-
-    def __post_init__(self) -> None:
-        if (self.env is None) == (self.file is None):
-            raise ValueError(f"give either {_REFERENCE}")
-
-    def reveal(self) -> Secret:
-        """The secret itself.
-
-        Raises:
-            ProfileError: the variable is not set, or the file can't be read.
-        """
-        if self.env is not None:
-            if self.env not in os.environ:
-                raise ProfileError(f"the environment variable {self.env} is not set: set it to the profile's secret")
-            return Secret(os.environ[self.env])
-        assert self.file is not None
-        try:
-            lines = self.file.read_text().splitlines()
-        except OSError as error:
-            raise ProfileError(
-                f"the profile's secret file {self.file} can't be read: {error.strerror}; check its path and its rights"
-            ) from error
-        return Secret(lines[0] if lines else "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Tls:
-    ca_file: Path | None = None
-    certificate_file: Path | None = None
-    key_file: Path | None = None
-    key_password: SecretReference | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class KafkaSecurity(_Tls):
-    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    username: str | None = None
-    password: SecretReference | None = None
-
-    def __post_init__(self) -> None:
-        if self.protocol.startswith("SASL") and not (self.mechanism and self.username and self.password):
-            raise ValueError(f"{self.protocol} needs mechanism, username and password")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ZookeeperSecurity(_Tls):
-    digest: SecretReference | None = None
-    username: str | None = None
-    password: SecretReference | None = None
-    check_host_name: bool = True
-
-    def __post_init__(self) -> None:
-        if (self.username is None) != (self.password is None):
-            raise ValueError("SASL needs username and password")
-
-    @property
-    def uses_tls(self) -> bool:
-        return self.ca_file is not None or self.certificate_file is not None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Security:
-    kafka: KafkaSecurity = KafkaSecurity()
-    zookeeper: ZookeeperSecurity = ZookeeperSecurity()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +202,7 @@ class Profile:
     cluster_id: str | None = None
     leave_out_groups: tuple[str, ...] = ()
     spark: SparkSettings = SparkSettings()
-    security: Security = Security()
+    security: Security = field(default_factory=Security)
     deploy: GroupDeploySettings = GroupDeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
     kraft: KraftSettings = KraftSettings()
@@ -397,7 +323,7 @@ class _Reading:
     def _refuse(self, kind: Any, key: str, why: str) -> None:
         is_secret = kind is SecretReference  # What stands there may be the secret itself.
         self.problems.append(
-            f"{key} must be a reference, {_REFERENCE}, never the secret itself" if is_secret else f"{key}: {why}"
+            f"{key} must be a reference, {REFERENCE}, never the secret itself" if is_secret else f"{key}: {why}"
         )
 
 

@@ -7,7 +7,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from kit.profile import Profile, SecretReference
+from kit.profile import Profile
+from kit.security.secret import SecretReference
 
 EXPLAINED = {
     "bootstrap_servers": "brokers to ask first: `host:port`, separated by commas",
@@ -23,13 +24,30 @@ EXPLAINED = {
     "security.kafka.key_password": "the key's password",
     "security.kafka.protocol": "protocol of the brokers' listener",
     "security.kafka.mechanism": "SASL mechanism",
-    "security.kafka.username": "SASL user",
+    "security.kafka.username": "SASL user of PLAIN and SCRAM",
     "security.kafka.password": "SASL password",
+    "security.kafka.service_name": "Kerberos: first part of the brokers' principals; without it `kafka`",
+    "security.kafka.principal": "Kerberos: who logs in; without it whom the tickets are for",
+    "security.kafka.keytab": "Kerberos: file with the principal's key; needs `principal`",
+    "security.kafka.ticket_cache": "Kerberos: where the tickets are, as in `KRB5CCNAME`; else the user's own",
+    "security.kafka.token_url": "OAuth: the issuer's token endpoint, for the client credentials grant",
+    "security.kafka.client_id": "OAuth: the client at `token_url`",
+    "security.kafka.client_secret": "OAuth: its secret",
+    "security.kafka.scope": "OAuth: scope to ask for",
+    "security.kafka.token_ca_file": "OAuth: authorities that sign the issuer's certificate; else those of the system",
+    "security.kafka.token": "OAuth: a token that another program renews; it is read again before it ends",
+    "security.kafka.token_command": "OAuth: program and arguments; its first line of output is the token",
+    "security.kafka.region": "Amazon MSK: region of the cluster; credentials are those of the AWS SDK",
     "security.zookeeper.ca_file": "authorities that sign ZooKeeper's certificates; turns TLS on",
     "security.zookeeper.certificate_file": "our own certificate; turns TLS on",
     "security.zookeeper.key_file": "its key",
     "security.zookeeper.key_password": "the key's password",
     "security.zookeeper.digest": "`user:password` of ZooKeeper's digest scheme",
+    "security.zookeeper.mechanism": "SASL mechanism; without it DIGEST-MD5 where `username` is given",
+    "security.zookeeper.service_name": "Kerberos: first part of the servers' principals; without it `zookeeper`",
+    "security.zookeeper.principal": "Kerberos: as for `security.kafka`",
+    "security.zookeeper.keytab": "Kerberos: as for `security.kafka`",
+    "security.zookeeper.ticket_cache": "Kerberos: as for `security.kafka`",
     "security.zookeeper.username": "SASL user (DIGEST-MD5) whom the znodes' access lists name, mostly the brokers' own",
     "security.zookeeper.password": "SASL password",
     "security.zookeeper.check_host_name": "set `false` only where certificates don't name their servers",

@@ -20,7 +20,7 @@ from kit.cluster import CONNECT_TIMEOUT_S, kafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, WrongCluster
 from kit.metadata_log.batches import whole_batches
 from kit.metadata_log.files import CHECKPOINT, FETCHED, LogFile
-from kit.profile import KafkaSecurity, Profile, Security
+from kit.profile import Profile
 from kit.read.broker_client import (
     AUTHENTICATION_FAILURES,
     DEADLINE_S,
@@ -30,6 +30,8 @@ from kit.read.broker_client import (
     describe_code,
 )
 from kit.read.nodes import NO_CONTROLLER, api_versions, takes_votes
+from kit.security.refusals import kafka_remedy, who
+from kit.security.settings import KafkaSecurity, Security
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
@@ -99,7 +101,7 @@ class Controllers:
             return _ControllerClient(kafka_settings(profile), self.timeout_s)
         except AUTHENTICATION_FAILURES as error:
             raise AuthenticationFailed(
-                f"controllers {self.servers}: the login was refused ({error}): check the user and the password"
+                f"controllers {self.servers}: {who(self.security)} was refused ({error}): {kafka_remedy(self.security)}"
             ) from None
         except (kafka_errors.KafkaError, OSError, ValueError) as error:
             raise ConnectError(

@@ -16,10 +16,10 @@ from kit.errors import OfframpError
 from kit.lab import Lab
 from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.lock import ClusterLock
-from kit.profile import Security, ZookeeperSecurity
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
+from kit.security.settings import Security, ZookeeperSecurity
 
 NODES = [make_digest_acl("node", "pw", all=True), *READ_ACL_UNSAFE]
 CLOSED = [make_digest_acl("node", "pw", all=True)]

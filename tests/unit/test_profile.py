@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kit.errors import ProfileError
-from kit.profile import FILE_VARIABLE, GroupDeploySettings, Secret, SparkSettings, load_profile
+from kit.profile import FILE_VARIABLE, GroupDeploySettings, SparkSettings, load_profile
+from kit.security.secret import Secret
 from kit.snapshot import chosen_groups
 
 GOOD = """
@@ -75,7 +76,7 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
         ("[clusters.lab]\nbootstrap_servers='a'\nkraft.controllers='a:9093,b:'", "'b:' is no host:port"),
         (
             "[clusters.lab]\nbootstrap_servers='a'\nsecurity.kafka.protocol='SASL_SSL'",
-            "SASL_SSL needs mechanism, username and password",
+            "SASL_SSL needs mechanism, and the keys",
         ),
         (
             "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.digest={env='A',file='b'}",

@@ -110,6 +110,7 @@ NO_CLUSTER = {
     ("kit/history/hours.py", "delete"),
     ("kit/history/hours.py", "set"),  # a setting of Spark
     ("kit/history/upkeep.py", "delete"),
+    ("kit/security/token_sources.py", "Request"),  # to the issuer of tokens
     ("kit/rehearsal.py", "delete"),  # a znode of the lab's own ZooKeeper
 }
 
@@ -226,8 +227,8 @@ NOT_HELD = {
     "NothingToDo, OutputClosed": "nothing is to be done",
 }
 VERBS = (
-    "add approve ask carry check choose compare create do give go import install look make mend move name plan put "
-    "read run see select set sign start stop take try type undo use wait write"
+    "add approve ask carry check choose compare correct create do get give go import install look make mend move name "
+    "plan put read run see select set sign start stop take try type undo use wait write"
 )
 ACTION = re.compile(
     rf"\bofframp [a-z]|\bmake setup\b|([:;,.] |\b(and|or|then) )({VERBS.replace(' ', '|')})\b"

@@ -10,7 +10,9 @@ from kit.cli.consume_options import ConsumeOptions, Flavour, properties_of
 from kit.cluster import librdkafka_settings
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.errors import InputError
-from kit.profile import KafkaSecurity, Profile, Secret, SecretReference, Security
+from kit.profile import Profile
+from kit.security.secret import Secret, SecretReference
+from kit.security.settings import KafkaSecurity, Security
 from kit.text.withholding import without_secrets
 from tests.generators.names import SECRET_LIKE
 

@@ -1,0 +1,122 @@
+"""A lab whose brokers have ACLs and a second listener, SASL_PLAINTEXT. The plain one is for the lab, a super user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kit.lab import Lab
+from kit.lab.ports import free_ports
+from kit.lab.servers.cluster import Servers
+from tests.servers.issuer import AUDIENCE, ISSUER, Issuer
+
+MODULES = "org.apache.kafka.common.security"
+_OPERATIONS = {each.name.replace("_", "").lower(): each for each in AclOperation}
+AUTHORIZERS = {True: "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+AUTHORIZERS[False] = "kafka.security.authorizer.AclAuthorizer"
+
+
+class SaslLab(Lab):
+    """``logins``: mechanism → settings of the listener; ``options``: of the brokers' JVMs; ``shape`` is Lab's."""
+
+    def __init__(self, logins: Mapping[str, Mapping[str, str]], options: tuple[str, ...] = (), **shape: Any) -> None:
+        super().__init__(**shape)
+        self._logins, self._options = logins, options
+
+    def _servers(self) -> Servers:
+        servers = super()._servers()
+        for broker in servers.brokers:
+            broker.addresses["SASL_PLAINTEXT"] = f"127.0.0.1:{free_ports(1)[0]}"
+            listeners = f"{broker.role()['listeners']},SASL_PLAINTEXT://{broker.addresses['SASL_PLAINTEXT']}"
+            broker.added |= {"listeners": listeners, **self._settings()}
+            broker.options = self._options
+        return servers
+
+    def _settings(self) -> dict[str, str]:
+        names = ("PLAINTEXT", "SASL_PLAINTEXT", *(["CONTROLLER"] if self._kraft else []))
+        settings = {
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{name.replace('CONTROLLER', 'PLAINTEXT')}" for name in names
+            ),
+            "listener.name.sasl_plaintext.sasl.enabled.mechanisms": ",".join(self._logins),
+            "authorizer.class.name": AUTHORIZERS[self._kraft],
+            "super.users": "User:ANONYMOUS",
+            "connections.max.reauth.ms": "3600000",
+        }
+        for mechanism, lines in self._logins.items():
+            prefix = f"listener.name.sasl_plaintext.{mechanism.lower()}."
+            settings |= {
+                name if name.startswith("sasl.oauth") else prefix + name: value for name, value in lines.items()
+            }
+        return settings
+
+    def sasl_profile(self, mechanism: str, kafka: str, zookeeper: str = "") -> str:
+        """A profile of cluster ``lab`` by the second listener; ``kafka`` and ``zookeeper``: lines of its security."""
+        lines = [f'[clusters.lab]\nbootstrap_servers = "{self.servers.addresses("SASL_PLAINTEXT")}"']
+        if not self._kraft:
+            lines.append(f'zookeeper_connect = "{self.zookeeper_connect}"')
+        lines += [f'cluster_id = "{self.cluster_id}"', '[clusters.lab.deploy]\nkind = "lab"']
+        lines += ["[clusters.lab.security.kafka]", 'protocol = "SASL_PLAINTEXT"', f'mechanism = "{mechanism}"', kafka]
+        return "\n".join([*lines, "[clusters.lab.security.zookeeper]", zookeeper, ""])
+
+
+Right = tuple[str, str, str]
+"""Operation, resource type, name: ``("Read", "Topic", "*")``. A name that ends in ``.`` is a prefix."""
+CLUSTER = "kafka-cluster"
+OFFSETS: tuple[Right, ...] = (("Describe", "Broker", CLUSTER), ("Read", "Topic", "*"), ("Read", "Group", "*"))
+"""Plans and runs of offsets: docs/security.md, "Usual sets"."""
+FIRST_LOCK: Right = ("Create", "Topic", "offramp.lock")
+
+
+def grant(lab: Lab, user: str, *rights: Right) -> None:
+    """Return when the brokers have these ACLs."""
+    change(lab.admin.create_acls, user, rights)
+
+
+def revoke(lab: Lab, user: str, *rights: Right) -> None:
+    change(lab.admin.delete_acls, user, rights)
+
+
+def change(how: Any, user: str, rights: tuple[Right, ...]) -> None:
+    kind = AclBindingFilter if how.__name__ == "delete_acls" else AclBinding
+    bound = [
+        kind(
+            ResourceType[resource.upper()],
+            name,
+            ResourcePatternType.PREFIXED if name.endswith(".") else ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            _OPERATIONS[operation.lower()],
+            AclPermissionType.ALLOW,
+        )
+        for operation, resource, name in rights
+    ]
+    for future in how(bound).values():
+        future.result(30)
+
+
+def by_tokens(issuer: Issuer) -> dict[str, Mapping[str, str]]:
+    """The listener takes tokens of this issuer; which URLs a JVM may read: ``allowed``."""
+    return {
+        "OAUTHBEARER": {
+            "sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+            "sasl.server.callback.handler.class": f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+            "sasl.oauthbearer.jwks.endpoint.url": issuer.jwks.as_uri(),
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "sasl.oauthbearer.expected.issuer": ISSUER,
+        }
+    }
+
+
+def allowed(issuer: Issuer) -> tuple[str, ...]:
+    """Since 4.0 no URL is allowed by default."""
+    return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.jwks.as_uri()}",)

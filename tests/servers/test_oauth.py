@@ -1,0 +1,202 @@
+"""OAUTHBEARER against Kafka's own validator of JWTs: offsets are reset and put back, and tokens end meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from typer.testing import CliRunner
+
+from kit.cli.main import app
+from kit.cluster import connect, librdkafka_settings
+from kit.errors import AuthenticationFailed, ConnectError
+from kit.lab.process import wait_until
+from kit.migrate.offsets.plan import PlanOptions, Reset, plan_reset, select
+from kit.profile import Profile, load_profile
+from kit.security.tokens import provider_of
+from tests.servers.awaiting import SECONDS
+from tests.servers.coordinators import await_coordinator, commit
+from tests.servers.issuer import SECRET, Issuer
+from tests.servers.offset_operations import OffsetOperations, when_acting
+from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, SaslLab, allowed, by_tokens, grant
+
+TOPIC = "payments"
+USER = "ann"
+SHAPES = {"Kafka 3.9 with ZooKeeper": {}, "Kafka 4.4": {"kraft": True}}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Both versions run the verbs; what depends on no version runs on one."""
+    if "lab" in metafunc.fixturenames:
+        shapes = SHAPES if "verbs" in metafunc.function.__name__ else ["Kafka 4.4"]
+        metafunc.parametrize("lab", shapes, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    with Issuer(tmp_path_factory.mktemp("issuer")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, issuer: Issuer) -> Iterator[SaslLab]:
+    """3.9 allows each URL where none is named; 4.4 none."""
+    shape = SHAPES[request.param]
+    with SaslLab(by_tokens(issuer), allowed(issuer) if shape else (), **shape) as running:
+        await_coordinator(running)
+        running.create_topic(TOPIC, 2)
+        running.produce(TOPIC, 200)
+        grant(running, USER, *OFFSETS, FIRST_LOCK)
+        yield running
+
+
+@pytest.fixture
+def file(lab: SaslLab, issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("CLIENT_SECRET", SECRET)
+    path = tmp_path / "offramp.toml"
+    login = f'token_url = "{issuer.token_url}"\nclient_id = "{USER}"\nclient_secret = {{ env = "CLIENT_SECRET" }}\n'
+    path.write_text(lab.sasl_profile("OAUTHBEARER", login), encoding="utf-8")
+    provider_of.cache_clear()
+    yield path
+    issuer.life_s, issuer.claims, issuer.is_down = 3600.0, {}, False
+    provider_of.cache_clear()
+
+
+@pytest.fixture
+def profile(file: Path) -> Profile:
+    return load_profile(file=file)
+
+
+def at(first: int, second: int) -> dict:
+    return {(TOPIC, 0): first, (TOPIC, 1): second}
+
+
+def committed(lab: SaslLab, group: str) -> None:
+    commit(lab, group, TopicPartition(TOPIC, 0, 10), TopicPartition(TOPIC, 1, 20))
+
+
+def test_offsets_are_read_reset_and_put_back_by_the_verbs(lab, file, profile, tmp_path, issuer, caplog):
+    committed(lab, "by-verbs")
+    place = ["--runs", str(tmp_path / "runs"), "--profile-file", str(file)]
+    seen = ""
+
+    def typed(*words: str) -> str:
+        nonlocal seen
+        done = CliRunner().invoke(app, words, catch_exceptions=False)
+        seen += done.output
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "by-verbs" in typed("groups", "--profile-file", str(file))
+    typed("plan", "offsets", "reset", "--store", "kafka", "--group", "by-verbs", "--to", "40", *place)
+    (plan,) = (tmp_path / "runs" / "plans").glob("????????????.json")
+    typed("approve", plan.stem, "--subject", "by-verbs", "--digest", plan.stem, *place)
+    typed("act", plan.stem, *place)
+    with connect(profile, SECONDS) as cluster:
+        site = OffsetOperations(cluster, tmp_path)
+        assert site.offsets("kafka", "by-verbs") == at(40, 40)
+        (run,) = [each.name for each in (tmp_path / "runs").iterdir() if (each / "report.html").exists()]
+        typed("undo", run, *place)
+        assert site.offsets("kafka", "by-verbs") == at(10, 20)
+    written = "".join(each.read_text(errors="replace") for each in (tmp_path / "runs").rglob("*") if each.is_file())
+    for secret in (SECRET, *issuer.issued):
+        assert secret not in seen + written + caplog.text
+
+
+def test_tokens_end_in_the_midst_of_a_run(lab, profile, issuer, tmp_path):
+    issuer.life_s = 3.0
+    with connect(profile, SECONDS) as cluster:
+        committed(lab, "short-lived")
+        site = OffsetOperations(cluster, tmp_path)
+        options = PlanOptions(made_by="ann", now=datetime.now(UTC), allow_backwards=True)
+        plan = plan_reset(cluster, "kafka", select(groups="short-lived"), Reset("offset", 40), options)
+        first = len(issuer.issued)
+
+        def is_renewed_twice() -> bool:
+            cluster.confirmed_id()
+            return len(issuer.issued) >= first + 2
+
+        site.run(plan, when_acting(lambda: wait_until(is_renewed_twice, "two renewals", SECONDS))).act()
+        assert site.offsets("kafka", "short-lived") == at(40, 40)
+
+
+def test_an_issuer_that_is_away_is_named_when_the_last_token_has_ended(profile, issuer):
+    issuer.life_s = 2.0
+    with connect(profile, SECONDS) as cluster:
+        issuer.is_down = True
+
+        def has_failed() -> bool:
+            try:
+                cluster.confirmed_id()
+            except ConnectError as error:
+                return "HTTP 503" in str(error)
+            return False
+
+        wait_until(has_failed, "the failure", SECONDS)
+
+
+def test_records_are_read_by_librdkafka_with_the_same_token(lab, profile, issuer):
+    with connect(profile, SECONDS):
+        consumer = Consumer(librdkafka_settings(profile) | {"group.id": "not-committed"})
+        consumer.assign([TopicPartition(TOPIC, 0, 0)])
+        wait_until(lambda: consumer.consume(10, 0.2), "records", SECONDS)
+        consumer.close()
+    assert len(issuer.issued[-1:]) == 1
+    assert provider_of(profile.security.kafka).token().value == issuer.issued[-1]
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"aud": "billing"}, "audience billing"),
+        ({"iss": "https://other.test"}, "issuer https://other.test"),
+        ({"exp": time.time() - 60}, "The token ended at"),
+        ({"iat": int(time.time()) + 9000, "exp": time.time() + 9999}, "The token is valid from"),
+    ],
+)
+def test_a_token_that_is_refused_is_described_and_not_shown(profile, issuer, claims, said):
+    issuer.claims = claims
+    with pytest.raises(AuthenticationFailed, match=said) as caught:
+        connect(profile, SECONDS)
+    assert not any(token in str(caught.value) for token in issuer.issued)
+
+
+def test_a_wrong_client_secret_says_so(profile, monkeypatch):
+    monkeypatch.setenv("CLIENT_SECRET", "not-it")
+    with pytest.raises(AuthenticationFailed, match=r"refused client 'ann' \(HTTP 401, invalid_client\)") as caught:
+        connect(profile, SECONDS)
+    assert "not-it" not in str(caught.value)
+
+
+def from_file(token: str, folder: Path) -> str:
+    (folder / "token").write_text(token)
+    return 'token = { file = "token" }\n'
+
+
+def from_variable(token: str, folder: Path) -> str:
+    return 'token = { env = "TOKEN" }\n'
+
+
+def from_command(token: str, folder: Path) -> str:
+    (folder / "printed").write_text(f"{token}\n")
+    return f'token_command = ["cat", "{folder / "printed"}"]\n'
+
+
+@pytest.mark.parametrize("source", [from_file, from_variable, from_command])
+def test_a_token_of_another_program_logs_in(
+    lab: SaslLab,
+    issuer: Issuer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Callable[[str, Path], str],
+) -> None:
+    token = issuer.token(USER)
+    monkeypatch.setenv("TOKEN", token)
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.sasl_profile("OAUTHBEARER", source(token, tmp_path)), encoding="utf-8")
+    with connect(load_profile(file=path), SECONDS) as cluster:
+        assert cluster.cluster_id == lab.cluster_id
