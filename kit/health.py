@@ -18,18 +18,19 @@ from kit.analyze.groups.idle import DAY_MS, DEAD_AFTER_DAYS
 from kit.analyze.health.causes import Seen
 from kit.analyze.health.rules import Rule
 from kit.analyze.health.time_lag import IDLE_MS
+from kit.analyze.health.verified import verify_outlook as verify_outlook
+from kit.analyze.health.verified import verify_time_lag as verify_time_lag
 from kit.cluster import Cluster, librdkafka_settings
-from kit.errors import InputError, PartialRead
+from kit.errors import InputError
 from kit.read.next_records import find_record_times, with_quiet
 from kit.read.offset_times import RESOLUTION_MS, Position, fetch_anchors
 from kit.read.record_timestamps import read_record_times
 from kit.read.retention import fetch_retention
+from kit.read.transactions import fetch_transactional
 from kit.snapshot import Frame, Snapshot, collect, in_polars, verify_read
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from kit.tables.spark import in_spark
-from kit.text.quantity import quantity
-from kit.text.visible import visible
 
 BISECTION, ANCHORS, RECORD = "bisection", "anchors", "record"
 _LOOKS_BEFORE = 20
@@ -62,8 +63,11 @@ def time_lag(
     positions, ends = _unread(partition_lag), _ends(partition_lag)
     client, settings = cluster.broker_client, librdkafka_settings(cluster.profile)
     if method == ANCHORS:
-        anchors = fetch_anchors(client, {(topic, partition) for topic, partition, _ in positions})
-        return _frame(analyze.time_lag_by_anchors(partition_lag, _rows(tables.LOG_ANCHORS, anchors), at_ms))
+        keys = {(topic, partition) for topic, partition, _ in positions}
+        anchors = _rows(tables.LOG_ANCHORS, fetch_anchors(client, keys))
+        log = {name: anchors.schema[name] for name in ("topic", "partition")}
+        holes = pl.DataFrame(list(fetch_transactional(client, keys)), schema=log, orient="row")
+        return _frame(analyze.time_lag_by_anchors(partition_lag, anchors, at_ms, holes))
     if method == RECORD:
         found = read_record_times(settings, positions, ends, at_ms)
     else:
@@ -381,40 +385,6 @@ def _in_ms(frame: Any, **columns: str) -> Any:
     from pyspark.sql import functions as F
 
     return frame.withColumns({name: F.unix_millis(time) for name, time in columns.items()})
-
-
-def verify_time_lag(rows: pl.DataFrame) -> str:
-    """A sentence when each lag could be told in time.
-
-    Raises:
-        PartialRead: naming the partitions (the first 20) whose lag could not, and why.
-    """
-    return verify_known(without_time(rows), len(rows), "lag in time")
-
-
-def without_time(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null())
-
-
-def verify_known(unknown: pl.DataFrame, n_rows: int, what: str) -> str:
-    if unknown.is_empty():
-        return f"{what.capitalize()}: {quantity(n_rows, 'partition')}, all known."
-    lines = [f"{row['group_id']}/{row['topic']}-{row['partition']}: {row['error']}" for row in unknown.to_dicts()]
-    shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
-    raise PartialRead(f"The {what} of {quantity(len(lines), 'partition')} is unknown, not zero:\n{shown}")
-
-
-def verify_outlook(rows: pl.DataFrame) -> str:
-    """A sentence when both could be told of each partition.
-
-    Raises:
-        PartialRead: naming the partitions (the first 20) of which something is unknown, and why.
-    """
-    return verify_known(
-        rows.filter(pl.col("error").is_not_null() & pl.col("lag").is_not_null() & ~(pl.col("beyond_end") > 0)),
-        len(rows),
-        "outlook",
-    )
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from kit.analyze.health.verified import verify_known, without_time
 from kit.analyze.health.windows import PARTITION
-from kit.health import verify_known, without_time
 
 
 def unknown_times(late: pl.DataFrame, outlook: pl.DataFrame) -> pl.DataFrame:
@@ -34,5 +34,4 @@ def verify_times(unknown: pl.DataFrame) -> None:
     Raises:
         PartialRead: naming the partitions (the first 20), and why.
     """
-    if not unknown.is_empty():
-        verify_known(unknown, len(unknown), "lag in time or the outlook")
+    verify_known(unknown, "lag in time or the outlook")

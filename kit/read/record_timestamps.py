@@ -20,6 +20,8 @@ _SETTINGS = LONE | {
     # One batch of each partition is enough; a broker sends a whole one however large.
     "queued.min.messages": 1,
     "fetch.message.max.bytes": 1024,
+    # After a batch librdkafka fetches no partition for this long, by default a second.
+    "fetch.queue.backoff.ms": 1,
 }
 _ALL = {"isolation.level": "read_uncommitted"}
 

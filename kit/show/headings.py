@@ -49,6 +49,7 @@ _HEADINGS = {
     "n_ozkcc": "old consumers (OZKCC)",
     "n_unknown": "unknown",
     "n_unowned": "partitions without an owner",
+    "n_without_age": "age unknown",
     "offsets_ms": "to find positions, ms",
     "produced": "produced, records",
     "remedy": "what to do",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import ShareConsumer
-from kafka.protocol.api_message import ApiMessage
 from typer.testing import CliRunner
 
 from kit import connect, observe, views
@@ -16,19 +15,11 @@ from kit.cluster import Cluster
 from kit.lab import Lab
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.broker_client import BrokerClient, Deadline
 from kit.snapshot import verify_read
 from tests.servers.awaiting import awaited
+from tests.servers.streams_member import heartbeat
 
 TOPIC = "other-kinds"
-
-
-class StreamsGroupHeartbeatRequest(ApiMessage, load_json="tests.servers"):
-    pass
-
-
-class StreamsGroupHeartbeatResponse(ApiMessage, load_json="tests.servers"):
-    pass
 
 
 @pytest.fixture(scope="module")
@@ -70,43 +61,12 @@ def test_a_share_group_is_a_row_of_its_kind_with_its_members(kraft_lab, cluster)
 def test_a_streams_group_is_a_row_of_its_kind_with_its_members(cluster):
     client = cluster.broker_client
     member_id = str(uuid.uuid4())
-    answer = client.run(heartbeat, client, "streaming", member_id, 0)
+    answer = client.run(heartbeat, client, "streaming", TOPIC, member_id, 0)
     assert (answer.error_code, answer.member_epoch > 0) == (0, True), answer
     row = awaited(lambda: row_of(cluster, "streaming"), lambda row: row is not None and row["n_members"], "the member")
     assert (row["group_type"], row["n_members"], row["n_idle"], row["error"]) == ("streams", 1, None, None)
     assert observe(cluster, "streaming").members["member_id"].to_list() == [member_id]
-    client.run(heartbeat, client, "streaming", member_id, -1)
-
-
-async def heartbeat(client: BrokerClient, group: str, member_id: str, epoch: int):
-    deadline = Deadline(60.0)
-    (broker_id,) = (await client.find_coordinators([group], deadline)).values()
-    topology = StreamsGroupHeartbeatRequest.Topology
-    part = topology.Subtopology(
-        subtopology_id="0",
-        source_topics=[TOPIC],
-        source_topic_regex=[],
-        state_changelog_topics=[],
-        repartition_sink_topics=[],
-        repartition_source_topics=[],
-        copartition_groups=[],
-    )
-    request = StreamsGroupHeartbeatRequest(
-        group_id=group,
-        member_id=member_id,
-        member_epoch=epoch,
-        endpoint_information_epoch=0,
-        rebalance_timeout_ms=30_000 if epoch == 0 else -1,
-        topology=topology(epoch=0, subtopologies=[part]) if epoch == 0 else None,
-        active_tasks=[] if epoch == 0 else None,
-        standby_tasks=[] if epoch == 0 else None,
-        warmup_tasks=[] if epoch == 0 else None,
-        process_id="process" if epoch == 0 else None,
-        client_tags=[] if epoch == 0 else None,
-        min_version=0,
-        max_version=0,
-    )
-    return await client.ask(request, broker_id, deadline)
+    client.run(heartbeat, client, "streaming", TOPIC, member_id, -1)
 
 
 def test_words_of_a_move_off_zookeeper_are_shown_only_where_there_is_one(kraft_lab, cluster):

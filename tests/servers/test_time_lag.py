@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from kit import analyze, connect, observe, of_group, views
 from kit.cli.main import app
+from kit.cluster import librdkafka_settings
 from kit.errors import ConnectError, InputError
 from kit.health import METHODS, seen_at_ms, time_lag
 from kit.lab.process import wait_until
@@ -24,6 +25,7 @@ from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.broker_client import IN_FLIGHT
 from kit.read.offset_times import fetch_record_times
+from kit.read.record_timestamps import read_record_times
 from kit.snapshot import Snapshot
 from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import commit
@@ -126,6 +128,17 @@ def test_any_number_of_groups_at_different_offsets_of_one_log_is_answered(lab, c
     assert [row.error for row in rows] == [None] * n_groups
     assert all(row.from_ms <= start + 3000 * row.offset <= row.until_ms for row in rows)
     assert [row.offset for row in rows] == offsets
+
+
+def test_the_next_records_of_many_groups_on_one_log_are_all_read_before_the_deadline(lab, cluster):
+    """librdkafka pauses for a second after each batch, unless ``fetch.queue.backoff.ms`` says otherwise."""
+    n_groups, start = 60, time.time_ns() // 1_000_000 - HOUR_MS
+    lab.create_topic("read-by-many", 2)
+    produce_dated(lab, "read-by-many", {key: [start + 1000 * number for number in range(n_groups)] for key in (0, 1)})
+    places = [("read-by-many", partition, number) for partition in (0, 1) for number in range(n_groups)]
+    settings = librdkafka_settings(cluster.profile)
+    rows = read_record_times(settings, places, {("read-by-many", 0): n_groups, ("read-by-many", 1): n_groups}, 0)
+    assert {(row.error, row.appended_ms - start - 1000 * row.offset) for row in rows} == {(None, 0)}
 
 
 @pytest.mark.parametrize("lab_name", ["lab", "kraft_lab"])

@@ -97,9 +97,18 @@ def test_of_a_topic_with_holes_an_age_has_no_lower_bound():
 
 def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
     rows = pl.DataFrame({**KEY, "lag": [0, 7], "time_lag_ms": [0, None], "error": [None, "time lag: no leader"]})
+    rows = rows.with_columns(beyond_end=0)
     assert "1 partition, all known" in health.verify_time_lag(rows.head(1))
     with pytest.raises(PartialRead, match="is unknown, not zero:\ng/t-0: time lag: no leader"):
         health.verify_time_lag(rows)
+
+
+def test_partitions_that_have_no_age_are_not_called_known():
+    rows = pl.DataFrame({**KEY, "lag": [7, 0, None], "time_lag_ms": [9, None, None], "beyond_end": [0, 5, None]})
+    rows = rows.with_columns(error=pl.lit("a reason"))
+    told = "1 partition, all known. Not known: 1 partition without a lag, 1 commit beyond the end of the log."
+    assert health.verify_time_lag(rows) == f"Lag in time: {told}"
+    assert health.verify_outlook(rows.tail(2)).startswith("Outlook: 0 partitions, all known. Not known: 1 partition ")
 
 
 def test_looks_from_before_the_clock_was_set_back_do_not_count():

@@ -16,7 +16,7 @@ _SOONEST = ["deletion_lower_ms", "deletion_upper_ms"]
 
 @nw.narwhalify
 def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -> FrameT:
-    """A row per group and store. A partition without a commit, of which no error is known, counts nowhere.
+    """A row per group and store.
 
     A group is as late as its oldest unread record, has caught up when its last partition has, and loses records when
     its first partition does. What is unknown of one partition leaves a bound open that it could move.
@@ -28,7 +28,8 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
 
     Columns:
         group_id, store: the key.
-        n_partitions, n_unknown: how many count, and of how many of them the age is unknown.
+        n_partitions, n_unknown: as in ``group_lag``: all of them, and those whose lag is unknown.
+        n_without_age: partitions of which the age is unknown, also if the lag is known: a commit beyond the end.
         lag: in records, of the partitions where it is known.
         time_lag_ms, lower_ms, upper_ms: the age of the oldest unread record, and its bracket.
         close_lower_ms, close_upper_ms, is_never_closed: until the lag of each partition is 0.
@@ -45,7 +46,7 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
     >>> deleted = {"deletion_lower_ms": [70, 30], "deletion_upper_ms": [80, 90], "is_never_deleted": False}
     >>> health = pl.DataFrame({**place, "status": ["OK", "STOP"], "evidence": ["fine", "silent"]})
     >>> rows = group_outlook(late, pl.DataFrame({**place, **times, **deleted}), health)
-    >>> rows.select("n_unknown", "lag", "lower_ms", "upper_ms", "close_lower_ms", "close_upper_ms").rows()
+    >>> rows.select("n_without_age", "lag", "lower_ms", "upper_ms", "close_lower_ms", "close_upper_ms").rows()
     [(1, 9, 9000, None, 6, None)]
     >>> rows.select("deletion_lower_ms", "deletion_upper_ms", "status", "evidence").rows()
     [(30, 80, 'STOP', 't-1: silent')]
@@ -58,7 +59,7 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
         *[nw.col(name).min() for name in _SOONEST],
         nw.col("worth").max().alias("worst"),
         nw.col("lag").max().alias("max_lag"),
-        *[nw.col(f"{name}_open").sum() for name in [*_LATEST, *_SOONEST]],
+        *[nw.col(f"{name}_open").sum() for name in ["lag", *_LATEST, *_SOONEST]],
         nw.col("never_closed", "not_never_deleted").sum(),
     )
     parts = parts.join(_worst(rows, parts), on=_GROUP, how="left")
@@ -67,7 +68,8 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
     return parts.with_columns(**closing).select(
         *_GROUP,
         "n_partitions",
-        n_unknown="time_lag_ms_open",
+        n_unknown="lag_open",
+        n_without_age="time_lag_ms_open",
         lag=nw.when(~nw.col("max_lag").is_null()).then(nw.col("lag")),  # A sum over unknown lags is 0 in polars.
         time_lag_ms=_closed("time_lag_ms"),
         lower_ms="lower_ms",
@@ -84,15 +86,14 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
 
 
 def _together(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -> FrameT:
-    """A row per partition that counts, with what it leaves open: 1 where a bound is unknown, else 0."""
-    late = time_lag.select(*PARTITION, "lag", "time_lag_ms", "lower_ms", "upper_ms", "error")
-    late = late.filter(~nw.col("lag").is_null() | ~nw.col("error").is_null()).drop("error")
+    """A row per partition, with what it leaves open: 1 where a bound is unknown, else 0."""
+    late = time_lag.select(*PARTITION, "lag", "time_lag_ms", "lower_ms", "upper_ms")
     times = ["close_lower_ms", "close_upper_ms", "is_never_closed", *_SOONEST, "is_never_deleted"]
     verdicts = partition_health.select(*PARTITION, "status", "evidence")
     rows = late.join(outlook.select(*PARTITION, *times), on=PARTITION, how="left")
     rows = rows.join(verdicts, on=PARTITION, how="left")
     never = nw.col("is_never_deleted").fill_null(False)
-    unbound = {f"{name}_open": nw.col(name).is_null().cast(nw.Int64) for name in _LATEST}
+    unbound = {f"{name}_open": nw.col(name).is_null().cast(nw.Int64) for name in ["lag", *_LATEST]}
     undated = {f"{name}_open": (nw.col(name).is_null() & ~never).cast(nw.Int64) for name in _SOONEST}
     return rows.with_columns(
         **unbound,

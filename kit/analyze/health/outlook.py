@@ -110,7 +110,10 @@ def _placed(partition_lag: FrameT) -> FrameT:
         "lag",
         "error",
         offset=offset,
-        expired_unread=nw.when(start > committed).then(start - committed).otherwise(nw.lit(0, nw.Int64)),
+        expired_unread=nw.when(start > committed)
+        .then(start - committed)
+        .when(start <= committed)
+        .then(nw.lit(0, nw.Int64)),
         retained=end - start,
         beyond_end=beyond_end_of(committed, end),
         is_known=~nw.col("lag").is_null(),

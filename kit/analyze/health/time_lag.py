@@ -105,10 +105,11 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
 
 
 @nw.narwhalify
-def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> FrameT:
+def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int, holes: FrameT | None = None) -> FrameT:
     """Lag in time by a straight line from a log's first record to its newest.
 
     It is off where records came unevenly, and the bracket is the whole log: the cheapest method and the weakest.
+    Where a log holds transactions, only markers may wait: its lower bound is 0, and such logs have to be named.
     ``is_idle``: the newest record is older than :data:`IDLE_MS`. ``is_extrapolated``: the record lies behind the newest
     one (timestamps went back there): no line leads to it, the newest time is taken.
 
@@ -116,6 +117,7 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
         partition_lag: rows of ``kit.analyze.partition_lag``.
         anchors: ``tables.LOG_ANCHORS``.
         at_ms: when the ends of ``partition_lag`` were known (epoch).
+        holes: topic, partition of the logs that hold transactions.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -145,6 +147,7 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
         is_idle=at_ms - nw.col("newest_ms") > IDLE_MS,
         is_extrapolated=offset > newest,
     )
+    arrivals = arrivals if holes is None else _with_holes(arrivals, holes, at_ms)
     return _by_arrivals(partition_lag, arrivals, ANCHORS, at_ms)
 
 
