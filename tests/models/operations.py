@@ -27,7 +27,7 @@ PARTITIONS = frozenset(("orders", number) for number in range(6))
 
 
 class ToyGroup:
-    """Three members of six partitions; ``gate`` holds every write back while it is cleared."""
+    """Three members of six partitions; ``gate`` holds every write back while it is cleared (``held``: one waits)."""
 
     def __init__(self) -> None:
         self.flavours = [OZKCC, OZKCC, OZKCC]
@@ -36,6 +36,7 @@ class ToyGroup:
         self.writes: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
+        self.held = threading.Event()
         self.is_away = False
         self.fails = False
 
@@ -66,6 +67,7 @@ class ToyGroup:
         )
 
     def write(self, what: str) -> None:
+        self.held.set()
         self.gate.wait(20)
         self.writes.append(what)
 
