@@ -62,7 +62,7 @@ demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a
 demo-kraft: setup ## A cluster moved from ZooKeeper to KRaft, back, and there for good, under load, with its proof (six minutes)
 	@$(BIN)/python -m kit.demo.kraft
 
-demo-today: setup ## Kafka 4.4 without ZooKeeper: groups of three kinds, a report, a reset of offsets and its undo (two minutes)
+demo-today: setup ## Kafka 4.4 without ZooKeeper: groups of three kinds, a report, a move to KIP-848 and back, a reset and its undo (two minutes)
 	@$(BIN)/python -m kit.demo.today
 
 lab: setup ## Start the lab and open JupyterLab on copies of the notebooks (as root: JUPYTER_FLAGS=--allow-root)

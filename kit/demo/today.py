@@ -1,4 +1,5 @@
-"""``make demo-today``: a cluster of Kafka 4.4 without ZooKeeper: groups of three kinds, a report, a reset and its undo.
+"""``make demo-today``: a cluster of Kafka 4.4 without ZooKeeper: groups of three kinds, a report, a move
+to the consumer protocol and back, a reset and its undo.
 
 Every write is that of an approved plan, under a lock in Kafka. Nothing outside the lab is touched.
 """
@@ -16,6 +17,7 @@ from kit import views
 from kit.cli.listing import print_frame
 from kit.cluster import Cluster, connect
 from kit.demo import show
+from kit.demo.protocols import there_and_back
 from kit.errors import RunError
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
@@ -40,10 +42,10 @@ COLUMNS = ("group_id", "attention", "group_type", "protocol_type", "protocol", "
 
 
 def run(say: Callable[[str], None]) -> None:
-    """Lab, groups, listing, report, reset, undo, proof.
+    """Lab, groups, listing, report, a move of protocols there and back, reset, undo, proof.
 
     Raises:
-        RunError: an offset is another one than it has to be.
+        RunError: an offset is another one than it has to be, or a move is not proved.
     """
     say(f"starting the lab: {BROKERS} nodes of Kafka 4.4, each broker and controller, no ZooKeeper")
     with Lab(BROKERS, kraft=True) as lab:
@@ -66,6 +68,8 @@ def run(say: Callable[[str], None]) -> None:
             print_frame(views.summary(observe(cluster)).sort("group_id").select(COLUMNS))
             say("report: the notebook, run by papermill")
             report = run_report(profile, RUNS, ".*", say=say)
+            say("billing moves to the consumer protocol and back, member by member, under load")
+            there_and_back(lab, Operations(cluster, RUNS), "billing", TOPIC, say)
             reset_and_undo(Operations(cluster, RUNS), say)
         say(f"report:   {report.html}")
 

@@ -11,6 +11,7 @@ from kit.cluster import Cluster, connect
 from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
+from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
@@ -53,10 +54,38 @@ def test_three_classic_members_change_to_the_consumer_protocol_and_back(kraft_la
     assert group.state().stage == "classic"
     there = begun(desk, planned(desk, group, "consumer"))
     there.act().raise_unless(RunState.VERIFIED)
-    assert (group.state().stage, group.state().group_type) == ("consumer", "consumer")
+    assert (group.state().stage, group.state().protocol.group_type) == ("consumer", "consumer")
     there.undo().raise_unless(RunState.UNDONE)
-    assert (group.state().stage, group.state().group_type) == ("classic", "classic")
+    assert (group.state().stage, group.state().protocol.group_type) == ("classic", "classic")
     begun(desk, planned(desk, group, "consumer")).act().raise_unless(RunState.VERIFIED)
     begun(desk, planned(desk, group, "classic")).act().raise_unless(RunState.VERIFIED)
-    assert (group.settled(3).stage, group.state().group_type) == ("classic", "classic")
+    assert (group.settled(3).stage, group.state().protocol.group_type) == ("classic", "classic")
+    assert_each_once(group)
+
+
+def test_a_deployment_of_another_operator_in_the_midst_ends_the_run_and_names_its_member(kraft_lab, cluster, tmp_path):
+    """The step of the others has ordered its first replacement when somebody replaces one more; the undo works."""
+    group = ProtocolGroup(kraft_lab, cluster, "move-of-two")
+    group.start([NewMember(group.name, [group.name], f"{group.name}-{number}") for number in range(4)])
+    desk = Operations(cluster, tmp_path / "runs")
+    plan = planned(desk, group, "consumer", soak_s=0.0)
+    last = plan.steps[1].parameters["members"][-1]
+    other = next(each.client_id for each in group.state().members if each.member_id == last)
+
+    def interfere(event: Event) -> None:
+        if (event.event, event.item, event.step_id) == ("acted", "member 1 of 3", plan.steps[1].step_id):
+            kraft_lab.replace(group.name, other, "consumer")
+
+    run = begun(Operations(cluster, tmp_path / "runs", tell=interfere), plan)
+    ended = run.act()
+    newcomer = group.lab.consumers(group.name)[-1].consumer_id
+    member_id = next(each.member_id for each in group.state().members if each.client_id == newcomer)
+    assert ended.state == RunState.FAILED
+    assert f"This run did not start {member_id}:" in ended.sentence
+    halted = run.undo()
+    assert (halted.state, member_id in halted.sentence) == (RunState.UNDO_HALTED, True), halted.sentence
+    kraft_lab.replace(group.name, newcomer, "classic")
+    group.settled(4)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert group.settled(4).stage == "classic"
     assert_each_once(group)

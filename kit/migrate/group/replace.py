@@ -36,7 +36,9 @@ from kit.migrate.group.replacement import (
     chosen,
     countermanded,
     had_twice,
+    is_within_kafka,
     item_of,
+    made_by_others,
     members_of,
     missing,
     n_done,
@@ -46,6 +48,7 @@ from kit.migrate.group.replacement import (
     ours,
     replacement_of,
     stopped,
+    told_of_others,
     who,
 )
 from kit.text.quantity import quantity
@@ -116,9 +119,13 @@ class ReplaceActor:
             report(outcomes)
             if outcomes[0].outcome == Outcome.REFUSED:
                 return outcomes  # An old consumer would read again what the group has committed.
+        first = self._look(step)
         for number in range(1, count + 1):
-            item = item_of(number, count)
-            if n_done(step, self._on_the_way(step)) >= number:
+            item, state = item_of(number, count), self._on_the_way(step)
+            if n_done(step, state) >= number:
+                if number > n_done(step, first) and is_within_kafka(step):
+                    report(made_by_others(step, state, number))  # So that an undo leaves them.
+                    raise RunError(told_of_others(step, first, state, outcomes))
                 outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
             else:
                 outcome = self._replace(step, Order(item, number, from_flavour, to_flavour), report)

@@ -162,7 +162,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
         return f"expected {where}, found {counted(state.counts)}: {_named(state)}"
     if state.stage in ("unsafe mix", "unknown"):
         return f"the stage of group {state.group_id} is {state.stage!r}"
-    if words.flavours <= set(PROTOCOLS):
+    if is_within_kafka(step):
         return None  # No store but Kafka's, and no toggle: one assignment is in force.
     effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
     if effective != words.mode:
@@ -240,6 +240,35 @@ def stopped(acted: ActedRecord) -> set[str]:
 def ours(acted: ActedRecord) -> list[ItemOutcome]:
     """The replacements that this run made or ordered, in the order of the step."""
     return [outcome for outcome in acted.written if outcome.item != OFFSETS]
+
+
+def is_within_kafka(step: Step) -> bool:
+    """Whether Kafka alone coordinates the group. Then two deployments at a time hide which of them did what.
+
+    There a member of the other protocol changes the assignment of the whole group. On KIP-125's path, a replacement
+    that somebody else made counts as made.
+    """
+    return ReplaceParameters.of(step).flavours <= set(PROTOCOLS)
+
+
+def made_by_others(step: Step, state: GroupState, number: int) -> list[ItemOutcome]:
+    """The outcomes of the items from ``number`` on that are done already, and not by this run."""
+    words = ReplaceParameters.of(step)
+    numbers = range(number, min(n_done(step, state), words.count) + 1)
+    return [ItemOutcome(item_of(each, words.count), Outcome.UNCHANGED, *words.direction) for each in numbers]
+
+
+def told_of_others(step: Step, first: GroupState, state: GroupState, outcomes: Sequence[ItemOutcome]) -> str:
+    """Which members another operator or tool started; ``first``: the group before the orders with these outcomes."""
+    to_flavour = ReplaceParameters.of(step).direction[1]
+    known = {after["member"] for after in (it.after for it in outcomes) if isinstance(after, Mapping)}
+    known |= {each.member_id for each in first.members}
+    others = [each.member_id for each in state.members if each.flavour == to_flavour and each.member_id not in known]
+    return (
+        f"group {state.group_id} has {counted(state.counts)}, more {noun(to_flavour)}s than this run ordered. Another"
+        f" operator or tool replaces members as well. This run did not start {', '.join(others)}: nothing more is"
+        " ordered. Stop the other deployment, then resume or undo the run"
+    )
 
 
 def by_others(acted: ActedRecord) -> int:

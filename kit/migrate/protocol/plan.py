@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kit.cluster import Cluster
-from kit.errors import InputError, NothingToDo, PlanError
+from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
 from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
 from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
@@ -30,7 +30,11 @@ from kit.migrate.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParame
 from kit.migrate.group.rules import Limits, findings_of_members
 from kit.migrate.group.soak import KIND as SOAK
 from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
-from kit.migrate.protocol.state import EMPTY, UNKNOWN, ProtocolState, read_protocol_state
+from kit.migrate.protocol import prove
+from kit.migrate.protocol.prove import ProofActor, ProofParameters, proof_step
+from kit.migrate.protocol.state import ProtocolState, read_protocol_state
+from kit.protocol.proof import fetch_ownership
+from kit.protocol.stage import Stage
 from kit.text.quantity import quantity
 
 KIND = "protocol migration"
@@ -38,6 +42,10 @@ DUPLICATES = "If a member is killed instead of stopped, the records since its la
 EVERYBODY = (
     "When the last consumer-protocol member leaves, the broker converts the group to the classic protocol and every"
     " member rebalances at once: consumption of all partitions stops until all members have joined again."
+)
+UNPROVEN = (
+    "This login can't read __consumer_offsets, so the run can't prove from the coordinator's log that no partition had"
+    " two owners. Each step still compares the owners that the coordinator reports."
 )
 DOWNGRADE_BUG = (
     "KAFKA-21117 is open in all releases up to 4.4.0: after an online conversion to the classic protocol, a coordinator"
@@ -94,19 +102,33 @@ def plan_protocol(
     before = read_protocol_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
-    return plan_from(before, now, cluster.confirmed_id(), deployer, request, made_by, overrides)
+    proven_from = _log_end(cluster, request.group_id)
+    return plan_from(before, now, proven_from, cluster.confirmed_id(), deployer, request, made_by, overrides)
+
+
+def _log_end(cluster: Cluster, group_id: str) -> int | None:
+    """Where the proof of the run begins in ``__consumer_offsets``; None: the login can't read that topic."""
+    try:
+        return fetch_ownership(cluster.profile, group_id).end
+    except (NotFound, ReadError):
+        return None
 
 
 def plan_from(
     before: ProtocolState,
     now: ProtocolState,
+    proven_from: int | None,
     cluster_id: str,
     deployer: Deployer,
     request: ProtocolPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
 ) -> Plan:
-    """The plan by two observations of a group; pure. Raises as :func:`plan_protocol`."""
+    """The plan by two observations of a group; pure. Raises as :func:`plan_protocol`.
+
+    ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
+    can't read that topic, so the plan has no proof and says so.
+    """
     _refuse_impossible(now, request)
     checked: list[Finding] = findings_of_members(before, now, Limits(canary=request.canary))
     overridden = raise_if_unsafe(checked, overrides)
@@ -117,13 +139,13 @@ def plan_from(
         made_by=made_by,
         made_at=datetime.now(UTC),
         observed=_observed(now),
-        steps=tuple(_steps(now, request, deployer)),
+        steps=(*_steps(now, request, deployer), *_proof(request, proven_from)),
         parameters={
             "to_protocol": request.to_protocol,
             "canary": request.canary,
             "soak_s": request.soak_s,
         },
-        risks=(*warnings(checked), DUPLICATES, *_risks(request)),
+        risks=(*warnings(checked), DUPLICATES, *_risks(request), *(() if proven_from is not None else (UNPROVEN,))),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
@@ -135,8 +157,11 @@ def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) 
     actors: dict[str, Actor] = {
         REPLACE: ReplaceActor(cluster, deployer, say, read=read_protocol_state),
         SOAK: SoakActor(cluster, read=read_protocol_state),
+        prove.KIND: ProofActor(cluster),
     }
-    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan))
+    return ClusterPerformer(
+        cluster.confirmed_id, actors, {**RECIPES, **prove.RECIPES}, lambda plan: observe(cluster, plan)
+    )
 
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
@@ -151,14 +176,14 @@ def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
 
 
 def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None:
-    if now.stage == EMPTY:
+    if now.stage == Stage.EMPTY:
         raise PlanError(
             f"group {request.group_id} has no members, so there is none to replace: the protocol of the first member"
             " that joins decides"
         )
-    if now.stage == UNKNOWN:
+    if now.stage == Stage.UNKNOWN:
         raise PlanError(f"group {request.group_id} has a member whose protocol is unknown")
-    if now.stage == request.to_protocol:
+    if now.count(request.to_protocol) == len(now.members):
         raise NothingToDo(f"all members of group {request.group_id} speak the {request.to_protocol} protocol already")
     strangers = set(request.members) - {member.member_id for member in now.members}
     if strangers:
@@ -176,8 +201,8 @@ def _observed(now: ProtocolState) -> dict[str, Observation]:
         "topics": Observation(dict(now.subscribed)),
         "kafka_group": Observation(now.kafka_state),
         "coordinator": Observation(now.coordinator, IGNORED),
-        "group_type": Observation(now.group_type, IGNORED),
-        "group_epoch": Observation(now.group_epoch, IGNORED),
+        "group_type": Observation(now.protocol.group_type, IGNORED),
+        "group_epoch": Observation(now.protocol.epoch, IGNORED),
         "kafka_offsets": Observation(offsets, MAY_GROW),
     }
 
@@ -211,6 +236,11 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
             soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
             steps.append(soak_step(f"{len(steps) + 1:02d}-soak-{coming}", soak))
     return steps
+
+
+def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step, ...]:
+    words = None if proven_from is None else ProofParameters(request.group_id, proven_from)
+    return () if words is None else (proof_step("99-prove-ownership", words),)
 
 
 def _risks(request: ProtocolPlanRequest) -> tuple[str, ...]:

@@ -1,0 +1,49 @@
+"""Owners by the records of ``__consumer_offsets``: every time at which a partition has two is a finding."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from kit.protocol.proof import DoubleOwner, Holding, judged
+
+START = datetime(2026, 11, 28, tzinfo=UTC)
+
+
+def at(offset: int) -> datetime:
+    return START + timedelta(seconds=offset)
+
+
+def member(offset: int, name: str, *partitions: str, epoch: int | None = None) -> Holding:
+    return Holding(offset, at(offset), {name: frozenset(partitions)}, epoch=epoch)
+
+
+def whole(offset: int, generation: int | None = None, **members: str) -> Holding:
+    held = {name: frozenset(partitions.split()) for name, partitions in members.items()}
+    return Holding(offset, at(offset), held, is_whole=True, epoch=generation)
+
+
+def test_a_partition_that_is_given_up_first_has_one_owner_and_a_time_without_one():
+    records = [member(1, "a", "t-0", "t-1"), member(2, "b"), member(5, "a", "t-0"), member(8, "b", "t-1", epoch=4)]
+    proof = judged(records, since=2, end=9)
+    assert (proof.doubles, proof.n_records, proof.longest_unowned_ms, proof.end) == ((), 3, 3000, 9)
+
+
+def test_a_partition_that_another_member_still_holds_is_found_with_its_place():
+    records = [member(1, "a", "t-0", "t-1"), member(2, "b", "t-1")]
+    assert judged(records, since=2, end=3).doubles == (DoubleOwner("t-1", ("a", "b"), 2, at(2)),)
+    assert judged(records, since=3, end=3).doubles == ()
+
+
+def test_a_conversion_and_the_conversion_back_are_replayed_in_the_order_of_the_log():
+    """As a coordinator writes them: the tombstone first, then the other kind of records."""
+    there = [whole(1, 6, a="t-0", b="t-1"), whole(2), member(3, "a", "t-0", epoch=6), member(4, "b", "t-1", epoch=6)]
+    back = [member(5, "a"), member(6, "b"), whole(7, 7, a="t-1", b="t-0")]
+    proof = judged([*there, *back], since=0, end=8)
+    assert (proof.doubles, proof.epochs) == ((), (6, 7))
+    late = judged([*there, whole(7, 7, c="t-0")], since=0, end=8)
+    assert not late.doubles  # A record of a whole group replaces all holders.
+
+
+def test_a_member_whose_tombstone_is_missing_is_reported():
+    records = [member(1, "old", "t-0"), member(2, "new", "t-0")]
+    assert [each.members for each in judged(records, since=0, end=3).doubles] == [("new", "old")]
