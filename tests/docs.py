@@ -33,6 +33,8 @@ from kit.migrate.kraft.archive import ARCHIVE
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED
 from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets import rules as offset_rules
+from kit.security.clients import EXTRAS, IN_WHEEL
+from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
 from kit.tables import schema
 from tests import settings
 from tests.servers.provoked import EDITED
@@ -320,12 +322,25 @@ def _overridden(rule: Rule) -> str:
     return {OPERATOR: "the operator", SECOND_PERSON: "a second person", NEVER: "never"}[rule.overridden_by]
 
 
+def logins() -> str:
+    """What works with each login: the clients' own tables of mechanisms."""
+    rows = [("none, or TLS with or without a client certificate", "yes", "yes", "yes", "")]
+    for mechanism in dict.fromkeys([*KAFKA_KEYS, *ZOOKEEPER_KEYS]):
+        is_kafka, extra = mechanism in KAFKA_KEYS, EXTRAS.get(mechanism)
+        records = "yes" if mechanism in IN_WHEEL else "own build of confluent-kafka" if is_kafka else "–"
+        needs = code(f"pip install 'offramp[{extra}]'") if extra else ""
+        at_zookeeper = "yes" if mechanism in ZOOKEEPER_KEYS else "–"
+        rows.append((code(mechanism), "yes" if is_kafka else "–", records, at_zookeeper, needs))
+    head = ("login", "brokers: groups, offsets, plans, runs, locks", "brokers: records", "ZooKeeper", "needs")
+    return table(head, rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
         keys, tables, settings_of_a_cluster, preflight_checks, provoked_checks,
-        kraft_plan_gates,
+        kraft_plan_gates, logins,
     )
 }  # fmt: skip
 

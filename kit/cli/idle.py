@@ -96,7 +96,9 @@ def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
 def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopic]:
     from kit.health import activity_of_topic
     from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
+    from kit.security.clients import check_record_reading
 
+    check_record_reading(profile.security.kafka)
     spark = started_spark(profile)
     with waiting(f"reading {OFFSETS_TOPIC}"):
         topic = read_offsets_topic(spark, profile, pattern)

@@ -61,6 +61,10 @@ def rebalances(
         began, ended = moment(since), moment(until)
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
+        if chosen is not None:
+            from kit.security.clients import check_record_reading  # loads both clients, which logs alone do not need
+
+            check_record_reading(chosen.security.kafka)
         spark = None if reads_here(paths, chosen) else started_spark(chosen)
         with waiting("reading"):
             story = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)

@@ -69,6 +69,9 @@ class Lab:
     SASL and keeps what they write to them (``zookeeper.set.acl``).
     """
 
+    member_profile: Path | None = None
+    """Profile by whose login members in Python come to ZooKeeper."""
+
     def __init__(
         self,
         brokers: int = 1,
@@ -265,7 +268,9 @@ class Lab:
 
     def start_python_members(self, members: Sequence[PythonMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several members written in Python, of one group or of several."""
-        started = python_members.launch(self.supervisor, self.zookeeper_connect, self.servers.addresses(), members)
+        started = python_members.launch(
+            self.supervisor, self.zookeeper_connect, self.servers.addresses(), members, self.member_profile
+        )
         for member, each in zip(members, started):
             self._known[each.consumer_id] = _Started(each, tuple(member.topics), member.threads, member.assignor)
         for consumer in started if wait else ():

@@ -13,6 +13,7 @@ from kit.errors import NotFound
 from kit.offsets_topic.fetching import PartitionRange, reader_settings
 from kit.profile import Profile
 from kit.read.brokers import fetch_log_offsets, fetch_metadata
+from kit.security.clients import check_record_reading
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
     Raises:
         ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
         NotFound: the cluster has no such topic.
+        SetupError: the login is by Kerberos, and librdkafka is built without it.
     """
+    check_record_reading(profile.security.kafka)
     with connect(replace(profile, zookeeper_connect=None)) as cluster:
         metadata = fetch_metadata(cluster.broker_client)
         rows = [row for row in metadata.topic_partitions if row.topic == topic]

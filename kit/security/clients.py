@@ -14,10 +14,22 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kit.errors import SetupError
 from kit.security.kerberos import Exchange, KerberosLogin, credentials, login_of
 from kit.security.secret import Secret
-from kit.security.settings import AWS_MSK_IAM, DIGEST_MD5, GSSAPI, OAUTHBEARER, KafkaSecurity, ZookeeperSecurity
+from kit.security.settings import (
+    AWS_MSK_IAM,
+    DIGEST_MD5,
+    GSSAPI,
+    KAFKA_KEYS,
+    OAUTHBEARER,
+    KafkaSecurity,
+    ZookeeperSecurity,
+)
 from kit.security.tokens import provider_of
 
 KAFKA_SERVICE, ZOOKEEPER_SERVICE = "kafka", "zookeeper"
+IN_WHEEL = frozenset(KAFKA_KEYS) - {GSSAPI}
+"""Mechanisms that the wheel of confluent-kafka has."""
+EXTRAS = {GSSAPI: "kerberos", AWS_MSK_IAM: "msk"}
+"""Mechanism → the extra of offramp that it needs."""
 BY_TOKEN = (OAUTHBEARER, AWS_MSK_IAM)
 """Mechanisms that log in by a token; Amazon MSK takes the signed one by OAUTHBEARER."""
 
@@ -132,6 +144,7 @@ def librdkafka_login(security: KafkaSecurity) -> dict[str, Any]:
         return {}
     if security.mechanism in BY_TOKEN:
         return {"sasl.mechanism": OAUTHBEARER, "oauth_cb": TokenCallback(security)}
+    check_record_reading(security)
     if security.mechanism == GSSAPI:
         return _librdkafka_kerberos(login_of(security, KAFKA_SERVICE))
     assert security.password is not None
@@ -139,13 +152,17 @@ def librdkafka_login(security: KafkaSecurity) -> dict[str, Any]:
     return {**values, "sasl.password": security.password.reveal()}
 
 
-def _librdkafka_kerberos(login: KerberosLogin) -> dict[str, Any]:
-    if not librdkafka_has_kerberos():
+def check_record_reading(security: KafkaSecurity) -> None:
+    """Before Spark starts: whether librdkafka, which reads records, can log in. Raises SetupError."""
+    if security.uses_sasl and security.mechanism not in IN_WHEEL and not librdkafka_has_kerberos():
         raise SetupError(
             "This command reads records by confluent-kafka, and its wheel is built without Kerberos. Build "
             "confluent-kafka on this machine, against a librdkafka with libsasl2: see docs/security.md, Kerberos. "
             "Commands that read groups, and plans, need no such build."
         )
+
+
+def _librdkafka_kerberos(login: KerberosLogin) -> dict[str, Any]:
     values = {"sasl.mechanism": GSSAPI, "sasl.kerberos.service.name": login.service_name}
     kinit = {"sasl.kerberos.keytab": str(login.keytab), "sasl.kerberos.principal": str(login.principal)}
     return values | (kinit if login.keytab else {"sasl.kerberos.kinit.cmd": "true"})

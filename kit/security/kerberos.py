@@ -26,6 +26,8 @@ _NO_LAYER = b"\x01\x00\x00\x00"
 """Security layer: none; largest message: 0, as RFC 4752 asks then."""
 _KRB5 = -1765328384
 """The first error code of libkrb5 (``krb5_err.et``); the numbers below are added to it."""
+_ROUTINE_ERRORS, _EXPIRED = 0xFF << 16, 11 << 16
+"""GSS_S_CREDENTIALS_EXPIRED (RFC 2744, 3.9.1), for which libkrb5 gives no code of its own."""
 _CODES = {
     6: "client unknown",
     7: "server unknown",
@@ -122,7 +124,9 @@ def _check_readable(keytab: Path) -> None:
 def failure(error: Any, login: KerberosLogin, host: str | None) -> OfframpError:
     """The error of offramp for one of libkrb5; ``host``: of the service that a ticket was asked for."""
     code = (error.min_code + 2**31) % 2**32 - 2**31 - _KRB5
-    kind = _CODES.get(code)
+    kind = "ticket expired" if error.maj_code & _ROUTINE_ERRORS == _EXPIRED else _CODES.get(code)
+    if kind == "no tickets" and login.keytab is not None:
+        kind = "no such key"
     if kind is None:
         return AuthenticationFailed(f"Kerberos failed with {login.tickets}: {error.gen_message()}. Try kinit.")
     sentence = _sentence(kind, login, host)

@@ -26,11 +26,17 @@ AUTHORIZERS[False] = "kafka.security.authorizer.AclAuthorizer"
 
 
 class SaslLab(Lab):
-    """``logins``: mechanism → settings of the listener; ``options``: of the brokers' JVMs; ``shape`` is Lab's."""
+    """``logins``: mechanism → settings of the listener; ``zookeeper``: lines of ``zoo.cfg``; ``options``: of JVMs."""
 
-    def __init__(self, logins: Mapping[str, Mapping[str, str]], options: tuple[str, ...] = (), **shape: Any) -> None:
+    def __init__(
+        self,
+        logins: Mapping[str, Mapping[str, str]],
+        options: tuple[str, ...] = (),
+        zookeeper: Mapping[str, str] | None = None,
+        **shape: Any,
+    ) -> None:
         super().__init__(**shape)
-        self._logins, self._options = logins, options
+        self._logins, self._options, self._zookeeper = logins, options, dict(zookeeper or {})
 
     def _servers(self) -> Servers:
         servers = super()._servers()
@@ -39,6 +45,8 @@ class SaslLab(Lab):
             listeners = f"{broker.role()['listeners']},SASL_PLAINTEXT://{broker.addresses['SASL_PLAINTEXT']}"
             broker.added |= {"listeners": listeners, **self._settings()}
             broker.options = self._options
+        if not self._kraft:
+            servers.zookeeper.added |= self._zookeeper
         return servers
 
     def _settings(self) -> dict[str, str]:
@@ -54,10 +62,15 @@ class SaslLab(Lab):
         }
         for mechanism, lines in self._logins.items():
             prefix = f"listener.name.sasl_plaintext.{mechanism.lower()}."
-            settings |= {
-                name if name.startswith("sasl.oauth") else prefix + name: value for name, value in lines.items()
-            }
+            for name, value in lines.items():
+                is_shared = name.startswith(("sasl.oauthbearer.", "sasl.kerberos."))
+                settings[name if is_shared else prefix + name] = value
         return settings
+
+    @property
+    def zookeeper_connect(self) -> str:
+        """By the name that clients of Kerberos ask a ticket for."""
+        return super().zookeeper_connect.replace("127.0.0.1", "localhost")
 
     def sasl_profile(self, mechanism: str, kafka: str, zookeeper: str = "") -> str:
         """A profile of cluster ``lab`` by the second listener; ``kafka`` and ``zookeeper``: lines of its security."""

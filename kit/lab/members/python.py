@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kit.lab.members.handles import Consumer, consumption_file
@@ -63,9 +64,13 @@ class PythonMember:
 
 
 def launch(
-    supervisor: ProcessSupervisor, zookeeper_connect: str, bootstrap_servers: str, members: Sequence[PythonMember]
+    supervisor: ProcessSupervisor,
+    zookeeper_connect: str,
+    bootstrap_servers: str,
+    members: Sequence[PythonMember],
+    profile: Path | None = None,
 ) -> list[Consumer]:
-    """Start one process with ``members`` without waiting."""
+    """Start one process with ``members`` without waiting; they log in at ZooKeeper as this profile says."""
     specs, consumers = [], []
     instances = [instance_id() for _ in members]
     name = f"python-{members[0].group}-{instances[0]}"
@@ -83,6 +88,7 @@ def launch(
                 "deny": member.deny,
                 "threads": member.threads,
                 "delay_ms": member.delay_ms,
+                "profile": str(profile) if profile else None,
                 "record": str(record),
             }
         )

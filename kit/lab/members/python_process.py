@@ -1,8 +1,9 @@
 """Members in Python (``kit.consumer``) in one process: ``python -m kit.lab.members.python_process <file>``.
 
 The file is a JSON list: ``flavour`` (``ozkcc``, ``mezkcc`` or ``kc``), ``config`` (the consumer's own keys),
-``topics``, ``allow``, ``deny``, ``threads`` and ``record`` (file of consumed records). Events go to standard output as
-those of the other consumers. On standard input ``commit`` commits and ``leave CONSUMER-ID`` ends one member.
+``topics``, ``allow``, ``deny``, ``threads``, ``profile`` (its login at ZooKeeper) and ``record`` (file of consumed
+records). Events go to standard output as those of the other consumers. On standard input ``commit`` commits and
+``leave CONSUMER-ID`` ends one member.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from kit.cluster import zookeeper_settings
 from kit.consumer.console import KafkaMember, ZookeeperMember
 from kit.consumer.hand_over import Events, HandOver, as_text
 from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.errors import OfframpError
+from kit.profile import load_profile
 
 METRICS_SECONDS = 0.25
 
@@ -45,7 +48,8 @@ def start(spec: dict[str, Any], events: Events) -> ZookeeperMember | KafkaMember
         plain = KafkaMember(KafkaConsumer(config), config["client.id"], hand_over, events)
         plain.start(spec["topics"])
         return plain
-    member = ZookeeperMember(ZookeeperConsumer(spec["config"]), hand_over, events)
+    login = zookeeper_settings(load_profile(file=spec["profile"])) if spec.get("profile") else None
+    member = ZookeeperMember(ZookeeperConsumer(spec["config"], login), hand_over, events)
     try:
         member.start(spec["topics"], spec.get("allow"), spec.get("deny"), spec["threads"])
     except OfframpError as error:
