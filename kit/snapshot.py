@@ -268,10 +268,22 @@ def _assemble(
         tables.SUBSCRIPTIONS: tables.Columns.concat(
             [tables.SUBSCRIPTIONS.columns_of(expanded), coordinated.subscriptions]
         ),
-        tables.OWNERSHIP: tables.Columns.concat([source.ownership for source in sources]),
+        tables.OWNERSHIP: _of_tasks_that_exist(
+            tables.Columns.concat([source.ownership for source in sources]), partitions
+        ),
         tables.COMMITTED_OFFSETS: tables.Columns.concat([source.committed_offsets for source in sources]),
         tables.MIGRATION_STATES: (consumers.migration_states if consumers else tables.MIGRATION_STATES.columns({})),
     }
+
+
+def _of_tasks_that_exist(ownership: tables.Columns, partitions: Iterable[TopicPartition]) -> tables.Columns:
+    """A streams task reads the partition of its number of those source topics only that have so many."""
+    if not any(ownership["task"]):
+        return ownership
+    known = {(row.topic, row.partition) for row in partitions}
+    places = ownership.rows("task", "topic", "partition")
+    kept = [at for at, (task, *place) in enumerate(places) if task is None or tuple(place) in known]
+    return tables.OWNERSHIP.columns({name: [values[at] for at in kept] for name, values in ownership.values.items()})
 
 
 def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, tables.Columns]) -> tables.Columns:

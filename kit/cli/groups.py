@@ -50,6 +50,8 @@ _SPARE = (
         "kafka_lag",
         "n_blockers",
         "n_unknown",
+        "n_upper_bounds",
+        "is_upper_bound",
         "is_unreadable",
         "n_beyond_end",
         "stale_store",

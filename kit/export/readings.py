@@ -162,8 +162,12 @@ class OwnerMoves:
         self._moves = dict[tuple[str, str], int]()
 
     def count(self, snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str], int]:
-        """How many moves each group made so far, by group and store; of several owners the first by name counts."""
-        rows = snapshot.ownership.filter(pl.col("error").is_null() & pl.col("member_id").is_not_null())
+        """How many moves each group made so far, by group and store; of several owners the first by name counts.
+
+        Partitions of share groups don't move: their members share them.
+        """
+        is_owned = pl.col("error").is_null() & pl.col("member_id").is_not_null()
+        rows = snapshot.ownership.filter(is_owned & ~pl.col("is_shared").fill_null(False))
         owners = rows.group_by(_OWNED).agg(pl.min("member_id"))
         earlier = self._owners.join(snapshot.groups, on="group_id", how="semi")  # Who is gone is forgotten.
         both = owners.join(earlier, on=_OWNED, suffix="_before")

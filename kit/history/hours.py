@@ -40,6 +40,7 @@ _FEW_ENDS = 500_000
 _DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
 _PLACE = ["date", "hour", "looks"]
 _LOOKS = re.compile(r"looks=(\d+)(-.+)?")
+_OWNED = ("group_id", "source", "topic", "partition", "member_id", "is_shared")
 
 
 class Hours:
@@ -180,7 +181,7 @@ class Hours:
         rows: DataFrame = analyze.group_hours(
             seen(tables.COMMITTED_OFFSETS, at, *key, F.unix_millis("committed_at").alias("written_ms")),
             ends,
-            seen(tables.OWNERSHIP, at, "group_id", "source", "topic", "partition", "member_id"),
+            seen(tables.OWNERSHIP, at, *_OWNED),
             small(chosen),
         )
         return rows
@@ -198,7 +199,7 @@ def _group_hours(looks: pl.DataFrame, ends_at: pl.DataFrame, load: Load) -> pl.D
         written_ms=pl.col("committed_at").dt.epoch("ms")
     )
     ends = load(tables.LOG_OFFSETS, "topic", "partition", "log_end_offset").join(ends_at, on="snapshot_id")
-    owners = load(tables.OWNERSHIP, "group_id", "source", "topic", "partition", "member_id")
+    owners = load(tables.OWNERSHIP, *_OWNED)
     rows: pl.DataFrame = analyze.group_hours(offsets, ends, owners, looks)
     return rows
 

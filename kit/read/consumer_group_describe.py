@@ -43,7 +43,15 @@ def member_protocol(member: Any) -> str | None:
 
 def members(group: Any) -> list[Member]:
     """The members; ``pattern`` is a subscription by RE2 expression, which the broker resolves (KIP-848)."""
-    return [kafka_member(group.group_id, each, pattern=each.subscribed_topic_regex or None) for each in group.members]
+    return [
+        kafka_member(
+            group.group_id,
+            each,
+            pattern=each.subscribed_topic_regex or None,
+            member_type=member_protocol(each),
+        )
+        for each in group.members
+    ]
 
 
 def subscriptions(group: Any) -> list[Subscription]:

@@ -1,9 +1,10 @@
 """Reads from the group coordinators: every group with its members, assignment and committed offsets.
 
 The broker that lists a group is its coordinator, so no coordinator is looked up. Each broker gets DescribeGroups
-(ConsumerGroupDescribe for groups of KIP-848) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its
-groups at a time. A group that fails is a row with its error. A retriable request is sent again, to the coordinator of
-that moment, until the deadline.
+(ConsumerGroupDescribe for groups of KIP-848, and so on) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for
+hundreds of its groups at a time. Share groups have start offsets instead of commits, by DescribeShareGroupOffsets.
+A group that fails is a row with its error. A retriable request is sent again, to the coordinator of that moment, until
+the deadline.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from kit.tables.groups import (
     CONSUMER,
     KAFKA,
     SHARE,
-    UNREAD_ASSIGNMENTS,
+    STREAMS,
     Group,
     Member,
     Ownership,
@@ -46,7 +47,7 @@ LOCK_GROUPS = "offramp.lock."
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _TAKE_OVER_ATTEMPT = 3
-_TYPES_READ = (None, CLASSIC, CONSUMER, *UNREAD_ASSIGNMENTS)
+_TYPES_READ = (None, CLASSIC, CONSUMER, SHARE, STREAMS)
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ async def _fetch_groups(
     everyone = {group_id: each.broker_id for group_id, each in collected.listed.items() if each.group_type != SHARE}
     for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline, only_stable)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
+    for group_id, error in (await _fetch_start_offsets(client, collected, deadline)).items():
+        failed.setdefault(group_id, f"its start offsets can't be read: {error}")
     return collected.result(failed)
 
 
@@ -101,7 +104,7 @@ async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadl
     consumer = collected.coordinators(CONSUMER)
     ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
     failed |= await sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
-    for group_type in UNREAD_ASSIGNMENTS:
+    for group_type in (SHARE, STREAMS):
         groups = collected.coordinators(group_type)
         if groups and not other_groups.can_describe(client, group_type):
             failed |= dict.fromkeys(groups, f"these brokers can't describe groups of type {group_type!r}")
@@ -127,6 +130,8 @@ class _Described:
     state: str
     protocol_type: str
     protocol: str
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 @dataclass
@@ -164,15 +169,34 @@ class _Collected:
             ]
 
     def take_consumer_group(self, group_id: str, described: Any) -> None:
-        self.described[group_id] = _Described(described.group_state, "consumer", described.assignor_name)
+        self._take_epochs(group_id, "consumer", described)
         self.members += consumer_group_describe.members(described)
         self.subscriptions += consumer_group_describe.subscriptions(described)
         self.ownership += consumer_group_describe.ownership(described)
 
     def take_other(self, group_type: str, group_id: str, described: Any) -> None:
+        self._take_epochs(group_id, group_type, described)
+        self.members += other_groups.members(group_type, described)
+        self.subscriptions += other_groups.subscriptions(group_type, described)
+        self.ownership += other_groups.ownership(group_type, described)
+
+    def _take_epochs(self, group_id: str, protocol_type: str, described: Any) -> None:
         assignor = getattr(described, "assignor_name", None) or ""
-        self.described[group_id] = _Described(described.group_state, group_type, assignor)
-        self.members += other_groups.members(described)
+        epochs = described.group_epoch, described.assignment_epoch
+        self.described[group_id] = _Described(described.group_state, protocol_type, assignor, *epochs)
+
+    def take_start_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
+        columns = self.offsets
+        for topic in topics:
+            partitions = topic.partitions
+            columns["group_id"] += [group_id] * len(partitions)
+            columns["topic"] += [topic.topic_name] * len(partitions)
+            columns["partition"] += [each.partition_index for each in partitions]
+            columns["committed_offset"] += [_known(each.start_offset) for each in partitions]
+            columns["leader_epoch"] += [_known(each.leader_epoch) for each in partitions]
+            columns["metadata"] += [None] * len(partitions)
+            columns["error"] += [describe_code(each.error_code) if each.error_code else None for each in partitions]
+            columns["unfinished"] += [_known(each.lag) for each in partitions]
 
     def take_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
         columns = self.offsets
@@ -185,6 +209,7 @@ class _Collected:
             columns["leader_epoch"] += [_known(each.committed_leader_epoch) for each in partitions]
             columns["metadata"] += [each.metadata or None for each in partitions]
             columns["error"] += [describe_code(each.error_code) if each.error_code else None for each in partitions]
+            columns["unfinished"] += [None] * len(partitions)
 
     def result(self, failed: dict[str, str]) -> CoordinatedGroups:
         self.offsets["store"] = [KAFKA] * len(self.offsets["group_id"])
@@ -213,6 +238,8 @@ class _Collected:
             protocol=protocol or None,
             coordinator=listed.broker_id,
             error=error,
+            group_epoch=described.group_epoch if described else None,
+            assignment_epoch=described.assignment_epoch if described else None,
         )
 
 
@@ -289,6 +316,14 @@ async def _fetch_offsets(
         answers, single = partial(offset_fetch.answers, (group_id,)), {group_id: broker_id}
         failed |= await sweep(client, single, request, answers, collected.take_offsets, deadline)
     return failed
+
+
+async def _fetch_start_offsets(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
+    groups = collected.coordinators(SHARE)
+    if not groups or not other_groups.can_fetch_start_offsets(client):
+        return dict.fromkeys(groups, "these brokers have no request for them")
+    ask, answers = other_groups.start_offsets_request, other_groups.start_offsets
+    return await sweep(client, groups, ask, answers, collected.take_start_offsets, deadline)
 
 
 async def sweep(

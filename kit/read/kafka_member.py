@@ -14,6 +14,7 @@ def kafka_member(
     pattern: str | None = None,
     error: str | None = None,
     is_embedded: bool | None = False,
+    member_type: str | None = None,
 ) -> Member:
     """``described``: one member of an answer. Requests differ in how they name the id of a static member."""
     return Member(
@@ -29,4 +30,6 @@ def kafka_member(
         session_id=None,
         error=error,
         is_embedded=is_embedded,
+        member_type=member_type,
+        member_epoch=getattr(described, "member_epoch", None),
     )

@@ -16,8 +16,6 @@ ZOOKEEPER = "zookeeper"
 KAFKA = "kafka"
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """``Group.group_type``, as ListGroups names them."""
-UNREAD_ASSIGNMENTS = (SHARE, STREAMS)
-"""Types of groups whose members are read and whose assignment is not: which partitions they have is unknown."""
 STORE_NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
 """As sentences say them."""
 
@@ -53,7 +51,8 @@ class TopicPartition:
 class Group:
     """One group as one source knows it; a group that both know has two rows.
 
-    ``state`` and ``protocol`` (the assignor) are Kafka's; a ZooKeeper group has neither.
+    ``state`` and ``protocol`` (the assignor) are Kafka's; a ZooKeeper group has neither. ``group_epoch`` and
+    ``assignment_epoch`` are those of consumer, share and streams groups: they differ while an assignment is computed.
     """
 
     group_id: str
@@ -64,6 +63,8 @@ class Group:
     protocol: str | None
     coordinator: Int32 | None
     error: str | None = None
+    group_epoch: Int32 | None = None
+    assignment_epoch: Int32 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,11 @@ class Member:
 
     ``is_embedded`` says of a Kafka member that its subscription has the mark of a MEZKCC's consumer (EKC). It is null
     where the coordinator told no subscription, as while the group rebalances, and in older histories.
+
+    ``member_type`` is the protocol by which the member of a consumer group joined, ``classic`` or ``consumer``
+    (ConsumerGroupDescribe 1, brokers >= 4.0); of a streams group it is ``classic`` or ``streams``. ``member_epoch`` is
+    that of groups with epochs. ``standby_tasks`` and ``warmup_tasks`` are a streams member's, named as Kafka Streams
+    names tasks: ``<subtopology>_<partition>``. Its active tasks are in ``Ownership``.
     """
 
     group_id: str
@@ -89,13 +95,18 @@ class Member:
     session_id: int | None
     error: str | None = None
     is_embedded: bool | None = None
+    member_type: str | None = None
+    member_epoch: Int32 | None = None
+    standby_tasks: tuple[str, ...] | None = None
+    warmup_tasks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """One subscribed topic of one member, wildcards resolved against the topics of the same snapshot.
 
-    ``n_threads`` is the number of streams for that topic (1 for a Kafka member).
+    ``n_threads`` is the number of streams for that topic (1 for a Kafka member). ``subtopology`` is the part of a
+    streams group's topology that reads the topic.
     """
 
     group_id: str
@@ -103,6 +114,7 @@ class Subscription:
     member_id: str
     topic: str
     n_threads: Int32
+    subtopology: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +122,9 @@ class Ownership:
     """Who owns a partition: by owner znode (``source`` zookeeper) or by assignment (kafka).
 
     ``thread_id`` is the owner znode's text, ``member_id`` that text without its last ``-<n>``;
-    a Kafka member is one thread and has no ``thread_id``.
+    a Kafka member is one thread and has no ``thread_id``. ``is_shared``: the group is a share group, where several
+    members read one partition, each other records of it. ``task`` is the active task of a streams group that reads
+    the partition, ``<subtopology>_<partition>``.
     """
 
     group_id: str
@@ -122,11 +136,18 @@ class Ownership:
     session_id: int | None
     czxid: int | None
     error: str | None = None
+    is_shared: bool | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, by store. ``version`` and ``mzxid`` are the znode's: conditional writes need them."""
+    """The next offset to read, by store. ``version`` and ``mzxid`` are the znode's: conditional writes need them.
+
+    Of a share group it is the share-partition start offset (SPSO): members have accepted, rejected or given up all
+    records before it, and some of those behind it. ``unfinished`` is the broker's count of the records from there to
+    the end of the log that are not (KIP-1226: DescribeShareGroupOffsets 1, Kafka >= 4.2); null: not known.
+    """
 
     group_id: str
     store: str
@@ -139,6 +160,7 @@ class CommittedOffset:
     version: Int32 | None
     mzxid: int | None
     error: str | None = None
+    unfinished: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

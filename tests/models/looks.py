@@ -50,6 +50,7 @@ class ToyLooks:
             expired_unread=pl.lit(0),
             has_no_commit=pl.lit(False),
             is_stale=pl.lit(False),
+            is_upper_bound=pl.lit(False),
             error=pl.lit(None, pl.String),
             at_ms=pl.lit(10_000 * self.number),
         )

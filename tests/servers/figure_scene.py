@@ -9,6 +9,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.broker_client import BrokerClient, Deadline
+from kit.read.coordinator import fetch_groups
 from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import commit
 from tests.servers.streams_member import heartbeat
@@ -162,7 +164,18 @@ def at_rest(lab: Lab, is_kraft: bool) -> Iterator[Scene]:
         for group in groups:
             owners |= _join(lab, cluster, group, ended)
         wait_until(lambda: _is_compacted(lab), "the compaction of the log", SECONDS)
+        others = {each.group_id: each.n_members for each in groups if each.kind in ("share", "streams")}
+        wait_until(lambda: _have_partitions(cluster, others), "partitions for members of other kinds", SECONDS)
         yield Scene(lab, cluster, str(file), {group.group_id: group for group in groups}, owners)
+
+
+def _have_partitions(cluster: Cluster, groups: Mapping[str, int]) -> bool:
+    """Whether as many members of each group own partitions, and all partitions have owners."""
+    owned = fetch_groups(cluster.broker_client, groups.__contains__).ownership
+    rows = set(owned.rows("group_id", "member_id", "partition"))
+    n_owners = Counter(group for group, _ in {row[:2] for row in rows})
+    n_owned = Counter(group for group, _ in {(row[0], row[2]) for row in rows})
+    return n_owners == groups and n_owned == dict.fromkeys(groups, PARTITIONS[PLAIN])
 
 
 def _make_logs(lab: Lab) -> None:

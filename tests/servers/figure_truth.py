@@ -24,7 +24,8 @@ RETENTION_MS = 7 * 86_400_000
 """Kafka's default of ``retention.ms``; of ``segment.ms`` too."""
 CHECK_MS = 300_000
 OTHER_KINDS = ("share", "streams")
-"""Types of groups whose partitions offramp says that it does not know."""
+"""Types of groups whose members no client of the scene names: any is right."""
+SOMEBODY = object()
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Truth:
             **known,
             "has_no_commit": offset is None,
             "is_stale": False,
-            "member_id": self.scene.owner(group.group_id, topic, number),
+            "is_upper_bound": False,
+            "member_id": SOMEBODY if group.kind in OTHER_KINDS else self.scene.owner(group.group_id, topic, number),
             **_in_time(group, topic, log, offset, look),
         }
 
@@ -141,6 +143,7 @@ class Truth:
                 "kafka_owner": None if is_old else member,
                 "n_kafka_owners": int(not is_old),
                 "n_owners": 1,
+                "is_shared": False,
             }
         return found
 
@@ -181,15 +184,16 @@ class Truth:
         lags = {store: stores.get(store, {}).get("lag") for store in ("zookeeper", "kafka")}
         used = _store_in_use(stores, lags)
         n_members = self.scene.n_members(group)
-        is_other = group.kind in OTHER_KINDS
         n_partitions = len(places_of(group))
-        n_bare = sum(row["has_no_commit"] and row["member_id"] is not None for row in rows)
-        n_idle = max(0, n_members - n_partitions) if n_members and not is_other else 0
+        is_share = group.kind == "share"
+        n_bare = 0 if is_share else sum(row["has_no_commit"] and row["member_id"] is not None for row in rows)
+        n_idle = max(0, n_members - n_partitions) if n_members else 0
         return {
             "n_members": n_members,
-            "n_idle": None if is_other else n_idle,
-            "n_partitions": None if is_other else n_partitions,
-            "n_unowned": None if is_other else max((each["n_unowned"] for each in stores.values() if each), default=0),
+            "n_idle": n_idle,
+            "n_partitions": n_partitions,
+            "n_unowned": max((each["n_unowned"] for each in stores.values() if each), default=0),
+            "n_upper_bounds": 0,
             "lag": lags.get(used or ""),
             "lag_retained": stores[used]["lag_retained"] if used else None,
             "store_in_use": used,
@@ -222,7 +226,7 @@ def offsets_in(group: Group, store: str) -> Mapping[str, Mapping[int, int]]:
 def places_of(group: Group) -> set[tuple[str, int]]:
     """Partitions with an offset in either store, or of a topic that a member subscribes to."""
     held = {(topic, number) for each in (group.offsets, group.znodes) for topic, at in each.items() for number in at}
-    subscribes = group.n_members and group.kind in ("consumer", "znode")
+    subscribes = group.n_members and group.kind in ("consumer", "znode", *OTHER_KINDS)
     topics = group.topics if subscribes else ()
     return held | {(topic, number) for topic in topics for number in range(PARTITIONS[topic])}
 
@@ -264,6 +268,7 @@ def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "n_unknown": sum(row["lag"] is None for row in rows),
         "n_without_commit": sum(row["has_no_commit"] for row in rows),
         "n_beyond_end": sum((row["beyond_end"] or 0) > 0 for row in rows),
+        "n_upper_bounds": 0,
         "lag": total("lag"),
         "max_lag": max(lags, default=None),
         "lag_retained": total("lag_retained"),
@@ -279,6 +284,8 @@ def _store_in_use(stores: Mapping[str, Mapping[str, Any]], lags: Mapping[str, in
 
 
 def is_right(shown: Any, wanted: Any) -> bool:
+    if wanted is SOMEBODY:
+        return isinstance(shown, str)
     if isinstance(wanted, Span):
         return shown in wanted
     if isinstance(shown, float) and isinstance(wanted, int | float) and not isinstance(wanted, bool):

@@ -96,7 +96,10 @@ def _kafkas_tools(scene: Scene, truth: Truth, table: Table) -> None:
         for words in _described(scene, "--offsets")
         if words[1] != "-"
     ]
-    wanted = {subject: row for subject, row in truth.partitions().items() if subject[1] == "kafka"}
+    consumers = _consumers_of(scene)
+    wanted = {
+        subject: row for subject, row in truth.partitions().items() if subject[1] == "kafka" and subject[0] in consumers
+    }
     listed = {each: row for each, row in wanted.items() if row["committed_offset"] is not None or row["member_id"]}
     table.compare("kafka-consumer-groups --offsets", rows, listed)
     members = [
@@ -106,7 +109,7 @@ def _kafkas_tools(scene: Scene, truth: Truth, table: Table) -> None:
     ]
     table.compare("kafka-consumer-groups --members", members, truth.members())
     states = [{"group_id": words[0], "n_members": int(words[-1])} for words in _described(scene, "--state")]
-    whole = {subject: row for subject, row in truth.whole().items() if subject[0] in _consumers_of(scene)}
+    whole = {subject: row for subject, row in truth.whole().items() if subject[0] in consumers}
     table.compare("kafka-consumer-groups --state", states, whole)
 
 

@@ -13,6 +13,7 @@ from kit import connect, observe, views
 from kit.cli.main import app
 from kit.cluster import Cluster
 from kit.lab import Lab
+from kit.lab.members.new_consumers import NewMember
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.snapshot import verify_read
@@ -41,7 +42,7 @@ def row_of(cluster: Cluster, group: str) -> dict | None:
 
 def test_a_share_group_is_a_row_of_its_kind_with_its_members(kraft_lab, cluster):
     config = {**QUIET, "bootstrap.servers": kraft_lab.servers.addresses(), "group.id": "sharing"}
-    consumers = [ShareConsumer(config | {"client.id": f"client-{number}"}) for number in range(2)]
+    consumers = [ShareConsumer(config | {"client.id": f"client-{number}"}) for number in range(3)]
     for consumer in consumers:
         consumer.subscribe([TOPIC])
 
@@ -50,12 +51,50 @@ def test_a_share_group_is_a_row_of_its_kind_with_its_members(kraft_lab, cluster)
             consumer.poll(0.1)
         return row_of(cluster, "sharing")
 
-    row = awaited(read, lambda row: row is not None and row["n_members"] == 2, "both members")
+    def has_partitions(row: dict | None) -> bool:
+        return row is not None and (row["n_members"], row["n_idle"]) == (3, 0)
+
+    row = awaited(read, has_partitions, "three members with partitions")
     assert (row["group_type"], row["protocol_type"], row["error"]) == ("share", "share", None)
-    assert (row["attention"], row["n_idle"], row["n_partitions"], row["lag"]) == (None, None, None, None)
-    assert set(observe(cluster, "sharing").members["client_id"]) == {"client-0", "client-1"}
+    assert (row["attention"], row["n_partitions"], row["n_unowned"]) == (None, 2, 0)
+    assert (row["lag"], row["n_unknown"]) == (None, 2)  # Brokers have no start offset before the first delivery.
+    snapshot = observe(cluster, "sharing")
+    assert set(snapshot.members["client_id"]) == {"client-0", "client-1", "client-2"}
+    assert snapshot.groups["group_epoch"].to_list() == snapshot.groups["assignment_epoch"].to_list()
+    shared = views.owners(snapshot)
+    assert shared["is_shared"].all()
+    assert shared["n_owners"].max() == 2  # Several owners are right.
+    assert "owned_twice" not in set(views.findings(snapshot)["finding"])
+
+    kraft_lab.produce(TOPIC, 30)
+    awaited(read, lambda row: row["lag"] == 0, "the records to be accepted")
+    kraft_lab.produce(TOPIC, 30)
+    lag = views.lag(observe(cluster, "sharing"))
+    assert (lag["lag"].sum(), lag["is_upper_bound"].any()) == (30, False)  # Nobody has polled since.
     for consumer in consumers:
         consumer.close()
+    awaited(lambda: row_of(cluster, "sharing"), lambda row: row["n_members"] == 0, "all members to leave")
+    arguments = ["plan", "offsets", "reset", "-g", "sharing", "--to-earliest"]
+    file = str(kraft_lab.folder / "other-kinds.toml")
+    refused = CliRunner().invoke(app, [*arguments, "--profile-file", file, "--runs", str(kraft_lab.folder / "runs")])
+    assert refused.exit_code != 0, refused.output
+    assert "it is a share group" in " ".join(refused.output.split())
+
+
+def test_members_of_a_mixed_group_have_the_protocol_that_they_joined_by(kraft_lab, cluster):
+    newer = {"group.protocol": "consumer"}
+    first = kraft_lab.start_new_consumers([NewMember("mixing", [TOPIC], "older")])
+    awaited(lambda: row_of(cluster, "mixing"), lambda row: row is not None and row["n_members"] == 1, "one member")
+    second = kraft_lab.start_new_consumers([NewMember("mixing", [TOPIC], "newer", "", settings=newer)])
+
+    def read() -> dict[str, str | None]:
+        return dict(observe(cluster, "mixing").members.select("client_id", "member_type").iter_rows())
+
+    awaited(read, {"older": "classic", "newer": "consumer"}.__eq__, "a member by each protocol")
+    row = awaited(lambda: row_of(cluster, "mixing"), lambda row: row["n_idle"] == 0, "a partition for each")
+    assert (row["group_type"], row["protocol"], row["attention"]) == ("consumer", "uniform", None)
+    for member in (*first, *second):
+        member.stop()
 
 
 def test_a_streams_group_is_a_row_of_its_kind_with_its_members(cluster):
@@ -63,9 +102,21 @@ def test_a_streams_group_is_a_row_of_its_kind_with_its_members(cluster):
     member_id = str(uuid.uuid4())
     answer = client.run(heartbeat, client, "streaming", TOPIC, member_id, 0)
     assert (answer.error_code, answer.member_epoch > 0) == (0, True), answer
-    row = awaited(lambda: row_of(cluster, "streaming"), lambda row: row is not None and row["n_members"], "the member")
-    assert (row["group_type"], row["n_members"], row["n_idle"], row["error"]) == ("streams", 1, None, None)
-    assert observe(cluster, "streaming").members["member_id"].to_list() == [member_id]
+
+    def read() -> dict | None:
+        nonlocal answer
+        answer = client.run(heartbeat, client, "streaming", TOPIC, member_id, answer.member_epoch)
+        return row_of(cluster, "streaming")
+
+    row = awaited(read, lambda row: row is not None and row["n_idle"] == 0, "the member with its tasks")
+    assert (row["group_type"], row["n_members"], row["n_partitions"], row["error"]) == ("streams", 1, 2, None)
+    snapshot = observe(cluster, "streaming")
+    (member,) = snapshot.members.to_dicts()
+    assert (member["member_id"], member["member_type"]) == (member_id, "streams")
+    assert (member["standby_tasks"], member["warmup_tasks"]) == ([], [])
+    owned = snapshot.ownership.sort("partition").select("topic", "partition", "member_id", "task").rows()
+    assert owned == [(TOPIC, 0, member_id, "0_0"), (TOPIC, 1, member_id, "0_1")]
+    assert snapshot.subscriptions.select("topic", "subtopology").rows() == [(TOPIC, "0")]
     client.run(heartbeat, client, "streaming", TOPIC, member_id, -1)
 
 

@@ -98,6 +98,7 @@ WRITES = {
 }  # fmt: skip
 READ_REQUESTS = {
     "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeAclsRequest", "DescribeConfigsRequest",
+    "DescribeShareGroupOffsetsRequest",
     "DescribeGroupsRequest",
     "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
     "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",

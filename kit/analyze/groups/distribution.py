@@ -28,7 +28,7 @@ def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, top
         group_id, source, member_id: the key.
         n_partitions: how many it owns.
         n_threads: most streams for one topic, since thread ids are reused across topics; null without a subscription.
-        fair_share: in partitions; null without a subscription.
+        fair_share: in partitions; null without a subscription, and of a share group, whose members share partitions.
         share_ratio: n_partitions / fair_share; null if the fair share is 0 or unknown.
         is_idle: it owns nothing.
 
@@ -47,6 +47,11 @@ def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, top
     owned = _owned(ownership, _MEMBER)
     counts = nw.concat([known, owned]).group_by(*_MEMBER).agg(nw.col("n_partitions").sum())
     rows = counts.join(_fair_shares(subscriptions, topic_partitions), on=_MEMBER, how="left")
+    is_shared = nw.col("is_shared").fill_null(False)
+    shared = ownership.filter(is_shared).select("group_id", "source").unique().with_columns(shared=nw.lit(True))
+    rows = rows.join(shared, on=["group_id", "source"], how="left").with_columns(
+        fair_share=nw.when(nw.col("shared").is_null()).then(nw.col("fair_share"))
+    )
     return rows.select(
         *_MEMBER,
         "n_partitions",

@@ -10,7 +10,7 @@ from kit.analyze.groups.flavours import with_flavours
 from kit.analyze.groups.ownership import partition_owners
 from kit.analyze.groups.stale import in_use
 from kit.analyze.sentences import applying, counted, sentence
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
 
 FINDINGS = (
     "owned_twice",
@@ -51,7 +51,8 @@ def ownership_findings(
             owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
             embedded in a MEZKCC, or by two Kafka members. ``persistent_owner``, ``persistent_member``: the znode is not
             ephemeral, so no live member holds it; topic is null for a member. ``assigned_never_committed``: owned, and
-            no store in use holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
+            no store in use holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error. A
+            share group has only ``unowned``: its members share each partition.
         sentence: what was found and what to do.
 
     >>> from kit.tables import schema
@@ -79,7 +80,7 @@ def ownership_findings(
     }
     keep = [*GROUP_PARTITION, "reader", "zookeeper_owner", "kafka_owner"]
     findings = applying(rows, rules, keep, "finding").with_columns(member_id=_member_id())
-    idle = _idle_threads(members, subscriptions, topic_partitions)
+    idle = _idle_threads(members, _without_shared(subscriptions, groups), topic_partitions)
     return nw.concat([findings.select(*_COLUMNS), idle.select(*_COLUMNS), _persistent_members(members)])
 
 
@@ -176,7 +177,7 @@ def _owned_twice() -> nw.Expr:
     by_kafka = [nw.col("kafka_owner"), nw.lit(" and "), nw.col("kafka_other_owner"), nw.lit(", both in Kafka")]
     by_both = [nw.col("zookeeper_owner"), nw.lit(" in ZooKeeper and "), nw.col("kafka_owner"), nw.lit(" in Kafka")]
     return sentence(
-        (nw.col("n_owners") > 1) | by_two_members,
+        ((nw.col("n_owners") > 1) | by_two_members) & ~nw.col("is_shared"),
         _topic_partition(),
         " is owned twice: by ",
         nw.when(by_two_members).then(nw.concat_str(by_kafka)).otherwise(nw.concat_str(by_both)),
@@ -186,7 +187,10 @@ def _owned_twice() -> nw.Expr:
 
 def _never_committed() -> nw.Expr:
     return sentence(
-        (nw.col("n_owners") > 0) & nw.col("has_commit_row").is_null() & nw.col("group_error").is_null(),
+        (nw.col("n_owners") > 0)
+        & ~nw.col("is_shared")
+        & nw.col("has_commit_row").is_null()
+        & nw.col("group_error").is_null(),
         _topic_partition(),
         " belongs to ",
         nw.col("reader"),
@@ -205,6 +209,12 @@ def _member_id() -> nw.Expr:
         .when(finding == "assigned_never_committed")
         .then(nw.col("reader"))
     )
+
+
+def _without_shared(subscriptions: FrameT, groups: FrameT) -> FrameT:
+    """Members of a share group share each partition, so none of them is spare."""
+    shared = groups.filter(nw.col("group_type") == SHARE).select("group_id").unique()
+    return subscriptions.join(shared, on="group_id", how="anti")
 
 
 def _idle_threads(members: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:

@@ -10,19 +10,21 @@ from narwhals.typing import FrameT
 from kit.analyze.groups.beyond_end import beyond_end_of
 from kit.analyze.groups.coverage import GROUP_PARTITION, subscribed_partitions
 from kit.analyze.groups.stale import in_use
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
 
 _KEY = ["group_id", "store", "topic", "partition"]
 _PARTITION = ["topic", "partition"]
 _STORES = [ZOOKEEPER, KAFKA]
 _PARTS: dict[str, type[nw.Int64 | nw.String]] = {
     "offset": nw.Int64,
+    "unfinished": nw.Int64,
     "commit_error": nw.String,
     "member": nw.String,
     "owner_error": nw.String,
 }
 _NAMES = {
     "offset": "committed_offset",
+    "unfinished": "unfinished",
     "commit_error": "committed_error",
     "member": "member_id",
     "owner_error": "owner_error",
@@ -56,10 +58,14 @@ def partition_lag(
         group_id, store, topic, partition: the key.
         member_id: the owner by the store's own source, else by the other one; the first by name where there are
             several.
-        committed_offset, log_start_offset, log_end_offset: the parts.
+        committed_offset, log_start_offset, log_end_offset: the parts. The committed offset of a share group is its
+            start offset (SPSO).
         lag_raw: end − committed.
-        lag: ``lag_raw``, at least 0.
-        lag_retained: end − max(start, committed), at least 0.
+        lag: ``lag_raw``, at least 0. Of a share group it is the broker's count of the records that no member has
+            finished (KIP-1226), where the broker has one.
+        lag_retained: end − max(start, committed), at least 0 and at most ``lag``.
+        is_upper_bound: ``lag`` is of a share group, and the broker counts nothing: members may have finished some of
+            the records behind the start offset.
         expired_unread: start − committed, at least 0: records deleted before the group read them.
         beyond_end: committed − end, at least 0: by so much the commit is beyond the end of the log. Its lag is 0, but
             the group's position is lost: its consumers move by ``auto.offset.reset`` at their next fetch.
@@ -87,12 +93,14 @@ def partition_lag(
     rows = rows.filter(~nw.col("is_stale") | ~nw.col("committed_offset").is_null())
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
     rows = rows.join(_metadata(topic_partitions), on=_PARTITION, how="left")
-    return _measured(_with_group_error(rows, groups))
+    return _measured(_with_group_facts(rows, groups))
 
 
 def _measured(rows: FrameT) -> FrameT:
     is_unread = ~nw.col("committed_error").is_null() | ~nw.col("group_error").is_null()
     lag_raw = nw.col("log_end_offset") - nw.col("committed_offset")
+    retained, unfinished = _at_least_zero(nw.col("log_end_offset") - _first_readable()), nw.col("unfinished")
+    is_share = (nw.col("group_type") == SHARE).fill_null(False)
     return rows.select(
         *_KEY,
         "member_id",
@@ -100,12 +108,13 @@ def _measured(rows: FrameT) -> FrameT:
         "log_start_offset",
         "log_end_offset",
         lag_raw=lag_raw,
-        lag=_at_least_zero(lag_raw),
-        lag_retained=_at_least_zero(nw.col("log_end_offset") - _first_readable()),
+        lag=nw.when(~lag_raw.is_null()).then(nw.coalesce(unfinished, _at_least_zero(lag_raw))),
+        lag_retained=nw.when(unfinished < retained).then(unfinished).otherwise(retained),
         expired_unread=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
         beyond_end=beyond_end_of(nw.col("committed_offset"), nw.col("log_end_offset")),
         has_no_commit=nw.col("committed_offset").is_null() & ~is_unread,
         is_stale=nw.col("is_stale"),
+        is_upper_bound=is_share & unfinished.is_null() & ~lag_raw.is_null(),
         error=_error(),
     )
 
@@ -116,7 +125,9 @@ def _first_by_name() -> list[nw.Expr]:
 
 
 def _commits(committed_offsets: FrameT) -> FrameT:
-    return _sides(committed_offsets, "store", {"offset": "committed_offset", "commit_error": "error"})
+    return _sides(
+        committed_offsets, "store", {"offset": "committed_offset", "unfinished": "unfinished", "commit_error": "error"}
+    )
 
 
 def _owners(ownership: FrameT) -> FrameT:
@@ -197,9 +208,11 @@ def _metadata(topic_partitions: FrameT) -> FrameT:
     )
 
 
-def _with_group_error(rows: FrameT, groups: FrameT | None) -> FrameT:
+def _with_group_facts(rows: FrameT, groups: FrameT | None) -> FrameT:
     if groups is None:
-        return rows.with_columns(group_error=nw.lit(None, nw.String))
+        return rows.with_columns(group_error=nw.lit(None, nw.String), group_type=nw.lit(None, nw.String))
+    types = groups.filter(nw.col("source") == KAFKA).select("group_id", "group_type", store=nw.col("source"))
+    rows = rows.join(types.unique(subset=["group_id"]), on=["group_id", "store"], how="left")
     failed = groups.filter(~nw.col("error").is_null())
     errors = failed.select("group_id", store=nw.col("source"), group_error=nw.col("error"))
     return rows.join(errors, on=["group_id", "store"], how="left")

@@ -31,6 +31,7 @@ def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, 
         kafka_client_id, is_embedded: of ``kafka_owner``.
         n_kafka_owners: members assigned, embedded ones included.
         n_owners: consumers that read the partition; null if an owner could not be read.
+        is_shared: a share group reads it, so several owners are right: each gets other records.
         error: why an owner is unknown.
 
     >>> from kit.tables import schema
@@ -69,6 +70,7 @@ def _counted(rows: FrameT) -> FrameT:
         "is_embedded",
         nw.col("n_kafka_owners").fill_null(0).cast(nw.Int64),
         nw.when(nw.col("error").is_null()).then(n_owners).cast(nw.Int64).alias("n_owners"),
+        (nw.col("n_shared") > 0).fill_null(False).alias("is_shared"),
         "error",
     )
 
@@ -103,7 +105,8 @@ def _consumer_ids(members: FrameT, name: str) -> FrameT:
 
 def _kafka_owners(ownership: FrameT, members: FrameT) -> FrameT:
     assigned = ownership.filter((nw.col("source") == KAFKA) & ~nw.col("member_id").is_null())
-    assigned = assigned.select(*GROUP_PARTITION, "member_id").unique()
+    is_shared = nw.col("is_shared").fill_null(False).cast(nw.Int64)
+    assigned = assigned.select(*GROUP_PARTITION, "member_id", n_shared=is_shared).unique()
     kinds = (
         with_flavours(members)
         .filter(nw.col("source") == KAFKA)
@@ -117,7 +120,7 @@ def _kafka_owners(ownership: FrameT, members: FrameT) -> FrameT:
         nw.col("member_id").min().alias("kafka_owner"),
         nw.col("member_id").max().alias("kafka_other_owner"),
         nw.len().alias("n_kafka_owners"),
-        nw.col("n_plain").sum(),
+        nw.col("n_plain", "n_shared").sum(),
     )
     named = kinds.select("group_id", "kafka_client_id", "is_embedded", kafka_owner=nw.col("member_id"))
     return owners.join(named, on=["group_id", "kafka_owner"], how="left")

@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.beyond_end import BEYOND_END
-from kit.tables.groups import KAFKA, UNREAD_ASSIGNMENTS, ZOOKEEPER
+from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
 
 ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
     f"commit {BEYOND_END}",
@@ -50,6 +50,7 @@ def group_summary(
         zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_beyond_end: partitions whose commit is beyond the end of the log, in the store with more of them.
+        n_upper_bounds: partitions of a share group whose lag is an upper bound, see ``partition_lag``.
         n_unknown: partitions whose lag is unknown, of both stores, see ``member_lag``.
         is_unreadable: the group, a registration, an offset or a log of it could not be read, or its stage is unknown.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
@@ -61,7 +62,7 @@ def group_summary(
     >>> groups = rows_of(schema.GROUPS, group_id="g", source="kafka", state="Empty")
     >>> stage = pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": [None], "n_blockers": 0})
     >>> lags = {"group_id": "g", "store": "kafka", "n_partitions": 2, "n_unknown": 0, "n_without_commit": 0}
-    >>> lags |= {"n_beyond_end": 0, "n_unowned": 2, "lag": [7], "lag_retained": [7]}
+    >>> lags |= {"n_beyond_end": 0, "n_upper_bounds": 0, "n_unowned": 2, "lag": [7], "lag_retained": [7]}
     >>> balance = pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64})
     >>> findings = pl.DataFrame(schema=text | {"finding": pl.String})
     >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
@@ -97,9 +98,9 @@ def group_summary(
         "protocol_type",
         "protocol",
         _counted("n_members"),
-        _of_assigned("n_idle"),
-        nw.when(~_is_unassigned() | (nw.col("n_partitions") > 0)).then(_counted("n_partitions")).alias("n_partitions"),
-        _of_assigned("n_unowned"),
+        _counted("n_idle"),
+        _counted("n_partitions"),
+        _counted("n_unowned"),
         "lag",
         "lag_retained",
         "store_in_use",
@@ -107,6 +108,7 @@ def group_summary(
         "kafka_lag",
         "stale_store",
         _counted("n_beyond_end"),
+        _counted("n_upper_bounds"),
         _counted("n_unknown"),
         "is_unreadable",
         _counted("n_findings"),
@@ -136,12 +138,12 @@ def _is_unreadable() -> nw.Expr:
 
 def _attention() -> nw.Expr:
     has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
-    waiting = nw.coalesce("lag_retained", "lag")
+    waiting, commits = nw.coalesce("lag_retained", "lag"), nw.col("group_type").fill_null("") != SHARE
     rules = {
         BEYOND: nw.col("n_beyond_end") > 0,
         NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (waiting > 0),
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
-        COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
+        COMMITS_NOTHING: has_members & commits & (nw.col("n_without_commit") == nw.col("n_partitions")),
         WITHOUT_OWNER: has_members & (nw.col("n_unserved") > 0),
         UNREADABLE: nw.col("is_unreadable"),
     }
@@ -155,15 +157,6 @@ def _counted(name: str) -> nw.Expr:
     """Without rows a count is 0, unless the group could not be read: then it is unknown."""
     known = nw.when(nw.col("error").is_null()).then(nw.col(name).fill_null(0)).otherwise(nw.col(name))
     return known.cast(nw.Int64).alias(name)
-
-
-def _of_assigned(name: str) -> nw.Expr:
-    """A count that follows from the assignment: unknown for the types of groups whose assignment is not read."""
-    return nw.when(~_is_unassigned()).then(_counted(name)).alias(name)
-
-
-def _is_unassigned() -> nw.Expr:
-    return nw.col("group_type").fill_null("").is_in(UNREAD_ASSIGNMENTS)
 
 
 def _kafka_state(groups: FrameT) -> FrameT:
@@ -188,7 +181,7 @@ def _members(group_balance: FrameT, members: FrameT | None) -> FrameT:
 def _partitions(group_lag: FrameT) -> FrameT:
     rows = group_lag.with_columns(n_unread=nw.col("n_unknown") - nw.col("n_without_commit"))
     return rows.group_by("group_id").agg(
-        nw.col("n_partitions", "n_unowned", "n_beyond_end").max(),
+        nw.col("n_partitions", "n_unowned", "n_beyond_end", "n_upper_bounds").max(),
         nw.col("n_unknown", "n_unread").sum(),
         nw.col("n_without_commit").min(),
     )

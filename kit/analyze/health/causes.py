@@ -124,6 +124,7 @@ class _Case:
     @cached_property
     def owners(self) -> list[tuple[int, dict[str, str]]]:
         rows = self.of_group(self.seen.ownership).drop_nulls("member_id")
+        rows = rows.filter(~pl.col("is_shared").fill_null(False))
         rows = rows.select("snapshot_id", pl.format("{}-{}", "topic", "partition"), "member_id")
         by_snapshot: dict[str, dict[str, str]] = {}
         for snapshot_id, place, member in rows.iter_rows():

@@ -198,8 +198,8 @@ def _verdicts(rows: FrameT) -> FrameT:
 
 
 def _moves(ownership: FrameT, looks: FrameT) -> FrameT:
-    """Owners of a partition beyond the first; there and back counts once."""
-    owned = ownership.filter(~nw.col("member_id").is_null())
+    """Owners of a partition beyond the first; there and back counts once. Members of share groups share partitions."""
+    owned = ownership.filter(~nw.col("member_id").is_null() & ~nw.col("is_shared").fill_null(False))
     seen = looks.filter((nw.col("is_own") == 1) | (nw.col("is_first") == 1)).select("snapshot_id", "hour_ms").unique()
     rows = owned.join(seen, on="snapshot_id", how="inner")
     key = [*PARTITION, "hour_ms"]

@@ -15,7 +15,7 @@ from kit.read.brokers import fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import fetch_groups
 from kit.read.topics import fetch_undescribable
 from kit.read.zookeeper import fetch_consumers
-from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
+from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER, LogOffset
 from kit.tables.schema import Columns
 
 STORES = (KAFKA, ZOOKEEPER)
@@ -39,6 +39,10 @@ NOT_IN_KAFKA = GroupInStore("Dead")
 """DescribeGroups answers so for a group that does not exist."""
 NOT_IN_ZOOKEEPER = GroupInStore()
 NO_IDS: Mapping[str, str] = {}
+_SHARE_GROUP = (
+    "it is a share group: it has start offsets, which no commit changes. To reset them, stop its members and run:"
+    " kafka-share-groups.sh --bootstrap-server ADDRESS --reset-offsets --group GROUP"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +224,11 @@ def _assembled(
         if stored[0] is not None or stored[-1] is not None:
             offsets.setdefault(group_id, {})[topic, partition] = Stored(*stored, topic_id=topic_ids.get(topic))  # type: ignore[misc]  # of five columns
     return {
-        group_id: GroupInStore(state, tuple(sorted(ids.get(group_id, ()))), offsets.get(group_id, {}), error)
-        for group_id, state, error in groups.rows("group_id", "state", "error")
+        group_id: GroupInStore(
+            state,
+            tuple(sorted(ids.get(group_id, ()))),
+            offsets.get(group_id, {}),
+            error or (_SHARE_GROUP if group_type == SHARE else None),
+        )
+        for group_id, state, error, group_type in groups.rows("group_id", "state", "error", "group_type")
     }

@@ -33,6 +33,7 @@ from tests.generators.snapshots import snapshot_of
 from tests.unit.cli.screens import Screen
 
 PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
+PLACE |= {"is_upper_bound": False}
 
 
 def look(at_ms: int, **committed: int | None) -> pl.DataFrame:

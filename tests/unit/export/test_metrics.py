@@ -90,7 +90,7 @@ def owned(*owners: str | None) -> Any:
         [("g", "kafka", "t", at, owner, None) for at, owner in enumerate(owners)],
         schema={"group_id": str, "source": str, "topic": str, "partition": pl.Int32, "member_id": str, "error": str},
         orient="row",
-    )
+    ).with_columns(is_shared=pl.lit(None, pl.Boolean))
     return SimpleNamespace(ownership=ownership, groups=pl.DataFrame({"group_id": ["g"]}))
 
 

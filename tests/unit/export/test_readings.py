@@ -21,7 +21,7 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 def look() -> Look:
     known = {"log_start_offset": 0, "member_id": "m", "lag_retained": 5, "expired_unread": 0, "has_no_commit": False}
-    known |= {"beyond_end": 0}
+    known |= {"beyond_end": 0, "is_upper_bound": False}
     rows = [{**row(partition=at), **known, "is_stale": False, "error": None, "at_ms": 0} for at in (0, 1)]
     partitions = pl.DataFrame(rows, schema_overrides={"error": pl.String, "partition": pl.Int32}).drop(
         "status", "time_lag_ms", "close_ms", "is_never_closed", "deletion_lower_ms", "is_never_deleted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -195,6 +196,23 @@ def test_of_two_kafka_owners_the_first_by_name_is_shown_and_the_partition_counts
     assert [row["member_id"] for row in rows] == ["a"]
 
 
+def test_the_lag_of_a_share_group_is_the_brokers_count_or_else_an_upper_bound() -> None:
+    group = Group("g", KAFKA, "Stable", "share", "share", "simple", 1)
+    starts = [
+        replace(committed(0, 4, store=KAFKA), unfinished=2),
+        committed(1, 4, store=KAFKA),
+        committed(2, None, store=KAFKA),
+    ]
+    owners = [replace(owned(0, name, KAFKA), is_shared=True) for name in ("a", "b")]
+    rows = lag_of(starts, [log(0, 0, 10), log(1, 0, 10), log(2, 0, 10)], owners, groups=[group])
+    assert [(row["lag"], row["lag_retained"], row["is_upper_bound"]) for row in rows] == [
+        (2, 2, False),
+        (6, 6, True),
+    ] + [(None, None, False)] * (len(rows) - 2)
+    (total,) = group_lag(pl.DataFrame(rows)).to_dicts()
+    assert (total["lag"], total["n_upper_bounds"]) == (8, 1)
+
+
 @pytest.fixture
 def mixed() -> pl.DataFrame:
     """Owned by a: lag 6 and an unreadable commit; owned by b: 30 lost; unowned: nothing committed."""
@@ -217,6 +235,7 @@ def test_group_totals_skip_and_count_what_is_unknown(mixed: pl.DataFrame) -> Non
             "n_unknown": 2,
             "n_without_commit": 1,
             "n_beyond_end": 0,
+            "n_upper_bounds": 0,
             "lag": 86,
             "max_lag": 80,
             "lag_retained": 56,

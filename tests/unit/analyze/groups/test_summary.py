@@ -10,7 +10,7 @@ import pytest
 
 from kit import analyze, views
 from kit.tables import schema as tables
-from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, TopicPartition
+from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
 from kit.tables.polars import rows_of
 from tests.generators.snapshots import snapshot_of
 
@@ -19,7 +19,8 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
     groups = rows_of(
         tables.GROUPS, group_id=["broken", "quiet"], source="kafka", state=[None, "Empty"], error=["refused", None]
     )
-    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
+    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "n_upper_bounds")
+    counted += ("lag", "lag_retained")
     none = {"group_id": pl.String, "store": pl.String, **dict.fromkeys(counted, pl.Int64)}
     rows = analyze.group_summary(
         groups=groups,
@@ -49,7 +50,8 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
 
 
 def lags(**values: int | None) -> pl.DataFrame:
-    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "lag", "lag_retained")
+    counted = ("n_partitions", "n_unowned", "n_unknown", "n_without_commit", "n_beyond_end", "n_upper_bounds")
+    counted += ("lag", "lag_retained")
     row = {"group_id": "g", "store": "kafka", **dict.fromkeys(counted, 0), **values}
     return pl.DataFrame([row], schema_overrides=dict.fromkeys(counted, pl.Int64))
 
@@ -115,12 +117,21 @@ def test_a_persistent_registration_is_found():
     assert views.findings(snapshot_of(rows | {"members": [replace(member, session_id=5)]})).is_empty()
 
 
-@pytest.mark.parametrize("group_type", ["share", "streams"])
-def test_what_follows_from_an_assignment_that_is_not_read_is_unknown(group_type: str) -> None:
-    types = {"known": "classic", "other": group_type}
-    groups = [Group(name, "kafka", "Stable", each, each, None, 1) for name, each in types.items()]
-    members = [Member(name, "kafka", f"{name}-{number}", "c", "h", *[None] * 5) for name in types for number in (1, 2)]
-    rows = views.summary(snapshot_of({"groups": groups, "members": members})).sort("group_id").to_dicts()
-    counts = ("n_members", "n_idle", "n_partitions", "n_unowned")
-    assert [[row[name] for name in counts] for row in rows] == [[2, 2, 0, 0], [2, None, None, None]]
-    assert (rows[1]["attention"], rows[1]["group_type"]) == (None, group_type)
+@pytest.mark.parametrize(("group_type", "needs"), [("classic", "read twice"), ("share", None)])
+def test_several_owners_are_right_in_a_share_group_alone(group_type: str, needs: str | None) -> None:
+    is_share = group_type == "share"
+    members = [Member("g", "kafka", name, "c", "h", *[None] * 5) for name in "ab"]
+    rows = {
+        "groups": [Group("g", "kafka", "Stable", group_type, group_type, None, 1)],
+        "members": members,
+        "ownership": [Ownership("g", "kafka", "t", 0, each.member_id, *[None] * 4, is_share) for each in members],
+        "subscriptions": [Subscription("g", "kafka", each.member_id, "t", 1) for each in members],
+        "topic_partitions": [TopicPartition("t", 0, False, 1, 0, (1,), (1,))],
+        "committed_offsets": [CommittedOffset("g", "kafka", "t", 0, 5, *[None] * 6, 2 if is_share else None)],
+        "log_offsets": [LogOffset("t", 0, 0, 9)],
+    }
+    snapshot = snapshot_of(rows)
+    (row,) = views.summary(snapshot).to_dicts()
+    assert (row["attention"], row["n_idle"], row["lag"]) == (needs, 0, 2 if is_share else 4)
+    assert views.findings(snapshot).is_empty() == is_share
+    assert views.shares(snapshot)["fair_share"].to_list() == ([None, None] if is_share else [0.5, 0.5])

@@ -34,7 +34,9 @@ def seen(
     return Seen(
         pl.DataFrame(looks, ["snapshot_id", "at_ms"], orient="row"),
         pl.DataFrame(rows["members"], ["snapshot_id", "group_id", "member_id"], orient="row"),
-        pl.DataFrame(rows["owned"], ["snapshot_id", "group_id", "topic", "partition", "member_id"], orient="row"),
+        pl.DataFrame(
+            rows["owned"], ["snapshot_id", "group_id", "topic", "partition", "member_id"], orient="row"
+        ).with_columns(is_shared=pl.lit(None, pl.Boolean)),
         pl.DataFrame(
             rows["committed"],
             ["snapshot_id", "group_id", "store", "topic", "partition", "committed_offset"],

@@ -17,6 +17,6 @@ def test_what_was_read_and_written_is_unknown_where_no_end_was_read():
     ).with_columns(written_ms=pl.lit(None, pl.Int64))
     ends = pl.DataFrame({**PLACE, **at, "log_end_offset": [None, 9]})
     ownership = dict.fromkeys(("snapshot_id", "group_id", "source", "topic", "member_id"), pl.String)
-    nobody = pl.DataFrame(schema=ownership | {"partition": pl.Int64})
+    nobody = pl.DataFrame(schema=ownership | {"partition": pl.Int64, "is_shared": pl.Boolean})
     (hour,) = analyze.group_hours(commits, ends, nobody, looks).to_dicts()
     assert (hour["n_read"], hour["n_written"], hour["n_partitions"]) == (None, None, 1)
