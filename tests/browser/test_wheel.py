@@ -112,6 +112,16 @@ def test_nothing_comes_from_the_checkout(installed, notebooks):
     assert names == {str(path.relative_to(ROOT / "notebooks")) for path in (ROOT / "notebooks").glob("*/*.ipynb")}
 
 
+LICENCE = "from importlib.metadata import distribution as d; print(*(d('offramp').read_text(n) for n in {}), sep='')"
+
+
+def test_the_wheel_carries_the_licence_and_the_notice(installed):
+    names = ["licenses/LICENSE", "licenses/NOTICE"]
+    files = [ROOT / "LICENSE", ROOT / "NOTICE"]
+    carried = installed.run("python", "-c", LICENCE.format(names))
+    assert carried.rstrip("\n") == "".join(each.read_text(encoding="utf-8") for each in files).rstrip("\n")
+
+
 @soak_only
 def test_groups_and_rebalances(lab):
     groups = {row["group_id"]: row for row in json.loads(lab.run("offramp", "groups", "--json"))}
