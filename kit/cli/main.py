@@ -18,6 +18,10 @@ from kit.cli.terminal import tell
 from kit.cli.verbs import Verb, group_of
 
 VERBS = {
+    "connect": Verb(
+        "kit.cli.connect:app",
+        "Check the profile: names, TCP, TLS, logins and rights of each server.",
+    ),
     "groups": Verb("kit.cli.groups:app", "Every group in one line: stage, members, lag in both stores, findings."),
     "lag": Verb("kit.cli.groups:app", "Lag in records: per partition of one group, or in total for every group."),
     "watch": Verb("kit.cli.watch:app", "Every group's lag, look after look: who stands still or falls behind first."),

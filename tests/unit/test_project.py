@@ -97,9 +97,8 @@ WRITES = {
     "send_offsets_to_transaction", "store_offsets", "update_features",
 }  # fmt: skip
 READ_REQUESTS = {
-    "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeAclsRequest", "DescribeConfigsRequest",
-    "DescribeShareGroupOffsetsRequest",
-    "DescribeGroupsRequest",
+    "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeAclsRequest", "DescribeClusterRequest",
+    "DescribeConfigsRequest", "DescribeGroupsRequest", "DescribeShareGroupOffsetsRequest",
     "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
     "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
     "OffsetFetchRequest", "ShareGroupDescribeRequest", "StreamsGroupDescribeRequest",

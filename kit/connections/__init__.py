@@ -1,0 +1,146 @@
+"""Check every connection of a profile, layer by layer: names, TCP, TLS, logins, rights. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from kit.cluster import CONNECT_TIMEOUT_S, connect_kafka, connect_zookeeper, kafka_settings
+from kit.connections.certificates import check_files
+from kit.connections.check import FAILED, OK, Check, failed
+from kit.connections.logins import check_kerberos, check_token
+from kit.connections.network import check_network
+from kit.connections.rights import check_kafka_rights, check_zookeeper_rights
+from kit.errors import OfframpError, WrongCluster
+from kit.profile import Profile
+from kit.read.broker_client import Deadline
+from kit.read.brokers import fetch_metadata
+from kit.read.nodes import NodeClient, api_versions, ask_node
+from kit.security.clients import BY_TOKEN
+from kit.security.refusals import who
+from kit.security.settings import GSSAPI
+
+__all__ = ["Check", "check_connections"]
+
+
+def check_connections(
+    profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, tell: Callable[[Check], None] = lambda _: None
+) -> list[Check]:
+    """One row per component and layer, in the order in which they were tried; ``tell`` gets each at once.
+
+    A layer that fails ends the checks of its address. No error is raised for a component.
+    """
+    rows = []
+    for row in _checks(profile, timeout_s):
+        tell(row)
+        rows.append(row)
+    return rows
+
+
+def _checks(profile: Profile, timeout_s: float) -> Iterator[Check]:
+    security = profile.security
+    yield from check_files("security.kafka", security.kafka)
+    yield from check_files("security.zookeeper", security.zookeeper)
+    if security.kafka.uses_sasl and security.kafka.mechanism in BY_TOKEN:
+        yield from check_token(security.kafka)
+    if security.kafka.uses_sasl and security.kafka.mechanism == GSSAPI:
+        yield from check_kerberos("Kerberos of brokers", security.kafka, "kafka")
+    if security.zookeeper.mechanism == GSSAPI:
+        yield from check_kerberos("Kerberos of ZooKeeper", security.zookeeper, "zookeeper")
+    reached = []
+    for address in _addresses(profile.bootstrap_servers):
+        rows = list(_check_broker(profile, address, timeout_s))
+        yield from rows
+        if not any(row.state == FAILED for row in rows):
+            reached.append(address)
+    if reached:
+        yield from _check_brokers(replace(profile, bootstrap_servers=",".join(reached)), timeout_s)
+    if profile.zookeeper_connect:
+        yield from _check_zookeeper(profile, timeout_s)
+    for address in profile.kraft.addresses:
+        yield from _check_controller(profile, address, timeout_s)
+
+
+def _addresses(servers: str) -> list[str]:
+    return [each.strip() for each in servers.split(",") if each.strip()]
+
+
+def _check_broker(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
+    component, security = f"broker {address}", profile.security.kafka
+    rows = list(check_network(component, address, timeout_s, security if "SSL" in security.protocol else None))
+    yield from rows
+    if rows[-1].state == FAILED:
+        return
+    try:
+        connect_kafka(replace(profile, bootstrap_servers=address), timeout_s).close()
+    except OfframpError as error:
+        yield failed(component, "login", error)
+    else:
+        yield Check(component, "login", OK, f"The broker accepts this {_login(profile)}.")
+
+
+def _login(profile: Profile) -> str:
+    security = profile.security.kafka
+    return (
+        who(security) if security.uses_sasl or security.certificate_file is not None else "connection without a login"
+    )
+
+
+def _check_brokers(profile: Profile, timeout_s: float) -> Iterator[Check]:
+    try:
+        client = connect_kafka(profile, timeout_s)
+    except OfframpError as error:
+        yield failed("brokers", "requests", error)
+        return
+    try:
+        actual = fetch_metadata(client, timeout_s).cluster_id or "(none)"
+        if profile.cluster_id not in (None, actual):
+            problem = WrongCluster(
+                f"The profile expects cluster id {profile.cluster_id}; the brokers answer as {actual}. Compare "
+                "bootstrap_servers and cluster_id."
+            )
+            yield failed("brokers", "cluster id", problem)
+        else:
+            yield Check("brokers", "cluster id", OK, f"The brokers answer as {actual}.")
+        yield from check_kafka_rights(client)
+    except OfframpError as error:
+        yield failed("brokers", "requests", error)
+    finally:
+        client.close()
+
+
+def _check_zookeeper(profile: Profile, timeout_s: float) -> Iterator[Check]:
+    servers, slash, chroot = str(profile.zookeeper_connect).partition("/")
+    security = profile.security.zookeeper
+    for address in _addresses(servers):
+        component = f"ZooKeeper {address}"
+        rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
+        yield from rows
+        if rows[-1].state == FAILED:
+            continue
+        one = replace(profile, zookeeper_connect=address + slash + chroot)
+        try:
+            with connect_zookeeper(one, timeout_s) as client:
+                mechanism = security.sasl_mechanism or ("digest" if security.digest is not None else "no")
+                yield Check(component, "login", OK, f"The server accepts this login ({mechanism}).")
+                yield from check_zookeeper_rights(component, client)
+        except OfframpError as error:
+            yield failed(component, "login", error)
+
+
+async def _ask_versions(client: NodeClient, deadline: Deadline) -> object:
+    return await client.ask(api_versions(), client.node, deadline)
+
+
+def _check_controller(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
+    component, security = f"controller {address}", profile.security.kafka
+    rows = list(check_network(component, address, timeout_s, security if "SSL" in security.protocol else None))
+    yield from rows
+    if rows[-1].state == FAILED:
+        return
+    try:
+        ask_node(kafka_settings(profile), address, _ask_versions, timeout_s)
+    except OfframpError as error:
+        yield failed(component, "login", error)
+    else:
+        yield Check(component, "login", OK, f"The controller accepts this {who(security)}.")
