@@ -148,8 +148,8 @@ def unread(snapshot: Snapshot[Frame]) -> list[str]:
     return [visible(f"{row['source']}: {row['subject']}: {row['error']}") for row in rows.sort("subject").to_dicts()]
 
 
-def verify_each(*checks: Callable[[], object]) -> None:
-    """Make all checks, and name what each of them found in one error.
+def verify_each(*checks: Callable[[], str | None]) -> list[str]:
+    """Make all checks, and name what each of them found in one error; → their sentences.
 
     Args:
         checks: ``verify_read``, ``kit.health.verify_time_lag``, and others that raise ``PartialRead``.
@@ -157,14 +157,15 @@ def verify_each(*checks: Callable[[], object]) -> None:
     Raises:
         PartialRead: at least one check raised it.
     """
-    found = list[str]()
+    told, found = list[str](), list[str]()
     for check in checks:
         try:
-            check()
+            told += filter(None, [check()])
         except PartialRead as error:
             found.append(str(error))
     if found:
         raise PartialRead("\n".join(found))
+    return told
 
 
 def collect(frame: Any) -> pl.DataFrame:

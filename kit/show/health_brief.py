@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from kit.analyze.groups.beyond_end import REMEDY
 from kit.analyze.time_format import worded
 from kit.show.brief import Brief
 from kit.text.duration import duration
@@ -19,7 +20,13 @@ _GAP = 3
 """A hole in the history: so many times the usual time between two looks."""
 
 
-def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[int], target_lag: int) -> Brief:
+def health_brief(
+    within: pl.DataFrame,
+    incidents: pl.DataFrame,
+    looks_ms: list[int],
+    target_lag: int,
+    beyond: pl.DataFrame | None = None,
+) -> Brief:
     """The first lines of the report.
 
     Args:
@@ -27,6 +34,7 @@ def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[i
         incidents: ``analyze.group_alarms`` with cause and evidence, of ``analyze.incident_causes``.
         looks_ms: when it was looked (epoch), in order.
         target_lag: in records.
+        beyond: rows of ``partition_lag`` of the newest look whose commit is beyond the end of the log.
     """
     is_known = (pl.col("unknown_ms") == 0) & pl.col("max_lag").is_not_null()
     steady = within.filter((pl.col("over_ms") == 0) & is_known)
@@ -40,7 +48,21 @@ def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[i
         ("lag at times unknown", f"{len(within.filter(~is_known)):,}", "groups"),
     )
     within_target = _within(len(within), len(steady), n_unsure, target_lag)
-    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), within_target))
+    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), within_target, *_beyond(beyond)))
+
+
+def _beyond(rows: pl.DataFrame | None) -> list[str]:
+    """A lag of 0 that is none: nothing above would say so."""
+    if rows is None or rows.is_empty():
+        return []
+    names = rows["group_id"].unique().sort()
+    named = ", ".join(map(cell, names.head(NAMED))) + (
+        f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    )
+    return [
+        f"{quantity(len(rows), 'commit is', 'commits are')} beyond the end of the log now, so the lag there is 0, but "
+        f"the position is lost: {named}. {REMEDY[0].upper()}{REMEDY[1:]}."
+    ]
 
 
 def _period(looks_ms: list[int]) -> str:

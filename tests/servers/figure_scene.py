@@ -222,7 +222,8 @@ def _is_compacted(lab: Lab) -> bool:
 
 
 def settings_of(lab: Lab) -> dict[str, Any]:
-    return {**QUIET, "bootstrap.servers": lab.servers.addresses(), "enable.auto.commit": False}
+    quiet = {"enable.auto.commit": False, "max.poll.interval.ms": 3_600_000}  # A member that does not poll stays one.
+    return {**QUIET, "bootstrap.servers": lab.servers.addresses(), **quiet}
 
 
 def _join(lab: Lab, cluster: Cluster, group: Group, ended: ExitStack) -> dict[tuple[str, str, int], str]:

@@ -24,6 +24,7 @@ from tests.notebooks.in_process import tables_of
 from tests.servers.awaiting import SECONDS
 from tests.servers.figure_scene import PREFIX, Scene, at_rest
 from tests.servers.figure_truth import Span, Subject, Truth, Wanted, is_right, sources_of
+from tests.soak import IS_SOAK
 
 COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 KEY = ("group_id", "store", "topic", "partition")
@@ -79,6 +80,8 @@ def test_every_figure_is_kafkas_own_or_that_of_the_records(scene: Scene) -> None
     _verbs(scene, truth, table)
     _metrics(scene, truth, table)
     _notebooks(scene, truth, table)
+    if IS_SOAK:  # Spark's start would take the time of the rest.
+        _report(scene, truth, table)
     assert not table.wrong, f"\n{table}"
 
 
@@ -313,12 +316,21 @@ def _notebooks(scene: Scene, truth: Truth, table: Table) -> None:
         *words,
         "error",
     )
+    watched = html_tables.with_columns(tables_of("explore/monitor", **given), "trend", "n_unknown")
+    at_risk = {
+        subject: row for subject, row in truth.groups().items() if subject[:2] in {_place(row) for row in watched}
+    }
+    table.compare("explore/monitor", watched, at_risk, "trend", "lag_per_s", "read_per_s", "written_per_s")
     for group in (BUSY, "fig-beyond-in-part", "fig-deleted-both", "fig-two-topics"):
         lag, *_ = tables_of("explore/group", profile_file=scene.profile, group_id=group)
         own = {subject: row for subject, row in truth.partitions().items() if subject[0] == group}
         rows = ({"group_id": group} | row | {"has_no_commit": row["has_no_commit"] == "yes"} for row in lag)
         table.compare("explore/group: lag", rows, own, "error")
         _sums_of_tools(scene, group, own, table)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, Any]:
+    return row["group_id"], row["store"]
 
 
 def _sums_of_tools(scene: Scene, group: str, own: Wanted, table: Table) -> None:
@@ -332,3 +344,16 @@ def _sums_of_tools(scene: Scene, group: str, own: Wanted, table: Table) -> None:
     }
     shown = {tool: rows[tool] for tool in by_tool}
     table.compare("explore/lag_explained", [{"group_id": group, **shown}], {(group, None, None, None): by_tool})
+
+
+def _report(scene: Scene, truth: Truth, table: Table) -> None:
+    """By Spark: all groups, and those that share unevenly."""
+    found = tables_of("report/groups", profile_file=scene.profile, groups=f"{PREFIX}.*")
+    columns = {"group_id", "kind", "n_partitions", "store_in_use"}
+    rows = html_tables.with_columns(found, *columns)
+    words = ("kind", "stage", "kafka_state", "group_type", "protocol_type", "protocol", "is_unreadable", "n_blockers")
+    named = {subject: row for subject, row in truth.whole().items() if subject[0] in {row["group_id"] for row in rows}}
+    table.compare("report/groups", rows, named, *words)
+    (uneven,) = [each for each in found if each and "coefficient_of_variation" in each[0]]
+    idle = {row["group_id"]: row["n_idle"] for row in uneven if row["n_idle"]}
+    assert idle == {group: row["n_idle"] for (group, *_), row in truth.whole().items() if row["n_idle"]}

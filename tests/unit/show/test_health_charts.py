@@ -77,6 +77,12 @@ def test_a_brief_of_a_quiet_time_and_of_one_look():
         "No group was ever more than 1 record behind.",
     )
     assert health_brief(within, none, [0], 1).sentences[0] == "1 look: too few to tell how anything went."
+    beyond = pl.DataFrame({"group_id": ["g", "g", "h"]})
+    said = health_brief(within, none, [0], 1, beyond).sentences[-1]
+    assert said.startswith(
+        "3 commits are beyond the end of the log now, so the lag there is 0, but the position is lost: g, h."
+    )
+    assert "auto.offset.reset" in said
 
 
 def test_what_was_unknown_was_not_within_the_target():
