@@ -57,6 +57,8 @@ _MEANINGS = {
     28: "the offset is larger than a batch of __consumer_offsets may be (max.message.bytes)",
     22: "the group has members now, and only members can commit: stop them",
     25: "the group has members now, and only members can commit: stop them",
+    29: "the login lacks READ on the topic",
+    30: "the login lacks a right on the group: READ to commit offsets, DELETE to delete offsets or the group",
     68: "the group has members now: stop them",
     86: "the group is subscribed to this topic: stop its members",
 }

@@ -130,7 +130,8 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
         raise NotFound(
-            f"{store} has no offset of the selected groups: to set offsets where there are none, name their topics"
+            f"{store} has no offset of the selected groups that this login sees: to set offsets where there are none, "
+            "name their topics; to see offsets of a topic in Kafka, a login needs DESCRIBE on the topic"
         )
     kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
     risks = gaps(cluster, stores, store)

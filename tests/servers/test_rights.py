@@ -1,0 +1,136 @@
+"""Least privilege: a login with exactly the ACLs of docs/security.md can do exactly that; a missing right is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner, Result
+
+from kit.cli.main import app
+from kit.errors import NotFound, RunError
+from tests.servers.coordinators import await_coordinator, commit
+from tests.servers.issuer import SECRET, Issuer
+from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, Right, SaslLab, allowed, by_tokens, grant
+
+TOPIC, OTHER = "payments", "refunds"
+DESCRIBE_CLUSTER, READ_TOPICS, READ_GROUPS = OFFSETS
+DELETE_GROUPS: Right = ("Delete", "Group", "*")
+LOCK: tuple[Right, ...] = (("Read", "Group", "offramp.lock."), ("Read", "Topic", "offramp.lock"))
+SEEN: tuple[Right, ...] = (("Describe", "Topic", "*"), ("Describe", "Group", "*"))
+RESET = ("plan", "offsets", "reset", "--store", "kafka", "--to", "20")
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    with Issuer(tmp_path_factory.mktemp("issuer")) as running, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLIENT_SECRET", SECRET)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lab(issuer: Issuer) -> Iterator[SaslLab]:
+    with SaslLab(by_tokens(issuer), allowed(issuer), kraft=True) as running:
+        await_coordinator(running)
+        for topic in (TOPIC, OTHER):
+            running.create_topic(topic, 1)
+            running.produce(topic, 50)
+        yield running
+
+
+class Login(NamedTuple):
+    """A user with some rights, and a group of its name with an offset of ``TOPIC``."""
+
+    name: str
+    profile: Path
+    runs: Path
+
+    def type(self, *words: str) -> Result:
+        place = ["--profile-file", str(self.profile), *([] if words[0] == "groups" else ["--runs", str(self.runs)])]
+        return CliRunner().invoke(app, [*words, *place])
+
+    def act(self, *words: str) -> Result:
+        """Plan, approve, act."""
+        planned = self.type(*words, "--group", self.name)
+        assert planned.exit_code == 0, planned.output
+        (plan,) = (self.runs / "plans").glob("????????????.json")
+        approved = self.type("approve", plan.stem, "--subject", self.name, "--digest", plan.stem)
+        assert approved.exit_code == 0, approved.output
+        return self.type("act", plan.stem)
+
+    def undo(self) -> Result:
+        (run,) = [each.name for each in self.runs.iterdir() if (each / "report.html").exists()]
+        return self.type("undo", run)
+
+
+@pytest.fixture
+def login(lab: SaslLab, issuer: Issuer, tmp_path: Path) -> Callable[..., Login]:
+    def made(name: str, *rights: Right) -> Login:
+        grant(lab, name, *rights)
+        commit(lab, name, TopicPartition(TOPIC, 0, 10))
+        keys = f'token_url = "{issuer.token_url}"\nclient_id = "{name}"\nclient_secret = {{ env = "CLIENT_SECRET" }}\n'
+        profile = tmp_path / f"{name}.toml"
+        profile.write_text(lab.sasl_profile("OAUTHBEARER", keys), encoding="utf-8")
+        return Login(name, profile, tmp_path / f"runs-{name}")
+
+    return made
+
+
+def test_the_rights_of_offset_plans_are_enough_and_not_more(login: Callable[..., Login]) -> None:
+    """First the topic of the lock is missing; once it is there, CREATE is not needed."""
+    without = login("without-create", *OFFSETS).act(*RESET)
+    assert without.exit_code == RunError.exit_code
+    assert "topic offramp.lock, which offramp's lock needs, can't be created" in without.output
+    first = login("first", *OFFSETS, FIRST_LOCK)
+    assert first.act(*RESET).exit_code == 0
+    assert first.undo().exit_code == 0
+    assert login("second", *OFFSETS).act(*RESET).exit_code == 0
+    deletion = login("third", *OFFSETS).act("plan", "delete-groups")
+    assert deletion.exit_code == RunError.exit_code
+    assert "DELETE to delete offsets or the group" in deletion.output
+
+
+def test_a_reader_reads_and_writes_nothing(login: Callable[..., Login]) -> None:
+    reader = login("reader", DESCRIBE_CLUSTER, *SEEN)
+    assert "reader" in reader.type("groups").output
+    refused = reader.act(*RESET)
+    assert refused.exit_code == RunError.exit_code
+    assert "--operation Read --group offramp.lock. --resource-pattern-type prefixed" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("name", "rights", "said"),
+    [
+        ("no-read-topic", (DESCRIBE_CLUSTER, *SEEN, *LOCK, READ_GROUPS), "the login lacks READ on the topic"),
+        ("no-read-group", (DESCRIBE_CLUSTER, *SEEN, *LOCK, READ_TOPICS), "READ to commit offsets"),
+        ("no-read-lock", (DESCRIBE_CLUSTER, *SEEN, READ_TOPICS, ("Read", "Group", "no-read-lock")), "offramp.lock"),
+    ],
+)
+def test_a_run_without_a_right_names_the_right(
+    login: Callable[..., Login], lab: SaslLab, name: str, rights: tuple[Right, ...], said: str
+) -> None:
+    if "offramp.lock" not in lab.admin.list_topics(timeout=10).topics:
+        lab.create_topic("offramp.lock", 1)
+    ended = login(name, *rights).act(*RESET)
+    assert ended.exit_code == RunError.exit_code, ended.output
+    assert said in ended.output
+
+
+def test_a_topic_that_the_login_does_not_see_is_named_as_a_reason(login: Callable[..., Login]) -> None:
+    blind = login("blind", DESCRIBE_CLUSTER, READ_GROUPS)
+    planned = blind.type(*RESET, "--group", "blind")
+    assert planned.exit_code == NotFound.exit_code, planned.output
+    assert "a login needs DESCRIBE on the topic" in planned.output
+
+
+def test_an_undo_of_a_new_offset_needs_delete_and_says_so(login: Callable[..., Login], lab: SaslLab) -> None:
+    user = login("no-delete", *OFFSETS, FIRST_LOCK)
+    assert user.act(*RESET, "--topic", OTHER).exit_code == 0
+    halted = user.undo()
+    assert halted.exit_code == RunError.exit_code
+    assert "DELETE to delete offsets" in halted.output
+    grant(lab, "no-delete", DELETE_GROUPS)
+    assert user.undo().exit_code == 0
