@@ -86,7 +86,7 @@ test: $(READY) ## All tests, on real servers and in a real browser
 
 servers: $(JARS) $(SPARK) $(BROWSER)
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m tests.servers.realm_setup
+	@$(BIN)/python -m tests.servers.optional_setup
 	@$(BIN)/python -m kit.lab.make_archives
 
 soak: setup $(BROWSER) ## The long form, under five hours, with a summary of all scenes: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs, each trap of a move to KRaft, and the variants of what make test tries once. After an interruption it continues; delete build/soak to begin again

@@ -1,4 +1,4 @@
-"""``python -m tests.servers.realm_setup``: install what the tests of Kerberos need, where that can be done.
+"""``python -m tests.servers.optional_setup``: install what the tests of Kerberos and Amazon MSK need, if it can be had.
 
 Debian's packages need root and apt-get; the Python packages need a compiler. Whatever fails is left out: the tests are
 then skipped, and say what is missing.
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 from tests.servers.realm import PROGRAMS, missing
 
@@ -18,7 +19,12 @@ MODULES = ("gssapi==1.12.0", "k5test==0.10.4", "decorator")
 SECONDS = 300
 
 
+SIGNER = "aws-msk-iam-sasl-signer-python==1.0.2"
+
+
 def main() -> None:
+    if find_spec("aws_msk_iam_sasl_signer") is None or find_spec("botocore") is None:
+        _tried(sys.executable, "-m", "pip", "install", "-q", SIGNER)
     if not missing():
         return
     if "Debian's" in missing() and shutil.which("apt-get") and os.geteuid() == 0:

@@ -23,7 +23,7 @@ def missing() -> str:
     packages = [package for program, package in PROGRAMS.items() if shutil.which(program, path=path) is None]
     modules = [module for module in ("gssapi", "k5test") if find_spec(module) is None]
     lacks = [*(f"Debian's package {each}" for each in packages), *(f"Python's package {each}" for each in modules)]
-    return f"Kerberos is not tried: {', '.join(lacks)} missing; python -m tests.servers.realm_setup" if lacks else ""
+    return f"Kerberos is not tried: {', '.join(lacks)} missing; python -m tests.servers.optional_setup" if lacks else ""
 
 
 class Realm:
