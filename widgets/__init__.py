@@ -12,6 +12,7 @@
     widgets.toggle_fleet("production")                         # many groups; open_fleet, fleet_wizard
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
     widgets.kraft_wizard(widgets.open_kraft("production"))     # a cluster, from ZooKeeper to KRaft and back
+    widgets.move_protocol("production", "shop")                # to KIP-848 or back; open_protocol, protocol_wizard
     widgets.monitor("production")                              # all groups, look after look; it only reads
 
 Nothing else is imported before one of these is called.
@@ -41,13 +42,15 @@ if TYPE_CHECKING:
     from widgets.live.view import MonitorView
     from widgets.offsets.model import OffsetMove
     from widgets.offsets.view import OffsetsWizard
+    from widgets.protocol.model import ProtocolMove
+    from widgets.protocol.view import ProtocolWizard
     from widgets.run.connection import Connection
     from widgets.run.procedure import Procedure
 
 __all__ = [
     "choose_group", "fleet_wizard", "group_picker", "kraft_wizard", "migrate", "monitor", "move_offsets",
-    "offsets_wizard", "open_fleet", "open_group", "open_kraft", "open_offsets", "rollback_wizard", "toggle_fleet",
-    "toggle_wizard", "wizard",
+    "move_protocol", "offsets_wizard", "open_fleet", "open_group", "open_kraft", "open_offsets", "open_protocol",
+    "protocol_wizard", "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
@@ -188,6 +191,36 @@ def kraft_wizard(move: KraftMove) -> KraftWizard:
     from widgets.kraft.view import KraftWizard
 
     return KraftWizard(move)
+
+
+def open_protocol(
+    profile: Profile | str | None, group_id: str, runs: Path | str = "", cluster_id: str = ""
+) -> ProtocolMove:
+    """The model of moving one group to the consumer protocol or back, connected; see :func:`open_group`.
+
+    Raises:
+        PlanError: the group is not one of consumers; others as :func:`open_group`.
+    """
+    from widgets.protocol.model import ProtocolMove
+
+    def made(connection: Connection) -> ProtocolMove:
+        return ProtocolMove(connection.operations, connection.look_at_protocol, group_id, connection.close)
+
+    return _open(profile, runs, cluster_id, made)
+
+
+def protocol_wizard(move: ProtocolMove) -> ProtocolWizard:
+    """A view of a model; it watches the group until ``move.close()``."""
+    from widgets.protocol.view import ProtocolWizard
+
+    return ProtocolWizard(move)
+
+
+def move_protocol(
+    profile: Profile | str | None, group_id: str, runs: Path | str = "", cluster_id: str = ""
+) -> ProtocolWizard:
+    """The wizard that moves one group to the consumer protocol or back; see :func:`open_protocol`."""
+    return protocol_wizard(open_protocol(profile, group_id, runs, cluster_id))
 
 
 def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> MonitorView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations
 from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.profile import load_profile
+from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
 
+RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
 QUICK = {"soak_s": 2.0, "observe_s": 1.0, "quiet_s": 1.0}
 
 
@@ -89,3 +92,51 @@ def test_a_deployment_of_another_operator_in_the_midst_ends_the_run_and_names_it
     run.undo().raise_unless(RunState.UNDONE)
     assert group.settled(4).stage == "classic"
     assert_each_once(group)
+
+
+def test_the_runbook_moves_a_group_by_an_approved_plan(kraft_lab, cluster, tmp_path):
+    """Papermill runs the wizard's model: a dry run replaces nobody, and the run of the approved plan is verified."""
+    group = ProtocolGroup(kraft_lab, cluster, "move-by-runbook")
+    group.start([NewMember(group.name, [group.name], f"{group.name}-{number}") for number in range(2)])
+    runs, profile = tmp_path / "runs", cluster.profile.file
+    given = {"profile_file": str(profile), "runs": str(runs), "group_id": group.name, "soak_s": 2.0}
+    execute(RUNBOOK, tmp_path / "dry.ipynb", **given)
+    assert group.state().stage == "classic"
+    desk = Operations(cluster, runs)
+    plan = desk.plan(str(desk.plan_files()[0]))
+    desk.approve(plan, plan.subject, plan.digest[:8], approver="Bob")
+    execute(RUNBOOK, tmp_path / "run.ipynb", **given, approval_digest=plan.digest, dry_run=False)
+    assert group.settled(2).stage == "consumer"
+    assert_each_once(group)
+
+
+def static(group: ProtocolGroup, number: int) -> NewMember:
+    settings = {"group.instance.id": f"{group.name}-instance-{number}", "session.timeout.ms": 6000}
+    return NewMember(group.name, [group.name], f"{group.name}-{number}", settings=settings)
+
+
+def instances(group: ProtocolGroup) -> dict[str | None, str | None]:
+    """Instance id → protocol."""
+    return {each.instance_id: each.protocol for each in group.settled(2).protocol.members}
+
+
+def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_the_way_back(
+    kraft_lab, cluster, tmp_path
+):
+    """A member is killed when its replacement is ordered. A classic member takes its instance id over."""
+    group = ProtocolGroup(kraft_lab, cluster, "move-static")
+    group.start([static(group, number) for number in range(2)])
+    ids = set(instances(group))
+
+    def kill(event: Event) -> None:
+        if (event.event, event.item) == ("attempted", "member 1 of 2"):
+            stops = json.loads(event.details or "{}")["stops"]
+            client_id = next(each.client_id for each in group.state().members if each.member_id == stops)
+            next(each for each in kraft_lab.consumers(group.name) if each.consumer_id == client_id).kill()
+
+    desk = Operations(cluster, tmp_path / "runs", tell=kill)
+    begun(desk, planned(desk, group, "consumer")).act().raise_unless(RunState.VERIFIED)
+    assert instances(group) == dict.fromkeys(ids, "consumer")
+    begun(desk, planned(desk, group, "classic")).act().raise_unless(RunState.VERIFIED)
+    assert instances(group) == dict.fromkeys(ids, "classic")
+    assert_each_once(group, killed=True)

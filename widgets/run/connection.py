@@ -17,6 +17,7 @@ from kit.migrate.group.group_state import GroupState, read_group_state
 from kit.migrate.offsets.current import Committed, fetch_committed
 from kit.migrate.offsets.selection import Selection
 from kit.migrate.operations import Operations
+from kit.migrate.protocol.state import ProtocolState, read_protocol_state
 from kit.migrate.runs_folder import runs_beside
 from kit.profile import Profile, load_profile
 from kit.snapshot import Snapshot, observe
@@ -62,6 +63,11 @@ class Connection:
         """The group as it is now; raises as ``kit.migrate.group.group_state.read_group_state``."""
         with self._one_look:
             return read_group_state(self._watches, group_id)
+
+    def look_at_protocol(self, group_id: str) -> ProtocolState:
+        """The group's members by protocol; raises as ``kit.migrate.protocol.state.read_protocol_state``."""
+        with self._one_look:
+            return read_protocol_state(self._watches, group_id)
 
     def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
         """The offsets as they are now; raises as ``kit.migrate.offsets.current.fetch_committed``."""

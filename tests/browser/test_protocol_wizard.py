@@ -1,0 +1,67 @@
+"""The wizard of protocols in a real JupyterLab moves a group to the consumer protocol and back, under load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from kit.cluster import connect
+from kit.lab import Lab
+from kit.lab.members.new_consumers import NewMember
+from kit.migrate.engine.record import list_runs
+from kit.profile import load_profile
+from tests.browser.jupyter import Jupyter, jupyter_lab
+from tests.browser.notebook_page import NotebookPage
+from tests.browser.wizard import Wizard
+from tests.notebooks.executed import fill_in
+from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+
+pytestmark = pytest.mark.timeout(600)
+
+GROUP = "search"
+
+
+@dataclass
+class Site:
+    """A group of two classic members under load, and a JupyterLab on the runbook."""
+
+    group: ProtocolGroup
+    jupyter: Jupyter
+
+
+@pytest.fixture
+def site(tmp_path) -> Iterator[Site]:
+    with Lab(brokers=1, kraft=True) as lab:
+        profile_file = lab.folder / "offramp.toml"
+        profile_file.write_text(lab.profile_toml(), encoding="utf-8")
+        with connect(load_profile(file=profile_file)) as cluster, jupyter_lab(lab, tmp_path) as running:
+            group = ProtocolGroup(lab, cluster, GROUP)
+            group.start([NewMember(GROUP, [GROUP], f"{GROUP}-{number}") for number in range(2)])
+            given = {"profile_file": str(profile_file), "group_id": GROUP, "soak_s": 3.0}
+            fill_in("runbook/consumer_protocol", running.notebooks / "protocol.ipynb", **given)
+            yield Site(group, running)
+
+
+def test_to_the_consumer_protocol_and_back_by_the_wizard(site, tab):
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1500, "height": 2200})
+    notebook.open(site.jupyter.address("protocol.ipynb"))
+    notebook.run_all("nothing was changed")
+    wizard.all.scroll_into_view_if_needed()
+    wizard.expect_stage("classic")
+    wizard.expect("✓ The plan can begin now")
+    digest = wizard.approve(GROUP)
+    wizard.carry_out()
+    wizard.expect_stage("consumer")
+    wizard.picture("protocol-wizard-light")
+    wizard.button("Plan the way back").click()
+    wizard.expect("✓ The plan can begin now")
+    back = wizard.approve(GROUP)
+    wizard.carry_out()
+    wizard.expect_stage("classic")
+    runs = list_runs(site.group.lab.folder / "runs")
+    assert {(run.state, run.plan_digest) for run in runs} == {("VERIFIED", digest), ("VERIFIED", back)}
+    assert tab.elsewhere == []
+    assert_each_once(site.group)

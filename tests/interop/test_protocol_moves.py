@@ -1,0 +1,125 @@
+"""Moves of protocols while coordinators and members end: three brokers of Kafka 4.4, and the long form with kills."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.cluster import Cluster, connect
+from kit.lab import Lab, faults
+from kit.lab.members.java import JavaMember
+from kit.lab.members.new_consumers import NewMember
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import RunResult
+from kit.migrate.operations import Operations
+from kit.migrate.protocol.plan import ProtocolPlanRequest
+from kit.profile import load_profile
+from tests.servers.awaiting import awaited
+from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+from tests.soak import Record, report, soak_only
+
+pytestmark = pytest.mark.timeout(3 * 3600)
+
+ROUNDS, BROKER_EVERY, MOST_RESUMES = 200, 10, 20
+SEED = 848
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(brokers=3, kraft=True) as running:
+        (running.folder / "offramp.toml").write_text(running.profile_toml(), encoding="utf-8")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(lab: Lab) -> Iterator[Cluster]:
+    with connect(load_profile(file=lab.folder / "offramp.toml")) as connected:
+        yield connected
+
+
+def started(lab: Lab, cluster: Cluster, name: str) -> ProtocolGroup:
+    """Two members of librdkafka and one of Java, classic ones."""
+    group = ProtocolGroup(lab, cluster, name, copies=3)
+    java = JavaMember(name, (name,), f"{name}-java", version="4.4.0", level="WARN")
+    group.start([java, *(NewMember(name, [name], f"{name}-{number}") for number in range(2))])
+    return group
+
+
+def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], None]) -> int:
+    """Plan and execute; resume until the run is verified. Return how often it was resumed."""
+    group.settled(3)
+    plan = Operations(group.cluster, runs).plan_protocol(
+        ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, lag_tolerance=10**9), ["lag"]
+    )
+    desk = Operations(group.cluster, runs, tell=tell)
+    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+    run = desk.begin(plan)
+    result: RunResult = run.act()
+    resumes = 0
+    while result.state != RunState.VERIFIED and resumes < MOST_RESUMES:
+        group.settled(3)
+        result, resumes = run.resume(), resumes + 1
+    result.raise_unless(RunState.VERIFIED)
+    return resumes
+
+
+def restart_coordinator(lab: Lab, group: ProtocolGroup) -> None:
+    """kill -9 of the group's coordinator; return once another broker coordinates the group, and it runs again."""
+    was = group.state().coordinator
+    assert was is not None
+    victim = faults.broker(lab, was)
+    faults.kill(victim)
+    awaited(group.coordinator, lambda now: now not in (None, was), "another coordinator")
+    victim.launch()
+    victim.await_started()
+    lab.servers.await_known(victim)
+
+
+def test_a_coordinator_that_moves_in_the_midst_of_a_run(lab, cluster, tmp_path):
+    """Its broker is killed between two replacements, both ways: the run, resumed if it stopped, is verified."""
+    group = started(lab, cluster, "coordinator-moves")
+    for to in ("consumer", "classic"):
+        left = ["member 1 of 2" if to == "consumer" else "member 1 of 3"]
+
+        def end_coordinator(event: Event, left: list[str] = left) -> None:
+            if event.event == "acted" and event.item in left:
+                left.clear()
+                restart_coordinator(lab, group)
+
+        moved(group, tmp_path / "runs", to, end_coordinator)
+        assert group.settled(3).stage == to
+        assert not left
+    assert_each_once(group)
+
+
+@soak_only
+def test_moves_there_and_back_with_kills(lab, cluster, tmp_path, record_property: Record):
+    """Members are killed when their replacement is ordered, and coordinators between replacements; each round anew."""
+    chance, kills, brokers, resumes = random.Random(SEED), 0, 0, 0
+    group = started(lab, cluster, "moves-with-kills")
+
+    def kill(event: Event) -> None:
+        nonlocal kills
+        stops = json.loads(event.details or "{}").get("stops") if event.event == "attempted" else None
+        if not stops or chance.random() >= 0.3:
+            return
+        client_id = next((each.client_id for each in group.state().members if each.member_id == stops), None)
+        victim = next((each for each in lab.consumers(group.name) if each.consumer_id == client_id), None)
+        if victim is not None and victim.process.running:
+            victim.kill()
+            kills += 1
+
+    for turn in range(ROUNDS):
+        if turn % BROKER_EVERY == BROKER_EVERY - 1:
+            restart_coordinator(lab, group)
+            brokers += 1
+        resumes += moved(group, tmp_path / "runs", ("consumer", "classic")[turn % 2], kill)
+    found = group.proof().summary.row(0, named=True)
+    done = f"{ROUNDS} moves, {kills} members and {brokers} coordinators killed, {resumes} resumes"
+    report(record_property, done, records=found["records"], lost=found["lost"], twice=found["duplicates_tail"])
+    assert_each_once(group, killed=True)
