@@ -36,6 +36,10 @@ def plan_protocol(
     lag_tolerance: Annotated[int, typer.Option(help="Records by which the first members' lag may grow.")] = 1000,
     step_timeout: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
     observe: Annotated[float, typer.Option(help="Seconds between the two reads of the group.")] = 5.0,
+    group_config: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of the group, set first: consumer.session.timeout.ms=30000; can be repeated."),
+    ] = None,
     way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -49,7 +53,7 @@ def plan_protocol(
     The plan replaces the members one by one. The first consumer-protocol member converts the group.
     """
     with open_operations(profile, profile_file, runs) as operations:
-        from kit.migrate.protocol.plan import ProtocolPlanRequest
+        from kit.migrate.protocol.plan import ProtocolPlanRequest, parse_configs
 
         (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
         request = ProtocolPlanRequest(
@@ -63,6 +67,7 @@ def plan_protocol(
             members=tuple(member or ()),
             on_failure=UNDO if undo_on_failure else STOP,
             way_back_s=way_back * 3600,
+            configs=parse_configs(group_config or ()),
         )
         say(f"reading group {name} …")
         with waiting(f"reading group {name}"):

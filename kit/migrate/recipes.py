@@ -9,14 +9,14 @@ from kit.migrate.group import plan as group
 from kit.migrate.kraft import recipes as kraft
 from kit.migrate.offsets import group_steps
 from kit.migrate.offsets import steps as offsets
-from kit.migrate.protocol import prove
+from kit.migrate.protocol import plan as protocol
 
 RECIPES: recipes.Recipes = {
     **group.RECIPES,
     **fleet.RECIPES,
     **offsets.RECIPES,
     **group_steps.RECIPES,
-    **prove.RECIPES,
+    **protocol.RECIPES,
     **kraft.RECIPES,
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.cluster import Cluster, connect
+from kit.errors import PlanError
 from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
@@ -17,6 +18,8 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations
+from kit.migrate.protocol import group_configs
+from kit.migrate.protocol.group_configs import fetch_configs
 from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.profile import load_profile
 from tests.notebooks.executed import NOTEBOOKS, execute
@@ -140,3 +143,20 @@ def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_
     begun(desk, planned(desk, group, "classic")).act().raise_unless(RunState.VERIFIED)
     assert instances(group) == dict.fromkeys(ids, "classic")
     assert_each_once(group, killed=True)
+
+
+def test_configs_of_the_group_are_set_read_back_and_restored(kraft_lab, cluster, desk):
+    """Kafka validates a value when the plan is made. An undo leaves what another operator set since."""
+    group = ProtocolGroup(kraft_lab, cluster, "move-with-configs")
+    group.start([NewMember(group.name, [group.name], f"{group.name}-{number}") for number in range(2)])
+    session, beat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    wanted = {session: "30000", beat: "2000"}
+    with pytest.raises(PlanError, match="the brokers refuse configs of group move-with-configs"):
+        planned(desk, group, "consumer", configs={session: "1"})
+    run = begun(desk, planned(desk, group, "consumer", configs=wanted))
+    run.act().raise_unless(RunState.VERIFIED)
+    assert fetch_configs(cluster, group.name, list(wanted)) == wanted
+    assert group_configs._alter(cluster, group.name, {beat: "3000"}) is None  # As another operator does.
+    run.undo().raise_unless(RunState.UNDONE)
+    assert fetch_configs(cluster, group.name, list(wanted)) == {session: None, beat: "3000"}
+    assert_each_once(group)

@@ -72,6 +72,7 @@ WRITERS = {
     "kit/migrate/kafka_lock.py",
     "kit/migrate/kraft/hand_back.py",
     "kit/migrate/kraft/unregister.py",
+    "kit/migrate/protocol/group_configs.py",
     "kit/migrate/lease.py",
     "kit/migrate/lease_requests.py",
     "kit/migrate/lock.py",

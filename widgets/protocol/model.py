@@ -109,7 +109,7 @@ class ProtocolMove(Procedure):
         """
         self._refuse_busy()
         if not self._can_go_back:
-            raise IllegalMove(f"group {self.group_id} has no consumer-protocol member: there is nothing to roll back")
+            raise IllegalMove(f"group {self.group_id} has only classic members; plan the consumer protocol")
         self.to_protocol = CLASSIC
         self.make_plan()
 

@@ -3,14 +3,15 @@
     classic ── canary ── mixed ── consumer
 
 The first consumer-protocol member converts the group; there is no other toggle. So a plan replaces members one by one,
-and watches the first one. Nothing is written to Kafka by the plan: the members themselves convert their group.
+and watches the first one. The plan writes nothing to Kafka but configs of the group, if the request names any: the
+members themselves convert their group.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from kit.cluster import Cluster
@@ -19,18 +20,26 @@ from kit.migrate.engine.actor import Actor, ClusterPerformer
 from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
 from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
 from kit.migrate.engine.plan import STOP, WAY_BACK_S, Plan
+from kit.migrate.engine.recipes import Recipes, of_parameters
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
+from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import Deployer
 from kit.migrate.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
-from kit.migrate.group.plan import RECIPES
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import KIND as REPLACE
 from kit.migrate.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
 from kit.migrate.group.rules import Limits, findings_of_members
 from kit.migrate.group.soak import KIND as SOAK
 from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
-from kit.migrate.protocol import prove
+from kit.migrate.protocol import group_configs, prove
+from kit.migrate.protocol.group_configs import (
+    ConfigActor,
+    ConfigParameters,
+    config_step,
+    fetch_configs,
+    refuse_invalid,
+)
 from kit.migrate.protocol.prove import ProofActor, ProofParameters, proof_step
 from kit.migrate.protocol.state import ProtocolState, read_protocol_state
 from kit.protocol.proof import fetch_ownership
@@ -59,7 +68,8 @@ DOWNGRADE_BUG = (
 class ProtocolPlanRequest:
     """Which protocol the members of a group are to speak, and how carefully that is done.
 
-    ``to_protocol``: ``consumer`` or ``classic``. The other fields: see ``kit.migrate.group.plan.GroupPlanRequest``.
+    ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
+    The other fields: see ``kit.migrate.group.plan.GroupPlanRequest``.
 
     Raises:
         InputError: there is no such protocol, or a number makes no sense.
@@ -76,6 +86,7 @@ class ProtocolPlanRequest:
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
     quiet_s: float = QUIET_S
+    configs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.to_protocol not in PROTOCOLS:
@@ -98,12 +109,16 @@ def plan_protocol(
         NothingToDo: all members speak that protocol already.
         PlanError: the group has no members, or a named member is none of the group.
         UnsafePlan: a rule forbids it; all that do are named.
+        ReadError: configs of the group can't be read.
     """
+    if request.configs:
+        refuse_invalid(cluster, request.group_id, request.configs)
+    configs = fetch_configs(cluster, request.group_id, sorted(request.configs)) if request.configs else {}
     before = read_protocol_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
     proven_from = _log_end(cluster, request.group_id)
-    return plan_from(before, now, proven_from, cluster.confirmed_id(), deployer, request, made_by, overrides)
+    return plan_from(before, now, proven_from, configs, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
 def _log_end(cluster: Cluster, group_id: str) -> int | None:
@@ -118,6 +133,7 @@ def plan_from(
     before: ProtocolState,
     now: ProtocolState,
     proven_from: int | None,
+    configs: Mapping[str, str | None],
     cluster_id: str,
     deployer: Deployer,
     request: ProtocolPlanRequest,
@@ -127,7 +143,8 @@ def plan_from(
     """The plan by two observations of a group; pure. Raises as :func:`plan_protocol`.
 
     ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
-    can't read that topic, so the plan has no proof and says so.
+    can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
+    the request names.
     """
     _refuse_impossible(now, request)
     checked: list[Finding] = findings_of_members(before, now, Limits(canary=request.canary))
@@ -138,8 +155,10 @@ def plan_from(
         targets=(request.group_id,),
         made_by=made_by,
         made_at=datetime.now(UTC),
-        observed=_observed(now),
-        steps=(*_steps(now, request, deployer), *_proof(request, proven_from)),
+        observed={**_observed(now), **({"group_configs": Observation(dict(configs))} if configs else {})},
+        steps=_numbered(
+            [*_config_steps(request, configs), *_steps(now, request, deployer), *_proof(request, proven_from)]
+        ),
         parameters={
             "to_protocol": request.to_protocol,
             "canary": request.canary,
@@ -152,16 +171,39 @@ def plan_from(
     )
 
 
+RECIPES: Recipes = {
+    group_configs.KIND: of_parameters(ConfigParameters, config_step),
+    prove.KIND: of_parameters(ProofParameters, proof_step),
+}
+"""Of the steps of this folder. The others are those of ``kit.migrate.group``, on groups that Kafka alone has."""
+
+
 def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) -> ClusterPerformer:
-    """Executes this module's plans. The steps are those of ``kit.migrate.group``, on groups that Kafka alone has."""
+    """Executes this module's plans."""
     actors: dict[str, Actor] = {
         REPLACE: ReplaceActor(cluster, deployer, say, read=read_protocol_state),
         SOAK: SoakActor(cluster, read=read_protocol_state),
+        group_configs.KIND: ConfigActor(cluster),
         prove.KIND: ProofActor(cluster),
     }
-    return ClusterPerformer(
-        cluster.confirmed_id, actors, {**RECIPES, **prove.RECIPES}, lambda plan: observe(cluster, plan)
-    )
+    recipes = {**group.RECIPES, **RECIPES}
+    return ClusterPerformer(cluster.confirmed_id, actors, recipes, lambda plan: observe(cluster, plan))
+
+
+def parse_configs(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts by name.
+
+    Raises:
+        InputError: a text has another form, or names no config of the consumer protocol.
+    """
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, value in pairs:
+        if not (sign and value.strip() and name.strip().startswith(group_configs.PREFIX)):
+            raise InputError(
+                f"{name + sign + value!r} is no group config: write NAME=VALUE with a name such as"
+                " consumer.session.timeout.ms"
+            )
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
@@ -172,6 +214,10 @@ def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     assert isinstance(planned, Mapping)
     assert isinstance(current, Mapping)
     values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in planned}
+    configs = plan.observed["group_configs"].value if "group_configs" in plan.observed else {}
+    assert isinstance(configs, Mapping)
+    if configs:
+        values["group_configs"] = dict(fetch_configs(cluster, plan.targets[0], sorted(configs)))
     return values
 
 
@@ -230,17 +276,28 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
             step_timeout_s=request.step_timeout_s,
             quiet_s=request.quiet_s,
         )
-        steps.append(replace_step(f"{len(steps) + 1:02d}-replace-{'canary' if left else coming}", words))
+        steps.append(replace_step(f"replace-{'canary' if left else coming}", words))
         counts = after
         if left and request.soak_s > 0:
             soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
-            steps.append(soak_step(f"{len(steps) + 1:02d}-soak-{coming}", soak))
+            steps.append(soak_step(f"soak-{coming}", soak))
     return steps
+
+
+def _config_steps(request: ProtocolPlanRequest, before: Mapping[str, str | None]) -> list[Step]:
+    """Configs that the group has already need no step."""
+    after = {name: value for name, value in request.configs.items() if before.get(name) != value}
+    words = ConfigParameters(request.group_id, {name: before[name] for name in after}, after)
+    return [config_step("set-group-configs", words)] if after else []
+
+
+def _numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
+    return tuple(replace(step, step_id=f"{number:02d}-{step.step_id}") for number, step in enumerate(steps, 1))
 
 
 def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step, ...]:
     words = None if proven_from is None else ProofParameters(request.group_id, proven_from)
-    return () if words is None else (proof_step("99-prove-ownership", words),)
+    return () if words is None else (proof_step("prove-ownership", words),)
 
 
 def _risks(request: ProtocolPlanRequest) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from kit.cluster import Cluster
 from kit.errors import RunError
 from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
-from kit.migrate.engine.recipes import Recipes, of_parameters
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.protocol.proof import OwnershipProof, fetch_ownership
@@ -43,9 +42,6 @@ def proof_step(step_id: str, words: ProofParameters) -> Step:
         undo="There is nothing to undo: the step only reads.",
         parameters=words.to_json(),
     )
-
-
-RECIPES: Recipes = {KIND: of_parameters(ProofParameters, proof_step)}
 
 
 class ProofActor:

@@ -9,7 +9,7 @@ import pytest
 from kit.errors import InputError, NothingToDo, PlanError, UnsafePlan
 from kit.migrate.group.deploy import Manual
 from kit.migrate.group.group_state import CLASSIC, CONSUMER, MemberState
-from kit.migrate.protocol.plan import ProtocolPlanRequest, plan_from
+from kit.migrate.protocol.plan import ProtocolPlanRequest, parse_configs, plan_from
 from kit.migrate.protocol.state import ProtocolState
 from kit.migrate.recipes import refuse_altered
 from kit.protocol.read import GroupProtocol, ProtocolMember
@@ -53,9 +53,9 @@ def group(*protocols: str | None, state: str = "Stable", epochs: tuple[int, ...]
     )
 
 
-def plan(now: ProtocolState, to: str, proven_from: int | None = 7, **wishes: object):
+def plan(now: ProtocolState, to: str, proven_from: int | None = 7, before: dict | None = None, **wishes: object):
     request = ProtocolPlanRequest("orders", to, **wishes)  # type: ignore[arg-type]
-    made = plan_from(now, now, proven_from, "cluster", Manual(), request, "ann")
+    made = plan_from(now, now, proven_from, before or {}, "cluster", Manual(), request, "ann")
     refuse_altered(made)
     return made
 
@@ -66,7 +66,7 @@ def test_a_canary_a_soak_and_the_others():
         "01-replace-canary",
         "02-soak-consumer",
         "03-replace-consumer",
-        "99-prove-ownership",
+        "04-prove-ownership",
     ]
     first, _, last, proof = (step.parameters for step in made.steps)
     assert (first["before"], first["after"]) == ({CLASSIC: 3}, {CONSUMER: 1, CLASSIC: 2})
@@ -116,3 +116,23 @@ def test_a_plan_without_the_log_of_the_coordinator_says_that_it_proves_nothing()
     made = plan(group(CLASSIC, CLASSIC), CONSUMER, proven_from=None)
     assert [step.kind for step in made.steps] == ["replace", "soak", "replace"]
     assert "can't read __consumer_offsets" in made.risks[-1]
+
+
+def test_configs_of_the_group_are_set_before_the_first_member_is_replaced():
+    wanted = {"consumer.session.timeout.ms": "45000", "consumer.heartbeat.interval.ms": "5000"}
+    before = {"consumer.session.timeout.ms": None, "consumer.heartbeat.interval.ms": "5000"}
+    made = plan(group(CLASSIC, CLASSIC), CONSUMER, before=before, configs=wanted)
+    first = made.steps[0]
+    assert [step.kind for step in made.steps][:2] == ["set group configs", "replace"]
+    assert [(each.item, each.before, each.after) for each in first.changes] == [
+        ("consumer.session.timeout.ms", None, "45000")
+    ]
+    assert made.observed["group_configs"].value == before
+
+
+@pytest.mark.parametrize(
+    "text", ["consumer.session.timeout.ms", "consumer.session.timeout.ms=", "session.timeout.ms=1"]
+)
+def test_a_config_of_another_form_is_refused(text):
+    with pytest.raises(InputError, match="is no group config: write NAME=VALUE"):
+        parse_configs([text])
