@@ -22,7 +22,7 @@ from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.issuer import SECRET, Issuer
 from tests.servers.offset_operations import OffsetOperations, when_acting
-from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, SaslLab, allowed, by_tokens, grant
+from tests.servers.sasl_lab import CLUSTER, FIRST_LOCK, OFFSETS, SaslLab, allowed, by_tokens, grant
 
 TOPIC = "payments"
 USER = "ann"
@@ -50,7 +50,7 @@ def lab(request: pytest.FixtureRequest, issuer: Issuer) -> Iterator[SaslLab]:
         await_coordinator(running)
         running.create_topic(TOPIC, 2)
         running.produce(TOPIC, 200)
-        grant(running, USER, *OFFSETS, FIRST_LOCK)
+        grant(running, USER, *OFFSETS, FIRST_LOCK, ("ClusterAction", "Broker", CLUSTER))
         yield running
 
 
@@ -92,6 +92,7 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(lab, file, profile, tm
         return done.output
 
     assert "by-verbs" in typed("groups", "--profile-file", str(file))
+    assert "ApiVersions" in typed("kraft", "status", "--profile-file", str(file))
     typed("plan", "offsets", "reset", "--store", "kafka", "--group", "by-verbs", "--to", "40", *place)
     (plan,) = (tmp_path / "runs" / "plans").glob("????????????.json")
     typed("approve", plan.stem, "--subject", "by-verbs", "--digest", plan.stem, *place)
