@@ -1,6 +1,6 @@
 """To KRaft and back behind TLS, SASL and access lists, with an enciphered password among the dynamic settings.
 
-Two brokers that call each other by SASL_SSL with SCRAM, a controller that is called by SASL_SSL with PLAIN, a ZooKeeper
+Two brokers that call each other by SASL_SSL with SCRAM, one or three controllers with PLAIN, a ZooKeeper
 that keeps what nodes write to them (``zookeeper.set.acl``); one of every kind of metadata, and a producer. A broker's
 key store has a password that only the encoder secret opens: the certificate that the broker shows proves it was read.
 ``make soak``.
@@ -108,10 +108,10 @@ def refuse_a_stranger(scene: KraftScene) -> None:
     scene.file.write_text(text, encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def scene() -> Iterator[SecuredMove]:
+@pytest.fixture(scope="module", params=[1, 3], ids=["1 controller", "3 controllers"])
+def scene(request: pytest.FixtureRequest) -> Iterator[SecuredMove]:
     """``noted``: the certificate in the store that only the enciphered password opens."""
-    with Lab(brokers=2, controllers=1, secured=True) as lab, pytest.MonkeyPatch.context() as environment:
+    with Lab(brokers=2, controllers=request.param, secured=True) as lab, pytest.MonkeyPatch.context() as environment:
         for name, secret in lab.secrets.items():
             environment.setenv(name, secret)
         make_one_of_everything(lab.migration, lab.security.password)
