@@ -21,20 +21,33 @@ from kit.text.quantity import quantity
 
 @dataclass(frozen=True)
 class KraftStory:
-    """``events``: of all logs, by the time that the logs print; logs of several hosts need one zone and clock."""
+    """``events``: log by log, each in its own order; or, with ``is_one_zone``, all by the time that they print."""
 
     events: Sequence[DriverEvent]
+    is_one_zone: bool = False
 
     def told(self) -> list[str]:
-        return [each.sentence for each in self.events]
+        """A sentence per event. The log is named above its events, if there are several that can't be compared."""
+        sources = dict.fromkeys(each.source for each in self.events)
+        if self.is_one_zone or len(sources) == 1:
+            return [each.sentence for each in self.events]
+        return [line for source in sources for line in (f"{source}:", *self._told_of(source))]
+
+    def _told_of(self, source: str) -> Iterator[str]:
+        return (f"  {each.sentence}" for each in self.events if each.source == source)
 
     @property
     def summary(self) -> str:
-        """Whether the copy came to its end, and what aborted it last."""
+        """Whether the copy came to its end, and what aborted it last; of logs whose order is not known only that."""
         aborted = [each for each in self.events if each.kind == ABORTED]
         ends = [each.kind for each in self.events if each.kind in (ABORTED, COPIED)]
         if not ends:
             return "These logs show no copy from ZooKeeper."
+        if not self.is_one_zone and len(set(self._last_ends())) > 1:
+            return (
+                "One log ends with an aborted copy, another one with a completed copy. Which of them is newer is not "
+                "known: the times of a log have no zone. If all logs have the same zone: --same-zone."
+            )
         tries = f" after {quantity(len(aborted), 'abort')}" if aborted else ""
         if ends[-1] == COPIED:
             return f"The copy from ZooKeeper ended{tries}."
@@ -45,9 +58,14 @@ class KraftStory:
             "Repair the znode, and start the controllers again. To see every such znode: offramp kraft preflight"
         )
 
+    def _last_ends(self) -> Iterator[str]:
+        """Per log how its last copy ended."""
+        last = {each.source: each.kind for each in self.events if each.kind in (ABORTED, COPIED)}
+        return iter(last.values())
 
-def read_story(paths: Sequence[Path]) -> KraftStory:
-    """Read logs of controllers, ``.gz`` too.
+
+def read_story(paths: Sequence[Path], is_one_zone: bool = False) -> KraftStory:
+    """Read logs of controllers, ``.gz`` too. ``is_one_zone``: their times are of one zone, and are compared.
 
     Raises:
         InputError: a file can't be read, or no log has a line of the migration driver.
@@ -56,7 +74,9 @@ def read_story(paths: Sequence[Path]) -> KraftStory:
     if not events:
         names = ", ".join(map(str, paths))
         raise InputError(f"{names}: no line of KRaftMigrationDriver. Name the log of a controller that had the flag")
-    return KraftStory(sorted(events, key=lambda each: each.time.replace("T", " ").replace(".", ",")))
+    if is_one_zone:
+        events.sort(key=lambda each: each.time.replace("T", " ").replace(".", ","))
+    return KraftStory(events, is_one_zone)
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -380,13 +380,17 @@ def lint(
 
 @app.command()
 def story(
-    files: Annotated[list[Path], typer.Argument(help="Logs of controllers; gz too.")], as_json: AsJson = False
+    files: Annotated[list[Path], typer.Argument(help="Logs of controllers; gz too.")],
+    same_zone: Annotated[
+        bool, typer.Option("--same-zone", help="All logs print times of one zone: merge them by time.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What controllers did in a move to KRaft, by their logs: what they waited for, which znode aborted the copy."""
     from kit.kraft_story import read_story
 
     with refusals():
-        read = read_story(files)
+        read = read_story(files, same_zone)
         if as_json:
             print_json([asdict(each) for each in read.events])
         else:

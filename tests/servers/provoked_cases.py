@@ -301,7 +301,12 @@ CASES: tuple[Case, ...] = (
         "Use kafka.security.authorizer.AclAuthorizer",
     ),
     _file(
-        "N08", BROKER, {"process.roles": "broker", "node.id": "1"}, "broker 1", "must go in KRaft mode", "Remove them"
+        "N08",
+        BROKER,
+        {"process.roles": "broker", "node.id": "1", "control.plane.listener.name": "PLAINTEXT"},
+        "broker 1",
+        "must go in KRaft mode",
+        "Remove them",
     ),
     _file("N09", BROKER, {"listeners": "INNER://:1"}, "broker 1", "lacks INNER", "Add them"),
     _file(

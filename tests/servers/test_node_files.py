@@ -9,6 +9,7 @@ import pytest
 
 from kit.analyze.metadata.kafka_rules import judgements
 from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_lint import lint
 from kit.analyze.metadata.node_settings import MODES, of_file
 from kit.text.properties import parse_properties
 from tests.generators.node_files import SOUND, VOTERS, random_file
@@ -56,6 +57,24 @@ def test_what_kafka_refuses_is_found(tmp_path: Path):
     real = refusals(files, tmp_path)
     assert {name: bool(message) for name, message in real.items()} == {name: name in KINDS for name in files}
     assert {name: is_refused(held) for name, held in files.items()} == {name: name in KINDS for name in files}
+
+
+LEFT_OVER = (
+    ("kraft", {"zookeeper.connect": "localhost:2181"}),
+    ("kraft", {"zookeeper.ssl.client.enable": "true", "zookeeper.set.acl": "true"}),
+    ("kraft", {"inter.broker.protocol.version": "3.9"}),
+    ("final controller", {"zookeeper.connect": "localhost:2181"}),
+)
+"""What a person forgets to remove on the way to KRaft."""
+
+
+def test_what_kafka_takes_in_kraft_mode_is_a_remark(tmp_path: Path):
+    files = {f"{mode} {changed}": held_of(mode, dict(changed)) for mode, changed in LEFT_OVER}
+    assert set(refusals(files, tmp_path).values()) == {""}
+    rows = [lint([of_file(held, "server.properties", KEY)]) for held in files.values()]
+    assert [{(each.check_id, each.severity) for each in found if not each.is_met} for found in rows] == [
+        {("N14", "warn")}
+    ] * len(LEFT_OVER)
 
 
 PLAIN = {**SOUND["zookeeper"], "inter.broker.protocol.version": "3.9", "log.message.format.version": "2.8"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.analyze.metadata.node_settings import VOTERS, NodeSettings
+from kit.analyze.metadata.node_settings import VERSION, VOTERS, NodeSettings
 from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
 from kit.preflight import Preflight, _one_per_node, judge
 from kit.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
@@ -87,6 +87,24 @@ def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
     over = file.over(node)
     assert (over.get("log.dirs"), over.mode, over.secrets, over.source) == ("/a,/b", "zookeeper", {}, file.source)
     assert over.get(VOTERS) is None, "a file without voters makes a dynamic quorum"
+
+
+@pytest.mark.parametrize(
+    ("runs_with", "problem"),
+    [
+        ({"given": {VERSION: "3.8"}}, f"{VERSION} differs: 3.8 of broker 1 as it runs; 3.9 of broker 1, broker 2."),
+        ({"defaults": {VERSION: "3.9-IV0"}}, None),
+        ({"given": {VERSION: "3.9"}}, None),
+    ],
+)
+def test_a_version_is_that_of_the_file_and_that_of_the_running_broker(tmp_path, runs_with, problem):
+    """Kafka writes 3.9 as 3.9-IV0 into its answers; both are one version."""
+    put(tmp_path, "broker.properties", f"broker.id=1\nzookeeper.connect=zk:2181\n{VERSION}=3.9\n")
+    node = NodeSettings(1, "broker", "DescribeConfigs of broker 1", **{"given": {"broker.id": "1"}, **runs_with})
+    facts = replace(SOUND, settings=(node, *SOUND.settings[1:]))
+    rows = [each for each in judge("production", facts, read_settings_folder(tmp_path)).rows if each.check_id == "A01"]
+    assert [each.sentence for each in rows if each.subject == "brokers"] == ([] if problem is None else [problem])
+    assert any(each.is_met for each in rows) is (problem is None)
 
 
 @pytest.mark.parametrize("version", ["", "one", "-1", "99999999999999999999"])

@@ -94,13 +94,19 @@ def _authorizer(node: NodeSettings) -> Found:
 
 
 def _left_over(node: NodeSettings) -> Found:
+    """What Kafka takes in KRaft mode, and does not use (``test_node_files.py`` asks it)."""
     if node.mode == KRAFT:
         names = [name for name in node.given if name.startswith("zookeeper.") and name != FLAG]
         names += [name for name in (VERSION,) if name in node.given]
         if names:
-            yield f"{', '.join(names)} must go in KRaft mode", "Remove them."
+            yield f"{', '.join(names)} has no meaning in KRaft mode", "Remove it, so that nobody takes it for one."
     if node.mode == FINAL_CONTROLLER and node.get("zookeeper.connect"):
         yield f"zookeeper.connect is left without {FLAG}", "Remove every zookeeper setting; or give the flag back."
+
+
+def _remarks(node: NodeSettings) -> Found:
+    yield from _misread(node)
+    yield from _left_over(node)
 
 
 def _combined(node: NodeSettings) -> Found:
@@ -162,9 +168,8 @@ RULES: Mapping[str, Callable[[NodeSettings], Found]] = {
     "N04": _flag,
     "N06": _migrating_voter,
     "N07": _authorizer,
-    "N08": _left_over,
     "N10": _combined,
-    "N14": _misread,
+    "N14": _remarks,
     "N15": _controller_login,
 }
 """Of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of ``kafka_rules``."""

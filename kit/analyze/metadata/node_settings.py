@@ -50,7 +50,8 @@ _LEVELS = {
 class NodeSettings:
     """What one node is set to. ``given``: what somebody set; ``defaults``: the rest, where the node told it.
 
-    ``secrets``: name → fingerprint, empty where the node hides the value. ``source``: of whom, to show.
+    ``secrets``: name → fingerprint, empty where the node hides the value. ``source``: of whom, to show. ``running``: of
+    an operator's file what the node itself told otherwise.
     """
 
     node_id: int | None
@@ -59,6 +60,7 @@ class NodeSettings:
     given: Mapping[str, str]
     defaults: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    running: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -78,7 +80,9 @@ class NodeSettings:
         But how a node starts, and its secrets, the file alone says.
         """
         known = {name: value for name, value in {**told.defaults, **told.given}.items() if name not in _STARTS}
-        return replace(self, defaults={name: value for name, value in known.items() if name not in self.given})
+        running = {name: value for name, value in known.items() if self.given.get(name, value) != value}
+        defaults = {name: value for name, value in known.items() if name not in self.given}
+        return replace(self, defaults=defaults, running=running)
 
     @property
     def is_told(self) -> bool:

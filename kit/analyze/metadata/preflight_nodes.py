@@ -35,9 +35,7 @@ _AUTHORIZERS = ("", "kafka.security.authorizer.AclAuthorizer", STANDARD_AUTHORIZ
 
 def versions(facts: PreflightFacts) -> Iterator[Problem]:
     """A01: one inter.broker.protocol.version, not too old, and the controllers' metadata.version."""
-    by_version = dict[str | None, list[str]]()
-    for broker in _in_zookeeper(facts):
-        by_version.setdefault(broker.get(VERSION), []).append(broker.name)
+    by_version = _by_version(facts)
     for version, names in by_version.items():
         known = level(version)
         if known is None:
@@ -53,6 +51,23 @@ def versions(facts: PreflightFacts) -> Iterator[Problem]:
         )
         yield Problem("brokers", f"{VERSION} differs: {sentence}.", "Set the same on every broker, and roll.")
     yield from _finalized(facts, by_version)
+
+
+def _by_version(facts: PreflightFacts) -> dict[str | None, list[str]]:
+    """Of each broker what it is set to, and what it runs with where its file says otherwise.
+
+    Versions of one level are one: 3.9 in a file, and 3.9-IV0 in a node's answer.
+    """
+    by_level = dict[int | str | None, tuple[str | None, list[str]]]()
+    for broker in _in_zookeeper(facts):
+        versions = {broker.name: broker.get(VERSION)}
+        if VERSION in broker.running:
+            versions[f"{broker.name} as it runs"] = broker.running[VERSION]
+        for name, version in versions.items():
+            names = by_level.setdefault(level(version) or version, (version, []))[1]
+            if broker.name not in names:
+                names.append(name)
+    return dict(by_level.values())
 
 
 def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -> Iterator[Problem]:

@@ -110,9 +110,28 @@ def test_the_story_of_several_logs_is_in_order(tmp_path):
     done = LAB.format("2026-11-27 22:47:00,000", SEEN[6][0])
     second.write_bytes(gzip.compress(done.encode()))
     assert "was aborted 1 time, last at /config/brokers/1" in read_story([first]).summary
-    story = read_story([second, first])
+    story = read_story([second, first], is_one_zone=True)
     assert [each.kind for each in story.events] == [ABORTED, COPIED]
     assert story.summary == "The copy from ZooKeeper ended after 1 abort."
+
+
+def test_logs_of_unknown_zones_are_not_compared(tmp_path):
+    """By their hosts' clocks an abort of 22:46 may be later than a copy of 22:47."""
+    first, second = tmp_path / "a.log", tmp_path / "b.log"
+    second.write_text("\n".join(aborted(ZNODES[1][0])))
+    first.write_text(LAB.format("2026-11-27 22:47:00,000", SEEN[6][0]))
+    story = read_story([first, second])
+    assert [each.kind for each in story.events] == [COPIED, ABORTED]
+    assert "Which of them is newer is not known" in story.summary
+    heads = [line for line in story.told() if not line.startswith(" ")]
+    assert heads == [f"{first}:", f"{second}:"]
+
+
+def test_a_log_keeps_its_own_order(tmp_path):
+    """When summer time ends, an hour comes twice."""
+    log = tmp_path / "a.log"
+    log.write_text("\n".join([*aborted(ZNODES[1][0]), LAB.format("2026-11-27 21:47:00,000", SEEN[6][0])]))
+    assert read_story([log]).summary == "The copy from ZooKeeper ended after 1 abort."
 
 
 @pytest.mark.parametrize("held", [b"", b"INFO something else\n", b"\x1f\x8b broken"])
