@@ -1,7 +1,7 @@
 """A cluster between ZooKeeper and KRaft, as simple as it can be, and its way back at any moment of the copy.
 
 The controllers copy on while offramp looks; some of them offramp can't reach, or the profile does not name; a topic is
-hidden from the login. The gates and the actors are the real ones. ``Wrong``: what must never be.
+hidden from the login, or a znode. The gates and the actors are the real ones. ``Wrong``: what must never be.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from kit.profile import KraftSettings
 from kit.read.brokers import ClusterMetadata
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_partitions import fetch_replicas
+from kit.read.metadata_znodes import with_max_state_epoch
 from kit.tables.kraft import NodeFact
 from tests.adversary.judge import Wrong
 from tests.adversary.mistakes import Mistake
@@ -36,7 +37,10 @@ from tests.unit.migrate.kraft.move_plans import PROFILE, SAME, Report, cluster_w
 from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 WAITING, COPYING, ABORTED, DUAL_WRITE = "waiting", "copying", "aborted", "dual write"
-VOTERS = (3000, 3001, 3002)
+VOTERS = (3000, 3001, 3002, 3003, 3004)
+"""Of a quorum of three the first three."""
+SECRET = "/brokers/topics/secret/partitions/0/state"
+HIDEABLE = ("/controller", "/migration", "/controller_epoch", "/brokers/topics/secret", SECRET)
 BROKER_PLACES = {1: "host:9092"}
 TOPIC = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAg","partitions":{"0":[1,2]}}'
 STATE = b'{"version":1,"leader":1,"leader_epoch":0,"controller_epoch":3,"isr":[1,2]}'
@@ -69,6 +73,7 @@ class _Transaction:
 
     def commit_async(self) -> Any:
         self.client.world.judge_deletion(self.deleted)
+        self.client.world.judge_epoch(self.deleted, self.epoch)
         for path in self.deleted:
             self.client.remove(path)
         if self.epoch is not None:
@@ -82,28 +87,36 @@ class _Transaction:
 class ContestedMove:
     """``cut``: controllers that offramp can't reach, whatever they do; ``named``: those that the profile names.
 
-    ``is_hidden``: the login may not describe topic ``secret``, whose ISR lacks a replica.
+    ``is_hidden``: the login may not describe topic ``secret``, whose ISR lacks a replica. ``hidden``: the znode that
+    offramp's session may not read, whatever it holds; the state of ``secret`` has the highest epoch.
     """
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"rollback {seed}")
         self.phase = self.rng.choice((WAITING, COPYING, ABORTED, DUAL_WRITE))
-        self.running, self.leader = set(VOTERS), self.rng.choice(VOTERS)
+        self.n_voters = self.rng.choice((3, 3, 5))
+        self.running = set(VOTERS[: self.n_voters])
+        crashed = self.rng.sample(VOTERS[:3], self.rng.choice((0, 0, 0, (self.n_voters - 1) // 2)))
+        self.running -= set(crashed)
+        self.leader = self.rng.choice(sorted(self.running))
         self.has_aborted = self.phase == ABORTED
         self.cut = {each for each in VOTERS if self.rng.random() < 0.05}
-        self.named = VOTERS[: 1 if self.rng.random() < 0.25 else 3]
+        self.named = VOTERS[: self.rng.choice((1, 3, 3, self.n_voters))]
         self.is_hidden = self.rng.random() < 0.1
         self.at, self.pace = 0.0, self.rng.choice((0.0, 0.03, 0.3))
         self.zookeeper = JudgingZookeeper(
             {
                 "/controller_epoch": b"3",
                 **{f"/brokers/topics/{topic}": TOPIC for topic in ("orders", "secret")},
-                **{f"/brokers/topics/{topic}/partitions/0/state": STATE for topic in ("orders", "secret")},
+                "/brokers/topics/orders/partitions/0/state": STATE,
+                SECRET: STATE.replace(b'"controller_epoch":3', b'"controller_epoch":9'),
                 "/brokers/ids/1": b"{}",
             }
         )
         self.zookeeper.world = self
+        self.hidden = self.rng.choice((*[None] * 20, *HIDEABLE))
         self._write_control()
+        self.hide()
         controllers = ",".join(f"{number}@{self.place(number)}" for number in self.named)
         self.cluster = cluster_with(
             profile=replace(PROFILE, kraft=KraftSettings(controllers=controllers)), zookeeper=self.zookeeper
@@ -131,7 +144,7 @@ class ContestedMove:
 
     @property
     def has_quorum(self) -> bool:
-        return len(self.running) * 2 > len(VOTERS)
+        return len(self.running) * 2 > self.n_voters
 
     @property
     def reads(self) -> MoveReads:
@@ -166,6 +179,14 @@ class ContestedMove:
         ids = {"kraft_controller_id": 3000, "kraft_controller_epoch": epoch, "kraft_metadata_epoch": epoch}
         self.zookeeper.put("/migration", json.dumps({"version": 0, "kraft_metadata_offset": offset, **ids}).encode())
 
+        self.hide()
+
+    def hide(self) -> None:
+        """Let offramp's session read all but one znode."""
+        for path in HIDEABLE:
+            if (held := self.zookeeper.root.at(path)) is not None:
+                held.is_hidden = path == self.hidden
+
     def elect(self) -> None:
         """The broker takes ``/controller`` where there is none."""
         if self.zookeeper.root.at("/controller") is None:
@@ -190,7 +211,9 @@ class ContestedMove:
         if self.leader not in self.running and self.running:
             self.leader = min(self.running)
         leads = self.has_quorum and number == self.leader
-        row = node("controller", node_id=number, address=self.place(number), is_leader=leads, voters=VOTERS)
+        row = node(
+            "controller", node_id=number, address=self.place(number), is_leader=leads, voters=VOTERS[: self.n_voters]
+        )
         if number in self.cut:
             return replace(row, mode=None, is_leader=None, error="timed out", is_listening=None)
         if number not in self.running:
@@ -201,12 +224,19 @@ class ContestedMove:
         """What the gates saw is no longer so."""
         self.cut |= {each for each in VOTERS if self.rng.random() < 0.15}
         self.is_hidden |= self.rng.random() < 0.2
+        self.hidden = self.hidden or self.rng.choice((*[None] * 20, *HIDEABLE))
+        self.hide()
 
     # What must never be
 
     def judge_deletion(self, paths: list[str]) -> None:
         if paths and self.running:
             raise Wrong("deleted under a controller", f"{paths} under {sorted(self.running)}")
+
+    def judge_epoch(self, paths: list[str], epoch: bytes | None) -> None:
+        """A ZooKeeper controller elects no leader of a partition whose state has a higher epoch (KAFKA-20488)."""
+        if "/controller" in paths and int(epoch or self.zookeeper.root.at("/controller_epoch").data) <= 9:  # type: ignore[union-attr]
+            raise Wrong("epoch not exceeded", f"{epoch!r}, and secret-0 has 9")
 
     def judge_stop(self) -> None:
         if self.phase == DUAL_WRITE and self.is_hidden:
@@ -226,7 +256,14 @@ def roll_back(world: ContestedMove) -> bool:
         Wrong: nobody controls the cluster, and nothing that the plan writes next would change that.
     """
     seen = Look(world.cluster, world.look(), Path("runs"), reads=world.reads)
-    gates = (conditions.ids_known, conditions.reached, conditions.no_copy, conditions.sync)
+    gates = (
+        conditions.sees,
+        conditions.ids_known,
+        conditions.voters_known,
+        conditions.reached,
+        conditions.no_copy,
+        conditions.sync,
+    )
     if any(gate(seen) is not None for gate in gates):
         return False
     control = seen.now.control
@@ -247,7 +284,8 @@ def roll_back(world: ContestedMove) -> bool:
     _run(world, words)
     if world.is_controlled:
         return True
-    world.cut, world.is_hidden = set(), False  # A person mends what can be mended, and resumes the run.
+    world.cut, world.is_hidden, world.hidden = set(), False, None  # A person repairs all that, and resumes the run.
+    world.hide()
     _run(world, words, WriteAttempt("controller 3000", False, None, None))
     if not world.is_controlled:
         raise Wrong("nobody controls", f"phase {world.phase}, {sorted(world.running)} run")
@@ -288,4 +326,21 @@ UNREACHABLE_IS_STOPPED: Mistake = {
     (Standing, "unreachable_controllers"): property(lambda self: []),
 }
 VOTERS_NOT_ASKED: Mistake = {(where, "voters_problem"): _is_met for where in (conditions, controllers, standing)}
+MOST_THAT_ANSWER_LEAD: Mistake = {
+    (where, "voters_problem"): lambda now, controllers: (
+        None
+        if now.facts.leader is None and 2 * len(now.answering_controllers) <= len(controllers)
+        else _VOTERS_PROBLEM(now, controllers)
+    )
+    for where in (conditions, controllers, standing)
+}
+_VOTERS_PROBLEM = standing.voters_problem
+
+
+def _epoch_of_what_is_read(self: HandBackActor, before: Any) -> int:
+    control = with_max_state_epoch(self.cluster.zookeeper, fetch_control(self.cluster.zookeeper))
+    return max(control.controller_epoch or 0, control.max_state_epoch or 0) + 1
+
+
+HIDDEN_IS_ABSENT: Mistake = {(conditions, "sees"): _is_met, (HandBackActor, "_next_epoch"): _epoch_of_what_is_read}
 ONLY_WHAT_IS_SEEN: Mistake = {(ContestedMove, "reads"): property(_without_partitions)}

@@ -160,7 +160,9 @@ CASES: tuple[Case, ...] = (
         is_met=None,
     ),
     _file("A01", BROKER, {_IBP: "3.8"}, "broker 1", "look healthy and are never registered", "--release-version 3.8"),
-    _file("A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 2", "Set the same"),
+    _file(
+        "A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 1 as it runs", "Set the same"
+    ),
     _file("A01", BROKER, {_IBP: "3.5"}, "broker 1", "a migration needs 3.6-IV1", "Upgrade the brokers to 3.9"),
     _file("A02", BROKER, {"broker.id": None}, "broker of unknown id", "has no broker.id", "from its meta.properties"),
     _file("A02", CONTROLLER, {"node.id": "1"}, "controllers", "Ids 1 are of brokers and of", "Give controllers others"),

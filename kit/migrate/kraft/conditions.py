@@ -117,6 +117,17 @@ def ids_known(look: Look) -> str | None:
     )
 
 
+def voters_known(look: Look) -> str | None:
+    """Where no controller answers, nobody tells whether the profile names all voters."""
+    if look.now.facts.leader is not None or look.now.answering_controllers:
+        return None  # ``ids_known`` compares them, or refuses.
+    return (
+        "no controller answers, so the voters of the quorum are not known: one that the profile does not name may run."
+        " Start the controllers; or an operator answers for it that every controller is stopped: --override"
+        " voters_known"
+    )
+
+
 def every_broker(look: Look) -> str | None:
     """Nobody is forgotten: who is registered anywhere was asked, and answers."""
     control = look.now.control

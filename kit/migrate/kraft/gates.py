@@ -192,6 +192,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     ZOOKEEPER: (
         _IDS,
+        _gate("voters_known", "a controller tells the voters of the quorum", conditions.voters_known, OPERATOR),
         _REACHED,
         _EVERY_BROKER,
         _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),

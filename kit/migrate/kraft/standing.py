@@ -272,17 +272,17 @@ def unreachable(address: str, error: str | None) -> str:
 def voters_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
     """Whether the quorum has a controller that the profile does not name: no order would reach it.
 
-    Only the leader tells the voters. Where most of the controllers that the profile names answer and none leads, one
-    that the profile does not name may lead.
+    Only the leader tells the voters. Where a controller that the profile names answers and none of them leads, one that
+    the profile does not name may lead: most of the voters may be among those.
     """
-    leader = standing.facts.leader
-    if leader is None and 2 * len(standing.answering_controllers) > len(controllers):
-        answering = named(
-            (each.address for each in standing.answering_controllers), "controller {} answers", "controllers {} answer"
-        )
+    leader, answering = standing.facts.leader, standing.answering_controllers
+    if leader is None and answering:
+        answer = named((each.address for each in answering), "controller {} answers", "controllers {} answer")
+        fewer = 2 * len(answering) <= len(controllers)
+        wait = "start the others, or stop it by hand" if fewer else "wait for the election"
         return (
-            f"{answering} and none leads the quorum, so its voters are not known: name every controller in"
-            " [clusters.NAME.kraft] controllers. If all are named, wait for the election"
+            f"{answer} and none leads the quorum, so its voters are not known: name every controller in"
+            f" [clusters.NAME.kraft] controllers. If all are named, {wait}"
         )
     if leader is None or set(leader.voters) == set(controllers):
         return None

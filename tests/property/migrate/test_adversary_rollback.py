@@ -1,7 +1,7 @@
 """The way back to ZooKeeper, begun at any moment of the copy, with controllers that can't be reached or are not named.
 
 At every moment a controller leads, or the plan's next write makes one possible. Nothing is deleted under a controller
-that runs. No controller is stopped while a hidden topic lacks a replica.
+that runs. No controller is stopped while a hidden topic lacks a replica. The epoch exceeds those of hidden znodes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def test_ways_back_are_run_from_every_moment_of_the_copy():
         (rollback.CLAIM_NOT_COMPARED, "nobody controls"),
         (rollback.UNREACHABLE_IS_STOPPED, "deleted under a controller"),
         (rollback.VOTERS_NOT_ASKED, "deleted under a controller"),
+        (rollback.MOST_THAT_ANSWER_LEAD, "deleted under a controller"),
         (rollback.ONLY_WHAT_IS_SEEN, "ordered without a full ISR"),
+        (rollback.HIDDEN_IS_ABSENT, "epoch not exceeded"),
     ],
-    ids=["claim", "unreachable", "voters", "hidden topics"],
+    ids=["claim", "unreachable", "voters", "few answer", "hidden topics", "hidden znodes"],
 )
 def test_a_mistake_that_is_put_back_is_found(mistake: Mistake, what: str):
     with put_back(mistake):

@@ -336,6 +336,7 @@ def test_only_these_gates_can_be_overridden():
         ("dual write", "preflight_known", "operator"),
         ("kraft", "old_consumers", "second person"),
         ("finalised", "soak", "second person"),
+        ("zookeeper", "voters_known", "operator"),
         ("zookeeper", "R03_known", "operator"),
         ("repair /controller", "controllers_gone", "operator"),
         ("repair /migration", "controller_ids", "operator"),
