@@ -307,7 +307,7 @@ def wrongs(seeds: Iterable[int]) -> Iterator[Wrong]:
             yield error
 
 
-def _is_met(*_: object) -> None:
+def _is_met(*_: object, **named: object) -> None:
     """A condition that nobody asks."""
 
 
@@ -326,15 +326,7 @@ UNREACHABLE_IS_STOPPED: Mistake = {
     (Standing, "unreachable_controllers"): property(lambda self: []),
 }
 VOTERS_NOT_ASKED: Mistake = {(where, "voters_problem"): _is_met for where in (conditions, controllers, standing)}
-MOST_THAT_ANSWER_LEAD: Mistake = {
-    (where, "voters_problem"): lambda now, controllers: (
-        None
-        if now.facts.leader is None and 2 * len(now.answering_controllers) <= len(controllers)
-        else _VOTERS_PROBLEM(now, controllers)
-    )
-    for where in (conditions, controllers, standing)
-}
-_VOTERS_PROBLEM = standing.voters_problem
+FEW_THAT_ANSWER_ARE_ALL: Mistake = {(where, "unknown_voters"): _is_met for where in (conditions, standing)}
 
 
 def _epoch_of_what_is_read(self: HandBackActor, before: Any) -> int:

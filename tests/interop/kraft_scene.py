@@ -152,10 +152,10 @@ class KraftScene(KraftWalk):
             vouch(cluster, self.runs)
             yield Operations(cluster, self.runs, tell=tell)
 
-    def carry_out(self, moment: str, to: str) -> Plan:
+    def carry_out(self, moment: str, to: str, *overrides: str) -> Plan:
         """Plan, approve and act; the run must be verified."""
         with self.operations() as operations:
-            plan = operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
+            plan = operations.plan_kraft(KraftPlanRequest(to), (*OVERRIDES.get(to, ()), *overrides))
             operations.approve(plan, plan.subject, plan.digest[:8])
             result = operations.begin(plan).act()
         assert result.state == "VERIFIED", result.sentence

@@ -62,8 +62,9 @@ def abort(seen: KraftScene) -> None:
 def repair(seen: KraftScene) -> None:
     with connected(seen.lab.zookeeper_connect) as client:
         client.delete(MALFORMED)
-    for name in ("repair /controller", "repair brokers"):
-        plan = seen.carry_out(name, "repair")
+    seen.refuse_plan("one of three", "repair", UnsafePlan)
+    for name, overrides in (("repair /controller", ("voters_known",)), ("repair brokers", ())):
+        plan = seen.carry_out(name, "repair", *overrides)
         assert plan.parameters["to_phase"] == name
         seen.status(name)
 
@@ -98,6 +99,7 @@ def test_the_logs_tell_what_aborted_the_copy(scene):
 
 
 def test_an_aborted_copy_is_repaired_and_brokers_get_their_controller_back(scene):
+    assert "voters_known: controller 127.0.0.1:" in scene.refusals["one of three"]
     steps = [each.kind for each in scene.plans["repair /controller"].steps]
     assert steps == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
     control = scene.statuses["repair /controller"].read.control

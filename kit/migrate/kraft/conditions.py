@@ -36,6 +36,7 @@ from kit.migrate.kraft.standing import (
     live_old_members,
     registered_problem,
     running_problem,
+    unknown_voters,
     unreachable,
     voters_problem,
     waiting_problem,
@@ -110,7 +111,7 @@ def ids_known(look: Look) -> str | None:
         clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
         if clash:
             return named(clash, "{} is the id of a broker and of a controller", _BOTH)
-        return voters_problem(look.now, profile.kraft.ids)
+        return voters_problem(look.now, profile.kraft.ids, is_reported=True)  # Else ``voters_known`` refuses.
     return (
         "the profile does not name every controller with its id: write"
         f' [clusters.{toml_key(profile.name)}.kraft] controllers = "3000@host:9093,…"'
@@ -118,14 +119,12 @@ def ids_known(look: Look) -> str | None:
 
 
 def voters_known(look: Look) -> str | None:
-    """Where no controller answers, nobody tells whether the profile names all voters."""
-    if look.now.facts.leader is not None or look.now.answering_controllers:
-        return None  # ``ids_known`` compares them, or refuses.
-    return (
-        "no controller answers, so the voters of the quorum are not known: one that the profile does not name may run."
-        " Start the controllers; or an operator answers for it that every controller is stopped: --override"
-        " voters_known"
-    )
+    return unknown_voters(look.now, look.controllers)
+
+
+def voters_known_of_running(look: Look) -> str | None:
+    """A left-over ``/migration`` is mostly of controllers that are gone."""
+    return unknown_voters(look.now, look.controllers) if look.now.answering_controllers else None
 
 
 def every_broker(look: Look) -> str | None:

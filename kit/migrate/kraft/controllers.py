@@ -267,13 +267,13 @@ class StopActor(ControllerActor):
 
     def _not_yet(self, words: KraftParameters, standing: Standing, is_partly: bool = False) -> str | None:
         """While one leads. ``is_partly``: some have been stopped already."""
+        voters = None if is_partly else voters_problem(standing, words.controller_addresses, words.reports_voters)
         if words.to_phase in REPAIRS:
             state = standing.facts.zk_state
             if state == MIGRATION:
                 return f"their log says the state {state}: it is their migration"
-            return copied_problem(standing) if words.is_aborted else None
+            return (copied_problem(standing) if words.is_aborted else None) or voters
         if not words.has_claim or words.is_aborted:
-            voters = voters_problem(standing, words.controller_addresses)
             return claim_problem(standing, words.has_claim) or copied_problem(standing) or voters
         problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
         reads = self.hands.reads

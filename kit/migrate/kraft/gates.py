@@ -22,6 +22,7 @@ from kit.migrate.kraft.overrides import (
     REHEARSED,
     SOAK,
     STOPPED,
+    VOTERS_KNOWN,
     left_behind,
     of_group,
     of_node,
@@ -113,6 +114,7 @@ _LOG_KNOWN = _gate("log_known", "the controllers' log is read, or none of them a
 _NOT_SYNCED = _gate(
     "nothing_synced", "controllers with an empty log have not written to ZooKeeper", conditions.nothing_synced
 )
+_VOTERS_KNOWN = Gate(VOTERS_KNOWN, conditions.voters_known)
 _SILENT = _gate("controllers_silent", "no controller answers", conditions.controllers_silent)
 
 
@@ -192,7 +194,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     ZOOKEEPER: (
         _IDS,
-        _gate("voters_known", "a controller tells the voters of the quorum", conditions.voters_known, OPERATOR),
+        _VOTERS_KNOWN,
         _REACHED,
         _EVERY_BROKER,
         _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
@@ -212,6 +214,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     REPAIR_CLAIM: (
         _IDS,
+        _VOTERS_KNOWN,
         _REACHED,
         _EVERY_BROKER,
         _LOG_KNOWN,
@@ -226,6 +229,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     ),
     REPAIR_MIGRATION: (
         replace(_IDS, rule=replace(_IDS.rule, overridden_by=OPERATOR)),
+        replace(_VOTERS_KNOWN, problem=conditions.voters_known_of_running),
         _REACHED,
         _EVERY_BROKER,
         _LOG_KNOWN,

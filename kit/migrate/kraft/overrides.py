@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kit.migrate.engine.checks import SECOND_PERSON, Rule
+from kit.migrate.engine.checks import OPERATOR, SECOND_PERSON, Rule
 
 REHEARSED = Rule("rehearsed", "a rehearsal of a save of this cluster went well", overridden_by=SECOND_PERSON)
 OLD_CONSUMERS = Rule("old_consumers", "no live member stands under /consumers", overridden_by=SECOND_PERSON)
 SOAK = Rule("soak", "KRaft mode was watched for long enough, and nothing diverged", overridden_by=SECOND_PERSON)
 STOPPED = Rule("stopped", "each controller answers, or its host refuses the connection", overridden_by=SECOND_PERSON)
+VOTERS_KNOWN = Rule("voters_known", "a controller tells the voters of the quorum", overridden_by=OPERATOR)
 _OF_A_GROUP = f"{OLD_CONSUMERS.name}:"
 _OF_A_NODE = f"{STOPPED.name}:"
 
@@ -38,6 +39,11 @@ def left_behind(overridden: Iterable[str]) -> tuple[str, ...]:
 def reported_stopped(overridden: Iterable[str]) -> tuple[str, ...]:
     """The addresses of the controllers that a person reports as stopped, each once."""
     return _parts(_OF_A_NODE, overridden)
+
+
+def reports_voters(overridden: Iterable[str]) -> bool:
+    """Whether the operator answers for it that the profile names every voter."""
+    return VOTERS_KNOWN.name in overridden
 
 
 def _parts(prefix: str, overridden: Iterable[str]) -> tuple[str, ...]:

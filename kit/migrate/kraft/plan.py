@@ -38,7 +38,7 @@ from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands, settings_digests, settings_file
-from kit.migrate.kraft.overrides import left_behind, reported_stopped
+from kit.migrate.kraft.overrides import left_behind, reported_stopped, reports_voters
 from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.repair import (
     MendActor,
@@ -160,6 +160,7 @@ def _plan(
         quiet_s=request.quiet_s,
         left_behind=left_behind(overridden),
         reported_stopped=reported_stopped(overridden),
+        reports_voters=reports_voters(overridden),
         settings=settings_digests(cluster),
     )
     return Plan(

@@ -8,7 +8,7 @@ from kit.migrate.engine.plan import Consent, Plan
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft import end_steps, steps
-from kit.migrate.kraft.overrides import left_behind, reported_stopped
+from kit.migrate.kraft.overrides import left_behind, reported_stopped, reports_voters
 from kit.migrate.kraft.steps import KraftParameters, consent_of
 
 _MAKERS = {
@@ -38,6 +38,8 @@ def _consent(plan: Plan, step: Step) -> Consent:
         raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
     if words.reported_stopped != reported_stopped(plan.overridden):
         raise PlanError(f"step {step.step_id!r} reports other controllers as stopped than the plan overrides")
+    if words.reports_voters != reports_voters(plan.overridden):
+        raise PlanError(f"step {step.step_id!r} takes voters for known that the plan's overridden rules do not name")
     is_final = step.kind == steps.FINALISE
     if is_final != (words.to_phase == FINALISED) and is_final:
         raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")

@@ -269,25 +269,41 @@ def unreachable(address: str, error: str | None) -> str:
     return f"controller {address} can't be reached, so it may run ({error})"
 
 
-def voters_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
+def voters_problem(standing: Standing, controllers: Mapping[int, str], is_reported: bool = False) -> str | None:
     """Whether the quorum has a controller that the profile does not name: no order would reach it.
 
-    Only the leader tells the voters. Where a controller that the profile names answers and none of them leads, one that
-    the profile does not name may lead: most of the voters may be among those.
+    Only the leader tells the voters. Without one nobody does (``unknown_voters``), unless a person answers for it
+    (``is_reported``): but not while most of the named controllers answer, which wait for an election.
     """
     leader, answering = standing.facts.leader, standing.answering_controllers
-    if leader is None and answering:
-        answer = named((each.address for each in answering), "controller {} answers", "controllers {} answer")
-        fewer = 2 * len(answering) <= len(controllers)
-        wait = "start the others, or stop it by hand" if fewer else "wait for the election"
+    if leader is None and 2 * len(answering) > len(controllers):
         return (
-            f"{answer} and none leads the quorum, so its voters are not known: name every controller in"
-            f" [clusters.NAME.kraft] controllers. If all are named, {wait}"
+            f"{_answer(answering)} and none leads the quorum, so its voters are not known: name every controller in"
+            " [clusters.NAME.kraft] controllers. If all are named, wait for the election"
         )
-    if leader is None or set(leader.voters) == set(controllers):
+    if leader is None:
+        return None if is_reported or not answering else unknown_voters(standing, controllers)
+    if set(leader.voters) == set(controllers):
         return None
     voters = named(sorted(leader.voters), "voter")
     return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
+
+
+def unknown_voters(standing: Standing, controllers: Mapping[int, str]) -> str | None:
+    """Why most of the voters may be controllers that the profile does not name: too few of the named ones answer."""
+    answering = standing.answering_controllers
+    if standing.facts.leader is not None or 2 * len(answering) > len(controllers):
+        return None
+    told = f"{_answer(answering)} and does not lead" if answering else "no controller answers"
+    return (
+        f"{told}, so the voters of the quorum are not known: controllers that the profile does not name may lead it."
+        " Start the controllers that the profile names. Or the operator answers for it that the profile names every"
+        " controller: --override voters_known"
+    )
+
+
+def _answer(answering: Sequence[NodeFact]) -> str:
+    return named((each.address for each in answering), "controller {} answers", "controllers {} answer")
 
 
 def claim_problem(standing: Standing, has_claim: bool) -> str | None:

@@ -95,6 +95,7 @@ class KraftParameters(StepParameters):
     ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
     ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
     forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
+    ``reports_voters``: the operator answers for it that ``controllers`` are all voters.
     ``has_claim``: a KRaft controller holds ``/controller``; ``is_aborted``: and its copy was aborted.
     ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
     """
@@ -116,6 +117,7 @@ class KraftParameters(StepParameters):
     quiet_s: float = QUIET_S
     left_behind: tuple[str, ...] = ()
     reported_stopped: tuple[str, ...] = ()
+    reports_voters: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -36,7 +36,7 @@ def test_ways_back_are_run_from_every_moment_of_the_copy():
         (rollback.CLAIM_NOT_COMPARED, "nobody controls"),
         (rollback.UNREACHABLE_IS_STOPPED, "deleted under a controller"),
         (rollback.VOTERS_NOT_ASKED, "deleted under a controller"),
-        (rollback.MOST_THAT_ANSWER_LEAD, "deleted under a controller"),
+        (rollback.FEW_THAT_ANSWER_ARE_ALL, "deleted under a controller"),
         (rollback.ONLY_WHAT_IS_SEEN, "ordered without a full ISR"),
         (rollback.HIDDEN_IS_ABSENT, "epoch not exceeded"),
     ],

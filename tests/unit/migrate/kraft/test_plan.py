@@ -338,7 +338,9 @@ def test_only_these_gates_can_be_overridden():
         ("finalised", "soak", "second person"),
         ("zookeeper", "voters_known", "operator"),
         ("zookeeper", "R03_known", "operator"),
+        ("repair /controller", "voters_known", "operator"),
         ("repair /controller", "controllers_gone", "operator"),
+        ("repair /migration", "voters_known", "operator"),
         ("repair /migration", "controller_ids", "operator"),
         *((to, "stopped", "second person") for to in ("controllers", "zookeeper", *REPAIRS)),
     }
