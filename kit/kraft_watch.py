@@ -21,9 +21,10 @@ import polars as pl
 from kit.analyze.metadata.contradictions import ALARM
 from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT
 from kit.analyze.metadata.soak import DIVERGED, NOT_READ, since, values, with_verdicts
+from kit.both_stores import SETTLE_S, MetadataDiff, kraft_diff
 from kit.cluster import Cluster, connect
 from kit.errors import AuthenticationFailed, ConnectError, HistoryError, OfframpError, PartialRead
-from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
+from kit.kraft import KraftStatus, kraft_status, status_without
 from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.kraft import KraftState

@@ -36,10 +36,11 @@ from kit.analyze.metadata.phase import POST_MIGRATION, Facts, why_no_zookeeper
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
+from kit.both_stores import kraft_diff
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, NothingToDo, OfframpError, PartialRead, UnsafePlan
 from kit.identity.login import system_user
-from kit.kraft import kraft_diff, kraft_status, metadata_controllers
+from kit.kraft import kraft_status, metadata_controllers
 from kit.metadata_file import SavedMetadata
 from kit.metadata_log import read_log
 from kit.metadata_log.secrets import is_secret_config

@@ -19,9 +19,9 @@ from urllib.parse import quote, unquote
 import polars as pl
 
 from kit.analyze.metadata.diff import metadata_diff
+from kit.both_stores import MetadataDiff, diff_stores
 from kit.cluster import ZookeeperConnection
 from kit.errors import InputError, LabError, PartialRead, ReadError, UnsafePlan
-from kit.kraft import MetadataDiff, diff_stores
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.lab.servers.rehearsal import CONTROLLERS, NO_DUAL_WRITE, Abort, RehearsalServers

@@ -13,7 +13,8 @@ import polars as pl
 
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.phase import Facts, state
-from kit.kraft import KraftStatus, MetadataDiff
+from kit.both_stores import MetadataDiff
+from kit.kraft import KraftStatus
 from kit.kraft_watch import KraftLook
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image

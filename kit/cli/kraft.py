@@ -31,7 +31,8 @@ from kit.text.visible import visible
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.kraft import KraftStatus, MetadataDiff
+    from kit.both_stores import MetadataDiff
+    from kit.kraft import KraftStatus
     from kit.metadata_file import SavedMetadata
     from kit.preflight import Preflight
     from kit.rehearsal import Rehearsal
@@ -53,7 +54,7 @@ class Mode(StrEnum):
 
 
 SETTLE_S = 30.0
-"""As ``kit.kraft`` has it, which loads clients and frames."""
+"""As ``kit.both_stores`` has it, which loads clients and frames."""
 
 
 @app.command()
@@ -180,8 +181,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
+    from kit.both_stores import kraft_diff
     from kit.cluster import connect
-    from kit.kraft import kraft_diff
 
     with refusals():
         chosen = load_profile(profile, profile_file)

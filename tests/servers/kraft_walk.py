@@ -14,10 +14,11 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from kit.both_stores import MetadataDiff, kraft_diff
 from kit.cli.main import app
 from kit.cluster import Cluster, connect
 from kit.errors import InputError, OfframpError
-from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.kraft import KraftStatus, kraft_status
 from kit.lab import Lab
 from kit.lab.servers.migrating import connected
 from kit.preflight import Preflight, kraft_preflight

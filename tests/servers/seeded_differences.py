@@ -18,7 +18,7 @@ from urllib.parse import quote
 import polars as pl
 from kazoo.client import KazooClient
 
-from kit.kraft import MetadataDiff, diff_stores
+from kit.both_stores import MetadataDiff, diff_stores
 from kit.lab import Lab
 from kit.lab.servers.migrating import connected
 from kit.metadata_log import read_log

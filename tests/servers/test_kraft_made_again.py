@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
+from kit.both_stores import MetadataDiff
 from kit.errors import OfframpError
-from kit.kraft import MetadataDiff
 from kit.lab import Lab, faults
 from kit.lab.entities import done
 from kit.lab.process import wait_until

@@ -21,8 +21,8 @@ from confluent_kafka import ElectionType
 from confluent_kafka.admin import ConfigResource
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
+from kit.both_stores import MetadataDiff
 from kit.errors import ConnectError, LabError
-from kit.kraft import MetadataDiff
 from kit.lab import Lab, faults
 from kit.lab.entities import alter_config, await_reassigned, done, reassign, set_quotas
 from kit.lab.process import wait_until

@@ -284,7 +284,7 @@ MAP = {
     "counts as stuck": ("kit/analyze/health/burrow.py", '"STALL",'),
     "a metric of `offramp export`": ("kit/export/metrics.py", "offramp_consumer_group"),
     "a check of the preflight": ("kit/analyze/metadata/preflight.py", "*preflight_topics.CHECKS"),
-    "brokers are rolled": ("kit/migrate/kraft/plan.py", "def _last_apart("),
+    "brokers are rolled": ("kit/migrate/kraft/step_maker.py", "def _last_apart("),
     "a record type of the metadata log": ("kit/metadata_log/make_record_types.py", '"record_types.json"'),
 }
 """What a new owner looks for: what the file that the map names has to hold."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.kraft import MetadataDiff, settled
+from kit.both_stores import MetadataDiff, settled
 from tests.kraft_records import diff, difference
 
 

@@ -7,9 +7,9 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
+from kit.both_stores import MetadataDiff
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
-from kit.kraft import MetadataDiff
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt

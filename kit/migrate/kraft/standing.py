@@ -15,9 +15,10 @@ from kazoo.exceptions import KazooException
 from kit.analyze.metadata.contradictions import ALARM, BLOCK, findings
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import POST_MIGRATION, PRE_MIGRATION, Facts, phase
+from kit.both_stores import MetadataDiff, kraft_diff
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import ConnectError, OfframpError, ReadError
-from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, metadata_controllers, read_facts, watched
+from kit.kraft import broker_addresses, metadata_controllers, read_facts, watched
 from kit.metadata_log import MetadataLog, read_log
 from kit.read.brokers import ClusterMetadata
 from kit.read.metadata_partitions import Partition, fetch_replicas

@@ -110,7 +110,7 @@ SLOW = {
     "kraft status": "kit.kraft:kraft_status",
     "kraft preflight": "kit.preflight:kraft_preflight",
     "kraft preflight --from file": "kit.preflight:preflight_of",
-    "kraft diff": "kit.kraft:kraft_diff",
+    "kraft diff": "kit.both_stores:kraft_diff",
     "kraft save file": "kit.preflight:save_metadata",
     "kraft rehearse file": "kit.rehearsal:rehearse",
     "kraft watch --history folder": "kit.kraft_watch:look",

@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from kit import kraft, snapshot
+from kit import both_stores, snapshot
 from kit.analyze.groups import idle as idle_groups
 from kit.cli import delete_groups, idle, kraft_plan, main, operate, plan, terminal
 from kit.cli import kraft as kraft_verbs
@@ -155,7 +155,7 @@ def test_defaults_of_options_are_those_of_the_functions():
     """They are written twice, so that a verb's help does not load the function."""
     assert terminal.EVERY_GROUP == snapshot.EVERY_GROUP
     assert idle.DEAD_AFTER_DAYS == idle_groups.DEAD_AFTER_DAYS
-    assert kraft_verbs.SETTLE_S == kraft.SETTLE_S
+    assert kraft_verbs.SETTLE_S == both_stores.SETTLE_S
     assert (operate.PATH, operate.SETTLE_S) == (group_plan.PATH, rules.SETTLE_S)
     assert (kraft_plan.PHASES, kraft_plan.NODE_TIMEOUT_S) == (steps.PHASES, steps.NODE_TIMEOUT_S)
     assert (kraft_plan.REPAIR, kraft_plan.FAIL_OVER) == (steps.REPAIR, steps.FAIL_OVER)

@@ -14,8 +14,8 @@ from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, WriteAttempt
 from kit.migrate.engine.plan import Plan
 from kit.migrate.kraft import gates, hand_back, steps
-from kit.migrate.kraft.plan import _Maker
 from kit.migrate.kraft.standing import MoveReads, Standing
+from kit.migrate.kraft.step_maker import StepMaker
 from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of
 from kit.profile import KraftSettings, Profile
 from kit.read.brokers import ClusterMetadata, fetch_metadata
@@ -140,7 +140,7 @@ def plan_to(to_phase: str, **changed) -> Plan:
         "made_by": "Ann",
         "made_at": START,
         "observed": {name: Observation(1) for name in steps.OBSERVED},
-        "steps": tuple(_Maker(words, DEPLOYER, now).steps()),
+        "steps": tuple(StepMaker(words, DEPLOYER, now).steps()),
         "consent": consent_of(to_phase, "production"),
         "made_as": "ann",
     }

@@ -17,9 +17,10 @@ from kit.migrate.kraft.end_steps import archive_step, finalise_step, list_step, 
 from kit.migrate.kraft.finalise import FinaliseActor
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.orders import Hands
-from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.plan import _refuse_detours
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.standing import flag_problem, without_flag
+from kit.migrate.kraft.step_maker import StepMaker
 from kit.migrate.kraft.steps import KraftParameters, compare_step
 from tests.kraft_records import diff, difference, node
 from tests.unit.migrate.kraft.move_plans import (
@@ -177,7 +178,7 @@ def test_a_finalising_that_was_stopped_in_state_1_can_be_taken_back_by_a_plan_to
         name="production", profile=SimpleNamespace(kraft=SimpleNamespace(ids=AT, addresses=tuple(AT.values())))
     )
     _refuse_detours(cluster, half, "kraft")
-    first, second = _Maker(replace(THREE, to_phase="return the flag"), DEPLOYER, half).steps()
+    first, second = StepMaker(replace(THREE, to_phase="return the flag"), DEPLOYER, half).steps()
     words = KraftParameters.of(first)
     assert (first.kind, words.nodes, words.to_mode) == ("return the flag", (3001, 3002), "migration")
     assert first.undo is None

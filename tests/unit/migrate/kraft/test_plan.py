@@ -26,9 +26,10 @@ from kit.migrate.engine.values import parse_json, readable
 from kit.migrate.kraft import end_steps, gates, hand_back, standing, steps
 from kit.migrate.kraft import plan as planning
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED, of_group, of_node, takes_second_person
-from kit.migrate.kraft.plan import _came_late, _Maker, _refuse_detours, _told_mixed
+from kit.migrate.kraft.plan import _came_late, _refuse_detours, _told_mixed
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.step_maker import StepMaker
 from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, roll_step
 from kit.migrate.lock import ClusterLock
 from kit.migrate.operations import Operations
@@ -61,7 +62,7 @@ CONTROLLERS = {3000: "host:9093"}
 
 def made(to_phase: str, now: Standing) -> list[tuple[str, str, tuple[int, ...]]]:
     words = replace(WORDS, to_phase=to_phase, all_brokers={str(it): at for it, at in now.brokers.items()})
-    parts = [(step, KraftParameters.of(step)) for step in _Maker(words, DEPLOYER, now).steps()]
+    parts = [(step, KraftParameters.of(step)) for step in StepMaker(words, DEPLOYER, now).steps()]
     return [(step.kind, f"{it.from_mode}>{it.to_mode}", it.nodes) for step, it in parts]
 
 
@@ -97,7 +98,7 @@ def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
     nodes = tuple(node("broker", mode="zookeeper", has_flag=False, node_id=number) for number in (1, 2, 3))
     facts = replace(in_phase("controllers").facts, nodes=(*nodes, node("controller")))
     facts = replace(facts, control=plain(has_migration=True, controller_id=1, brokers=(1, 2, 3)))
-    first, last, _ = _Maker(replace(WORDS, to_phase="dual write"), DEPLOYER, stand(facts, (1, 2, 3))).steps()
+    first, last, _ = StepMaker(replace(WORDS, to_phase="dual write"), DEPLOYER, stand(facts, (1, 2, 3))).steps()
     assert (KraftParameters.of(first).nodes, KraftParameters.of(last).nodes) == ((2, 3), (1,))
     assert first.undo is not None
     assert last.undo is None
@@ -593,7 +594,7 @@ def test_a_step_names_the_files_of_its_nodes_alone():
         "controller-3000.migration",
     )
     words = replace(WORDS, settings={f"{name}.properties": name for name in files})
-    roll, compare = _Maker(words, DEPLOYER, in_phase("dual write")).steps()
+    roll, compare = StepMaker(words, DEPLOYER, in_phase("dual write")).steps()
     assert set(KraftParameters.of(roll).settings.values()) == {"broker-1.migration", "broker-1.kraft"}
     assert KraftParameters.of(compare).settings == {}
 

@@ -14,8 +14,9 @@ from kit.migrate.kraft.controllers import StopActor
 from kit.migrate.kraft.fail_over import FailOverActor
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.orders import Hands
-from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.plan import _refuse_detours
 from kit.migrate.kraft.repair import MendActor, damages, first_damage
+from kit.migrate.kraft.step_maker import StepMaker
 from kit.migrate.kraft.steps import (
     HANDED_BACK_S,
     REPAIRS,
@@ -259,7 +260,7 @@ def test_no_rollback_begins_while_the_copy_is_under_way(now, told):
 
 
 def test_the_rollback_of_an_aborted_copy_gives_the_claim_back_and_compares_nothing():
-    steps = list(_Maker(replace(WORDS, to_phase="zookeeper"), DEPLOYER, ABORTED).steps())
+    steps = list(StepMaker(replace(WORDS, to_phase="zookeeper"), DEPLOYER, ABORTED).steps())
     assert [each.kind for each in steps] == ["stop controllers", "hand back", "roll brokers", "wipe controllers"]
     words = [KraftParameters.of(each) for each in steps[:2]]
     assert [(each.has_claim, each.is_aborted) for each in words] == [(True, True)] * 2
@@ -280,7 +281,7 @@ def test_a_broker_in_sync_lets_no_controller_far_behind_lead(end, told):
 
 
 def steps_of(to_phase, now):
-    return [step.kind for step in _Maker(replace(WORDS, to_phase=to_phase), DEPLOYER, now).steps()]
+    return [step.kind for step in StepMaker(replace(WORDS, to_phase=to_phase), DEPLOYER, now).steps()]
 
 
 def test_controllers_that_run_are_stopped_before_the_znode_is_mended():

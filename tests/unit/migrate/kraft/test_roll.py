@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from kit.both_stores import MetadataDiff
 from kit.errors import PlanError, RunError, Stopped
-from kit.kraft import MetadataDiff
 from kit.migrate.commands import CommandTemplate
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt

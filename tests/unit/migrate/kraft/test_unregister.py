@@ -14,9 +14,10 @@ from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunErro
 from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.kraft import gates
 from kit.migrate.kraft.conditions import Look
-from kit.migrate.kraft.plan import _Maker, _refuse_unregistered
+from kit.migrate.kraft.plan import _refuse_unregistered
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import READS, MoveReads
+from kit.migrate.kraft.step_maker import StepMaker
 from kit.migrate.kraft.steps import KraftParameters, consent_of, unregister_step, unregistered
 from kit.migrate.kraft.unregister import (
     UnregisterActor,
@@ -47,7 +48,7 @@ def test_only_a_number_names_a_broker(goal):
 
 def test_the_plan_names_the_broker_and_so_does_the_approver():
     words = replace(WORDS, to_phase=GOAL)
-    (step,) = _Maker(words, DEPLOYER, LEFT).steps()
+    (step,) = StepMaker(words, DEPLOYER, LEFT).steps()
     assert (step.kind, KraftParameters.of(step).nodes, step.changes[0].item) == (
         "unregister a broker",
         (7,),
