@@ -13,7 +13,7 @@ from pathlib import Path
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
-from kit.analyze.metadata.preflight_checks import ROLLBACK
+from kit.analyze.metadata.preflight_checks import BLOCK, ROLLBACK
 from kit.analyze.metadata.soak import soak_problem
 from kit.cluster import Cluster
 from kit.kraft_watch import KraftHistory
@@ -183,6 +183,14 @@ def told(rows: Sequence[PreflightFinding]) -> str | None:
 
 def preflight(look: Look) -> str | None:
     return told(blocking(look.rows("A06", "L03")))
+
+
+def brokers_start(look: Look) -> str | None:
+    """A broker in ZooKeeper or migration mode reads every credential when it starts, and every ACL; it ends beside a
+    malformed one."""
+    rows = [each for each in look.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
+    problem = told([each for each in rows if each.is_met is False])
+    return problem and f"a broker may not start again beside it: {problem}"
 
 
 def low_epoch(look: Look) -> str | None:

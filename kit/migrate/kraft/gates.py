@@ -114,6 +114,9 @@ _LOG_KNOWN = _gate("log_known", "the controllers' log is read, or none of them a
 _NOT_SYNCED = _gate(
     "nothing_synced", "controllers with an empty log have not written to ZooKeeper", conditions.nothing_synced
 )
+_BROKERS_START = _gate(
+    "brokers_start", "no znode keeps a broker from starting (Z09, Z10)", conditions.brokers_start, OPERATOR
+)
 _VOTERS_KNOWN = Gate(VOTERS_KNOWN, conditions.voters_known)
 _SILENT = _gate("controllers_silent", "no controller answers", conditions.controllers_silent)
 
@@ -201,6 +204,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _gate("no_copy", "no copy from ZooKeeper is under way, or it was aborted", conditions.no_copy),
         _SOUND,
         _SYNC,
+        _BROKERS_START,
         _gate("R03", "no broker was formatted for KRaft", conditions.v0),
         _gate(
             "R03_known",
@@ -237,7 +241,15 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _NOT_SYNCED,
     ),
     REPAIR_EPOCH: (_REACHED, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE),
-    REPAIR_BROKERS: (_IDS, _REACHED, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
+    REPAIR_BROKERS: (
+        _IDS,
+        _REACHED,
+        _EVERY_BROKER,
+        _SILENT,
+        _NO_KRAFT_MODE,
+        _BROKERS_START,
+        _files(BROKER, ZOOKEEPER_MODE),
+    ),
     UNREGISTER: (
         _IDS,
         _gate("phase", "controllers run", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),

@@ -259,6 +259,7 @@ BROKEN = (
     ("N02", MIGRATION, {"controller.quorum.voters": None}, "controller.quorum.voters is missing"),
     ("N02", ZOOKEEPER, {"controller.listener.names": "CONTROLLER"}, "is set without zookeeper.metadata"),
     ("N02", KRAFT, {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "c:1"}, "dynamic quorum"),
+    ("N01", ZOOKEEPER, {"broker.id": "1001"}, "broker.id 1001 is above reserved.broker.max.id 1000"),
     ("N03", MIGRATION, {"controller.listener.names": ""}, "missing or empty"),
     ("N03", CONTROLLER, {"listeners": "CONTROLLER://:1,PLAINTEXT://:2"}, "and PLAINTEXT are others"),
     ("N03", KRAFT, {"listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, "does not listen on CONTROLLER"),

@@ -35,7 +35,9 @@ from kit.migrate.lock import ClusterLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
 from kit.migrate.run_lock import RunLock
+from kit.preflight import Preflight
 from kit.profile import ApprovalSettings, KraftSettings
+from kit.tables.preflight import PreflightFinding
 from tests.kraft_records import SOUND, broker, control, diff, difference, hides, holds, node, plain
 from tests.models.engine import make_plan
 from tests.unit.cli.opened import find_open
@@ -175,6 +177,58 @@ def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
 def gate(to_phase: str, name: str, look) -> object:
     (found,) = [found for each in gates.GATES[to_phase] if each.rule.name == name for found in each.found(look)]
     return found
+
+
+def found_by_preflight(check_id: str, severity: str, is_met: bool | None):
+    seen = look_at(in_phase("dual write"))
+    row = PreflightFinding(check_id, severity, "controllers", "user ann", is_met, "It is malformed.", "Delete it.", "x")
+    vars(seen)["preflight"] = Preflight("production", [row], ())
+    return seen
+
+
+@pytest.mark.parametrize("to_phase", ["zookeeper", "repair brokers"])
+@pytest.mark.parametrize(
+    ("row", "is_met"),
+    [
+        (("Z09", "block", False), False),
+        (("Z10", "block", False), False),
+        (("Z09", "warn", False), True),
+        (("Z08", "block", False), True),
+        (("Z09", "block", True), True),
+    ],
+)
+def test_no_broker_is_restarted_beside_a_znode_that_ends_it(to_phase, row, is_met):
+    """In ZooKeeper and in migration mode a broker that reads a malformed credential or ACL when it starts ends."""
+    found = gate(to_phase, "brokers_start", found_by_preflight(*row))
+    assert found.is_met is is_met
+    assert is_met or "Z09 It is malformed. Delete it" in found.sentence or "Z10" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("n_answering", "to_phase", "is_met"),
+    [
+        (0, "zookeeper", False),
+        (1, "zookeeper", False),
+        (1, "repair /controller", False),
+        (1, "repair /migration", False),
+        (0, "repair /migration", True),
+        (2, "zookeeper", True),
+    ],
+)
+def test_without_a_leader_few_controllers_that_answer_do_not_tell_the_voters(n_answering, to_phase, is_met):
+    """Two of three are left to ``controller_ids``, which waits for their election."""
+    controllers = KraftSettings(controllers="3000@a:1,3001@b:1,3002@c:1")
+    nodes = [
+        node("controller", address=at, is_leader=False, **({} if number < n_answering else SILENT))
+        for number, at in enumerate(("a:1", "b:1", "c:1"))
+    ]
+    seen = look_at(stand(replace(SOUND, nodes=(node("broker"), *nodes))), kraft=controllers)
+    found = gate(to_phase, "voters_known", seen)
+    assert found.is_met is is_met
+    assert gate(to_phase, "controller_ids", seen).is_met is (n_answering < 2)
+
+
+SILENT = {"error": "refused", "is_listening": False}
 
 
 def test_no_plan_to_kraft_mode_while_old_members_live():
@@ -338,6 +392,8 @@ def test_only_these_gates_can_be_overridden():
         ("kraft", "old_consumers", "second person"),
         ("finalised", "soak", "second person"),
         ("zookeeper", "voters_known", "operator"),
+        ("zookeeper", "brokers_start", "operator"),
+        ("repair brokers", "brokers_start", "operator"),
         ("zookeeper", "R03_known", "operator"),
         ("repair /controller", "voters_known", "operator"),
         ("repair /controller", "controllers_gone", "operator"),
