@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 JARS := $(VENV)/.jars
 SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
+DOCS := build/docs-venv
 # What has a long form; tests/unit/test_project.py holds it against the files that ask for one.
 LONG := tests/interop tests/property tests/unit/show/test_chart_sizes.py \
 	$(patsubst %,tests/servers/test_%.py,burrow delete_groups every_figure fleet idle_groups incident kraft_hang kraft_idle kraft_made_again kraft_nodes kraft_rehearsal kraft_traps lab lab_ends metadata_log migrate_offsets node_files rebalance_view secured_lab snapshot_matches_the_lab spark_modes time_lag_truth) \
@@ -17,15 +18,16 @@ export COLUMNS ?= 160
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kraft demo-today lab down test servers check soak excerpts bench pictures format lock clean
+.PHONY: help setup demo demo-kraft demo-today lab down test servers check soak excerpts bench pictures docs format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # uv installs in a quarter of pip's time; it does not read pip's settings, so it is given the index. If uv fails, pip tries.
 # To compress the wheel that uv builds of pyspark's sources would take 20 s.
-UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}" \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python
+UV_PIP = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}" \
+	$(BIN)/uv pip install --quiet
+UV_INSTALL = $(UV_PIP) --python $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 $(READY): requirements.lock pyproject.toml
@@ -100,6 +102,16 @@ bench: setup ## Speed against named peers, as ratios of one run; writes build/be
 
 pictures: setup $(BROWSER) ## Make the pictures of README and docs anew (docs/pictures): lab, report, wizard, timeline in a browser
 	@$(BIN)/python -m tests.pictures
+
+$(DOCS)/.ready: $(READY) pyproject.toml
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(DOCS)
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
+		| $(UV_PIP) --python $(DOCS)/bin/python -r /dev/stdin
+	@touch $@
+
+docs: $(DOCS)/.ready ## Build the docs as a site, build/site/index.html; a dead link or anchor is an error
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	@echo "build/site/index.html"
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff format kit widgets tests
