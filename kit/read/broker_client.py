@@ -217,6 +217,11 @@ class BrokerClient:
                 f"the brokers stopped answering, {', '.join(self._servers)} too: {_NOBODY.get(str(error), error)}; see "
                 "whether they run, then do it again"
             ) from error
+        except kafka_errors.SaslAuthenticationFailedError as error:
+            raise ReadError(
+                f"the brokers refused a login that they accepted before ({error}). Check that the user, the token or "
+                "the principal is still valid: offramp connect"
+            ) from error
         except kafka_errors.KafkaError as error:
             raise ReadError(f"the brokers refused, or sent an answer that can't be parsed: {error}") from error
         return result

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.cluster import connect, librdkafka_settings
-from kit.errors import AuthenticationFailed, ConnectError
+from kit.errors import AuthenticationFailed, ConnectError, ReadError
 from kit.lab.process import wait_until
 from kit.migrate.offsets.plan import PlanOptions, Reset, plan_reset, select
 from kit.profile import Profile, load_profile
@@ -138,6 +138,21 @@ def test_an_issuer_that_is_away_is_named_when_the_last_token_has_ended(profile, 
             return False
 
         wait_until(has_failed, "the failure", SECONDS)
+
+
+def test_a_login_that_is_refused_in_the_midst_of_a_run_is_told_from_other_refusals(profile, issuer):
+    issuer.life_s = 2.0
+    with connect(profile, SECONDS) as cluster:
+        issuer.claims = {"aud": "billing"}
+
+        def has_failed() -> bool:
+            try:
+                cluster.confirmed_id()
+            except ReadError as error:
+                return "refused a login that they accepted before" in str(error)
+            return False
+
+        wait_until(has_failed, "the refusal", SECONDS)
 
 
 def test_records_are_read_by_librdkafka_with_the_same_token(lab, profile, issuer):
