@@ -26,6 +26,7 @@ from kit.analyze.metadata.node_settings import NodeSettings
 from kit.analyze.metadata.phase import Facts
 from kit.analyze.metadata.preflight_checks import PreflightFacts
 from kit.errors import InputError, ReadError
+from kit.regular_file import open_regular
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from kit.text.quantity import quantity
@@ -151,7 +152,7 @@ def load_metadata(path: Path) -> SavedMetadata:
         ReadError: it is damaged.
     """
     try:
-        with zipfile.ZipFile(path) as file:
+        with open_regular(path) as opened, zipfile.ZipFile(opened) as file:
             manifest = _read_manifest(path, file)
             return _loaded(manifest, {name: _member(path, file, name, of) for name, of in manifest["tables"].items()})
     except OSError as error:

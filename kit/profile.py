@@ -66,6 +66,7 @@ from types import NoneType
 from typing import Any, Literal
 
 from kit.errors import ProfileError
+from kit.regular_file import read_regular
 from kit.security.secret import REFERENCE, SecretReference
 from kit.security.settings import Security
 from kit.text.numbers import partition_in
@@ -255,7 +256,7 @@ def _find(file: str | Path | None) -> Path:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(read_regular(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path} is not TOML: {error}; mend that line") from error
     except OSError as error:

@@ -25,6 +25,7 @@ from kit.errors import InputError, NotFound, PartialRead
 from kit.profile import Profile
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
+from kit.read.rights import fetch_unseen_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
@@ -128,7 +129,7 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
 
 
 def verify_read(snapshot: Snapshot[Frame]) -> str:
-    """A sentence when everything could be read.
+    """A sentence when everything could be read; it names the risk if the login can't see every group.
 
     Raises:
         PartialRead: naming what could not be read (the first 20) and why.
@@ -137,7 +138,17 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     if lines:
         shown = "\n".join([*lines[:20], *["…"] * (len(lines) > 20)])
         raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
+    may_miss = unseen_groups(snapshot)
+    if may_miss is not None:
+        return f"Snapshot {snapshot.snapshot_id}: everything that the login can see was read. {may_miss}."
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
+
+
+def unseen_groups(snapshot: Snapshot[Frame]) -> str | None:
+    """Why groups may be missing from the snapshot, as a sentence; None: the login could see every group."""
+    rows = collect(snapshot.snapshots)
+    found: str | None = rows["unseen_groups"][0] if "unseen_groups" in rows.columns and len(rows) else None
+    return found
 
 
 def unread(snapshot: Snapshot[Frame]) -> list[str]:
@@ -191,7 +202,8 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
         done(len(rows[tables.LOG_OFFSETS]))
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
-    info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
+    names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
+    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version("offramp"), unseen_groups)
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
     return info, rows
 

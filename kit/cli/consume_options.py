@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kit.errors import InputError
+from kit.regular_file import read_regular
 
 
 class Flavour(StrEnum):
@@ -63,7 +64,7 @@ def properties_of(pairs: Sequence[str], file: Path | None) -> dict[str, str]:
 def _lines_of(file: Path) -> list[tuple[str, str]]:
     """Each line with a property, and its place."""
     try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in read_regular(file).decode().splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} can't be read: {type(error).__name__}") from None
     return [(f"line {at} of {file}", line) for at, line in enumerate(lines, 1) if line and line[0] not in "#!"]

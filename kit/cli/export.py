@@ -24,6 +24,7 @@ from kit.cli.terminal import (
     refusals,
     say,
     say_left_out,
+    say_unseen,
     tell,
 )
 from kit.errors import InputError, OfframpError, PartialRead
@@ -115,6 +116,7 @@ def export(
         with _ended_quietly(once), connect(chosen) as cluster:
             looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])
             page = looks.first()
+            say_unseen(looks.reading.snapshot)
             if once:
                 _write_once(page, textfile)
                 looks.reading.verify()

@@ -25,6 +25,7 @@ from kit.cli.terminal import (
     refusals,
     say,
     say_left_out,
+    say_unseen,
     tell,
 )
 from kit.cli.time_lag import Method, print_time_lag
@@ -215,7 +216,7 @@ def snapshot(
 
     from kit.cluster import connect
     from kit.history import History
-    from kit.snapshot import take_snapshot, verify_read
+    from kit.snapshot import in_polars, take_snapshot, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -234,6 +235,7 @@ def snapshot(
         timings = pl.DataFrame(taken.read_timings.toArrow())
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
+        say_unseen(in_polars(taken))
         verify_read(taken)
 
 
@@ -284,4 +286,6 @@ def _snapshot(
         yield taken
         if sight.hidden:
             say(f"offramp: {sight.sentence}")
+        if group is None:
+            say_unseen(taken)
         verify_read(taken)

@@ -10,7 +10,7 @@ import typer
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
-from kit.cli.terminal import a_number, refusals, say, say_left_out, tell
+from kit.cli.terminal import a_number, refusals, say, say_left_out, say_unseen, tell
 from kit.errors import InputError
 from kit.profile import Profile, load_profile
 from kit.text.duration import duration
@@ -75,6 +75,7 @@ def print_idle(
         listing.print(_deadest_first(rows), _SPARE, _in_words)
         if not listing.is_data:
             _tell_unknown(rows, activity is not None)
+        say_unseen(taken)
         verify_idle(taken)
         if topic is not None:
             from kit.offsets_topic import verify_offsets_topic

@@ -13,7 +13,7 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
+from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out, say_unseen
 from kit.profile import load_profile
 from kit.text.bracket import bracket
 from kit.text.duration import duration
@@ -57,6 +57,8 @@ def print_outlook(
         urgent = ["deletion_lower_ms", "is_never_closed", "lag"]
         rows = rows.sort(*urgent, *order, descending=[False, True, True, *[False] * 4], nulls_last=True)
         listing.print(rows, _SPARE, _in_words)
+        if group is None:
+            say_unseen(last)
         verify_each(partial(verify_read, last), partial(verify_outlook, rows))
 
 

@@ -11,7 +11,7 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import refusals, say_left_out
+from kit.cli.terminal import refusals, say_left_out, say_unseen
 from kit.profile import load_profile
 from kit.text.duration import duration
 
@@ -47,6 +47,8 @@ def print_time_lag(
         order = ["group_id", "store", "topic", "partition"]
         oldest_first = rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True)
         listing.print(oldest_first, _SPARE, _in_words)
+        if group is None:
+            say_unseen(taken)
         verify_each(partial(verify_read, taken), partial(verify_time_lag, rows))
 
 

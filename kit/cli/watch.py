@@ -41,6 +41,7 @@ Every: TypeAlias = Annotated[
 ]
 _OTHER_LINES = 4
 """What is left out, what was not read, which may wrap, and under them the cursor."""
+_UNSEEN = "groups may be missing: see offramp groups"
 _SPARE = ("n_unknown", "n_beyond_end", "store")
 
 
@@ -59,7 +60,7 @@ def watch(
     """
     from kit.cluster import connect
     from kit.live import FEWEST, TOO_FEW, GroupsOfLate, Looks
-    from kit.snapshot import verify_read
+    from kit.snapshot import unseen_groups, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -75,7 +76,8 @@ def watch(
                     look = looks.take()
                     rows = of_late.add(look.partitions)
                 where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, look {look.number:,}"
-                _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *[TOO_FEW] * (look.number < FEWEST)]))
+                notes = [TOO_FEW] * (look.number < FEWEST) + [_UNSEEN] * (unseen_groups(look.snapshot) is not None)
+                _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *notes]))
                 if keep is not None:
                     keep(look.snapshot)
                 if look.number == count:

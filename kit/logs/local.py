@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kit.errors import NotFound
+from kit.errors import NotFound, ReadError
 from kit.logs import file_summary, lines, scan
 from kit.logs.events import ClientLogs, check_arguments, extracted_here
 from kit.logs.extract import ExtractEvents
+from kit.regular_file import is_special
 
 SMALL = 100 << 20
 """At most so many bytes are read here: 100 MB take about a second of one processor, before Spark has started."""
@@ -33,6 +34,7 @@ def files_here(paths: Iterable[str], most: float = SMALL) -> dict[str, int] | No
 
     Raises:
         NotFound: no such file.
+        ReadError: a FIFO, a device or a link to nothing is there or in a folder: Spark would wait for it, or end.
     """
     sizes: dict[str, int] = {}
     for path in paths:
@@ -42,11 +44,20 @@ def files_here(paths: Iterable[str], most: float = SMALL) -> dict[str, int] | No
         if not matching or not os.path.exists(matching[0]):
             raise NotFound(f"no log at {path}: name a file, a folder or a pattern that matches one")
         for each in map(Path, map(os.path.abspath, matching)):
+            _refuse_special(each)
             inside = [each] if each.is_file() else sorted(each.iterdir())
             if any(not file.is_file() or file.name.startswith((".", "_")) for file in inside):
                 return None
             sizes |= {str(file): file.stat().st_size for file in inside}
     return sizes if sum(_weight(file, size) for file, size in sizes.items()) <= most else None
+
+
+def _refuse_special(path: Path) -> None:
+    """Spark leaves out files whose name begins with a dot or an underscore, and so is it here."""
+    inside = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if name[0] not in "._")
+    for each in (path, *map(Path, inside)):
+        if is_special(each) or (each.is_symlink() and not each.exists()):
+            raise ReadError(f"{each} can't be read: it is not a regular file")
 
 
 def _weight(file: str, size: int) -> int:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from kit.errors import InputError, NotFound, ReadError
 from kit.metadata_log.batches import HEADER, MOST_OFFSET
+from kit.regular_file import is_special, open_regular
 
 FOLDER = "__cluster_metadata-0"
 SEGMENT, CHECKPOINT, FETCHED = "segment", "checkpoint", "fetched"
@@ -55,7 +56,7 @@ class LogFile:
     def opened(self) -> AbstractContextManager[BinaryIO]:
         """To read it some bytes at a time; raises ReadError."""
         try:
-            return Path(self.name).open("rb") if self.data is None else BytesIO(self.data)
+            return open_regular(Path(self.name)) if self.data is None else BytesIO(self.data)
         except OSError as error:
             raise self._unreadable(error) from None
 
@@ -100,7 +101,7 @@ def find_files(paths: str | Path | Iterable[str | Path]) -> list[LogFile]:
 
 
 def _at(path: Path) -> list[LogFile]:
-    if path.is_file():
+    if path.is_file() or is_special(path):  # Who opens it says what is wrong.
         return [log_file(path)]
     if not path.is_dir():
         raise InputError(f"there is no file or folder {path}")
@@ -115,6 +116,6 @@ def _first_offset(file: LogFile) -> int:
     """The name's, or what the first batch says."""
     if file.base_offset is not None or file.kind == CHECKPOINT:
         return file.base_offset or 0
-    with Path(file.name).open("rb") as stream:
+    with open_regular(Path(file.name)) as stream:
         head = stream.read(HEADER.size)
     return int(HEADER.unpack(head)[0]) if len(head) == HEADER.size else 0

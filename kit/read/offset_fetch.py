@@ -17,6 +17,7 @@ from kit.read.broker_client import BrokerClient, describe_code
 
 MULTI_GROUP_VERSION = 8
 """Hundreds of groups in one request (KIP-709, Kafka ≥ 3.0)."""
+_STABLE_VERSION = 7
 _UNSTABLE_OFFSET_COMMIT = 88
 
 Partitions: TypeAlias = Collection[tuple[str, int]] | None
@@ -26,6 +27,11 @@ Partitions: TypeAlias = Collection[tuple[str, int]] | None
 def takes_many(client: BrokerClient) -> bool:
     """Whether the brokers take several groups in one request."""
     return client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
+
+
+def tells_unstable(client: BrokerClient) -> bool:
+    """Whether the brokers tell of offsets that an open transaction has sent."""
+    return client.supports(OffsetFetchRequest, _STABLE_VERSION)
 
 
 def fetch_many(groups: Mapping[str, Partitions], only_stable: bool) -> Any:

@@ -7,33 +7,43 @@ on the cluster and names the topics of every log of a broker.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kafka import errors as kafka_errors
-from kafka.protocol.admin import DescribeAclsRequest, DescribeLogDirsRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
+from kazoo.client import KazooClient
 
 from kit.read.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.read.brokers import metadata_of
+from kit.read.rights import is_open
+from kit.read.zookeeper import BrokersTree, fetch_brokers
 from kit.text.quantity import quantity
 
-_SECURITY_DISABLED = 54
 _TOPIC_AUTHORIZATION_FAILED = 29
-_ANY, _CLUSTER, _LITERAL = 1, 4, 3
 _NAMES_PER_REQUEST = 1_000
 _NOT_FOR_CONSUMERS = {"__cluster_metadata"}
 """The controllers' log: consumers can't read it, and Metadata does not list it."""
 _SHOWN = 3
+_WITH_FENCED = 2
+_UNPROVEN = (
+    "If brokers are stopped: a topic that the login may not describe, and that only these brokers have, would not be"
+    " found"
+)
 _GRANT = "grant the login DESCRIBE on all topics and on the cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSight:
-    """``hidden``: topics that the login may not describe. ``unknown``: why these are not known, None if they are."""
+    """``hidden``: topics that the login may not describe. ``unknown``: why these are not known, None if they are.
+
+    ``unproven``: which hidden topics would not be found, as a sentence; None: each would be.
+    """
 
     hidden: tuple[str, ...] = ()
     unknown: str | None = None
+    unproven: str | None = field(default=None, compare=False)
 
     @property
     def is_whole(self) -> bool | None:
@@ -54,18 +64,25 @@ class TopicSight:
         return "The login can see every topic."
 
 
-def fetch_sight(client: BrokerClient, deadline_s: float = DEADLINE_S) -> TopicSight:
-    """Which topics the login can't see, of those that have a replica on a broker that runs.
+def fetch_sight(
+    client: BrokerClient, zookeeper: KazooClient | None = None, deadline_s: float = DEADLINE_S
+) -> TopicSight:
+    """Which topics the login can't see.
 
     Without an authorizer on every broker nothing is hidden. Otherwise the topics of every broker's log directories are
     compared with those of Metadata, and Metadata is asked for the missing ones by name: only an answer
     TOPIC_AUTHORIZATION_FAILED counts as hidden, so a topic that was deleted meanwhile does not. A replica on a broker
     that does not run, a broker without an answer and a log directory that is offline make the sight unknown.
 
+    A topic whose replicas all are on stopped brokers is in no log directory that can be read. ZooKeeper lists it where
+    the brokers are registered there. Brokers of Kafka ≥ 4.1 list the stopped brokers (DescribeCluster ≥ 2, KIP-1073),
+    and one of those makes the sight unknown. Otherwise such a topic would not be found, and the sight is ``unproven``.
+
     Raises:
-        ConnectError, ReadError: the brokers did not answer, or refused.
+        ConnectError, ReadError: the brokers or ZooKeeper did not answer, or refused.
     """
-    return client.run(_fetch_sight, client, Deadline(deadline_s))
+    registered = None if zookeeper is None else fetch_brokers(zookeeper)
+    return client.run(_fetch_sight, client, registered, Deadline(deadline_s))
 
 
 def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_s: float = DEADLINE_S) -> set[str]:
@@ -77,16 +94,33 @@ def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_
     return client.run(_undescribable, client, sorted(topics), Deadline(deadline_s)) if topics else set()
 
 
-async def _fetch_sight(client: BrokerClient, deadline: Deadline) -> TopicSight:
+async def _fetch_sight(client: BrokerClient, registered: BrokersTree | None, deadline: Deadline) -> TopicSight:
     await client.refresh_metadata()
     broker_ids = client.broker_ids()
-    asked = [partial(_has_no_authorizer, client, broker_id, deadline) for broker_id in broker_ids]
-    if all(await client.gather(asked)):
+    if await is_open(client, deadline):
         return TopicSight()
     listed = await client.gather([partial(_logged_topics, client, each, deadline) for each in broker_ids])
     if (problem := next((each for each in listed if isinstance(each, str)), None)) is not None:
         return TopicSight(unknown=problem)
-    return await _compared(client, set().union(*listed), set(broker_ids), deadline)
+    logged, unproven = set[str]().union(*listed), None
+    if registered is not None and registered.endpoints.keys() >= set(broker_ids) and registered.topics:
+        logged |= registered.topics
+    elif client.supports(DescribeClusterRequest, _WITH_FENCED):
+        stopped = await _stopped(client, deadline)
+        if stopped:
+            return TopicSight(unknown=f"broker {min(stopped)} does not run, so its topics are not known. Start it")
+    else:
+        unproven = _UNPROVEN
+    return replace(await _compared(client, logged, set(broker_ids), deadline), unproven=unproven)
+
+
+async def _stopped(client: BrokerClient, deadline: Deadline) -> set[int]:
+    """The brokers that are registered and don't run (KIP-1073)."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=True, min_version=_WITH_FENCED
+    )
+    response = await client.ask(request, None, deadline)
+    return {each.broker_id for each in response.brokers if each.is_fenced}
 
 
 async def _compared(client: BrokerClient, logged: set[str], asked: set[int], deadline: Deadline) -> TopicSight:
@@ -98,23 +132,6 @@ async def _compared(client: BrokerClient, logged: set[str], asked: set[int], dea
     visible = {each.topic for each in metadata.topic_partitions}
     missing = logged - visible - _NOT_FOR_CONSUMERS
     return TopicSight(tuple(sorted(await _undescribable(client, sorted(missing), deadline))))
-
-
-async def _has_no_authorizer(client: BrokerClient, broker_id: int, deadline: Deadline) -> bool:
-    request = DescribeAclsRequest(
-        resource_type_filter=_CLUSTER,
-        resource_name_filter="kafka-cluster",
-        pattern_type_filter=_LITERAL,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
-    try:
-        response = await client.ask(request, broker_id, deadline)
-    except (*RETRIABLE_FAILURES, kafka_errors.IncompatibleBrokerVersion):
-        return False
-    return bool(response.error_code == _SECURITY_DISABLED)
 
 
 async def _logged_topics(client: BrokerClient, broker_id: int, deadline: Deadline) -> set[str] | str:

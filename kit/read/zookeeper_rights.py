@@ -7,12 +7,12 @@ ZooKeeper asks a znode's own list for reading (1) and writing (2), and its paren
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, TypeAlias
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError, UnimplementedError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError, UnimplementedError
 from kazoo.security import ACL, make_digest_acl_credential
 
 from kit.errors import ConnectError
@@ -21,7 +21,10 @@ from kit.read.multiread import READ_TIMEOUT_S
 READ, WRITE, CREATE, DELETE = 1, 2, 4, 8
 Identity = tuple[str, str]
 """Scheme and id, as an access list names them."""
+Acls: TypeAlias = Mapping[str, Sequence[ACL] | str]
+"""Access lists by path; a text says why a list can't be read."""
 _WHO_AM_I = 107
+_IN_FLIGHT = 200
 _INT = struct.Struct(">i")
 
 
@@ -76,6 +79,46 @@ def fetch_acl(client: KazooClient, path: str) -> list[ACL] | None:
         return None
     except (KazooException, client.handler.timeout_exception) as error:
         raise ConnectError(f"the access list of {path} can't be read: {error!r}") from error
+
+
+def fetch_acls(client: KazooClient, paths: Iterable[str]) -> Acls:
+    """The access list of each znode. If there is no such znode, it is that of the nearest existing znode above.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering, or refused.
+    """
+    found: dict[str, Sequence[ACL] | str | None] = {}
+    nearest = {path: path for path in paths}
+    while todo := sorted({above for above in nearest.values() if above not in found}):
+        for start in range(0, len(todo), _IN_FLIGHT):
+            found |= _fetch_some(client, todo[start : start + _IN_FLIGHT])
+        nearest = {path: _nearest(above, found) for path, above in nearest.items()}
+    return {path: found[above] or () for path, above in nearest.items()}
+
+
+def _fetch_some(client: KazooClient, paths: Sequence[str]) -> dict[str, Sequence[ACL] | str | None]:
+    return dict(_answered(client, [(path, client.get_acls_async(path)) for path in paths]))
+
+
+def _answered(
+    client: KazooClient, asked: Sequence[tuple[str, Any]]
+) -> Iterator[tuple[str, Sequence[ACL] | str | None]]:
+    for path, answer in asked:
+        try:
+            yield path, tuple(answer.get(timeout=READ_TIMEOUT_S)[0])
+        except NoNodeError:
+            yield path, None
+        except NoAuthError:
+            yield path, "the login may not read the access list"
+        except (KazooException, client.handler.timeout_exception) as error:
+            raise ConnectError(f"the access list of {path} can't be read: {error!r}") from error
+
+
+def _nearest(path: str, found: Mapping[str, object]) -> str:
+    """The first znode, from ``path`` up, that is not known to be missing."""
+    while path != "/" and path in found and found[path] is None:
+        path = path.rpartition("/")[0] or "/"
+    return path
 
 
 def missing(acl: Iterable[ACL], who: Iterable[Identity], wanted: int) -> int:

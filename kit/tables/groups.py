@@ -299,7 +299,11 @@ class ReadTiming:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """One snapshot: of which cluster, from when to when, by which version; written last, so that it is whole."""
+    """One snapshot: of which cluster, from when to when, by which version; written last, so that it is whole.
+
+    ``unseen_groups``: why groups may be missing, as a sentence; None: the login could see every group, or an older
+    version did not ask.
+    """
 
     cluster: str
     cluster_id: str
@@ -307,6 +311,7 @@ class SnapshotInfo:
     ended_at: datetime
     group_pattern: str
     offramp_version: str
+    unseen_groups: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

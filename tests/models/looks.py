@@ -27,7 +27,7 @@ class ToyLooks:
         if self.failure:
             raise ConnectError(self.failure)
         self.number += 1
-        snapshot: Any = SimpleNamespace(read_errors=self.read_errors, snapshot_id="s")
+        snapshot: Any = SimpleNamespace(read_errors=self.read_errors, snapshots=pl.DataFrame(), snapshot_id="s")
         return Look(self.number, START, snapshot, self._partitions(), 0.25, 14, 1_200)
 
     def _partitions(self) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from kit.migrate.offsets.kafka import ACCEPTED
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
 from kit.migrate.offsets.topics import Present, Topic
 from kit.migrate.operations import Operations
+from kit.migrate.undo_rights import UNDO_RIGHTS
 from kit.profile import ApprovalSettings, DeploySettings
 from kit.read.commit_limits import CommitLimits
 from kit.read.topics import TopicSight
@@ -84,10 +85,13 @@ class ToyOffsets:
             "fetch_present": lambda cluster, offsets: Present(
                 self._read_topics(), self._read_logs({topic for topic, _ in self.logs})
             ),
-            "fetch_sight": lambda client: TopicSight(),
+            "fetch_sight": lambda client, zookeeper: TopicSight(),
+            "fetch_unseen_groups": lambda client: None,
             "fetch_undescribable": lambda client, topics: set(),
             "fetch_commit_limits": lambda client: CommitLimits(),
             "missing_of": lambda client, paths: [],
+            "kafka_finding": lambda client, groups, topics: UNDO_RIGHTS.found(True, "all"),
+            "zookeeper_finding": lambda cluster, needed: UNDO_RIGHTS.found(True, "all"),
         }
         for module in (plan, current, observations, performer, build):
             for name, toy in fetch.items():

@@ -32,10 +32,11 @@ from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.lease import TOPIC
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.migrate.offsets.inputs import PlanOptions
-from kit.migrate.offsets.plan import plan_copy, plan_delete, select
+from kit.migrate.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
 from kit.profile import load_profile
 from kit.read.coordinator import LOCK_GROUPS
 from kit.read.topics import TopicSight, fetch_sight, fetch_undescribable
+from kit.snapshot import observe, verify_read
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.tuned_lab import TunedLab
@@ -206,6 +207,33 @@ def test_a_listing_names_the_topics_that_it_could_not_see(lab, bob, denied, oper
             said = CliRunner().invoke(app, [*command, "--profile-file", str(lab.folder / f"{user}.toml")])
             assert said.exit_code == (0 if GROUP in command else 12), said.output  # A secured group is not readable.
             assert (f"The login may not describe 1 topic: '{HIDDEN}'" in said.stderr) is is_told, (command, user)
+
+
+def test_a_listing_of_all_groups_names_the_right_without_which_groups_are_hidden(lab, alice, bob, operations):
+    """Kafka leaves them out, without an error."""
+    commands = [["groups"], ["groups", "--idle"], ["lag"], ["lag", "-g", GROUP], ["export", "--once", "--no-times"]]
+    deny(lab, bob, ResourceType.BROKER, "kafka-cluster")
+    try:
+        for command in commands:
+            for user in (BOB, USER):
+                said = CliRunner().invoke(app, [*command, "--profile-file", str(lab.folder / f"{user}.toml")])
+                is_told = user == BOB and GROUP not in command
+                assert ("Groups may be missing here: without DESCRIBE on the cluster" in said.stderr) is is_told, (
+                    command
+                )
+        assert "everything that the login can see was read. Groups may be missing" in verify_read(seen(bob))
+        assert verify_read(seen(alice)).endswith("everything was read.")
+        options = PlanOptions("ann", datetime.now(UTC), new_groups=True)
+        for chosen, is_told in ((select(topics=[SEEN]), True), (select(groups=[GROUP]), False)):
+            copied = plan_reset(bob, "kafka", chosen, Reset("latest"), options)
+            assert any("Groups may be missing" in risk for risk in copied.risks) is is_told
+    finally:
+        allow(lab, bob)
+
+
+def seen(cluster: Cluster):
+    """A snapshot without ZooKeeper's group, which is protected."""
+    return observe(cluster, GROUP)
 
 
 def test_an_undo_leaves_a_hidden_topic_for_a_later_try(lab, bob, operations):

@@ -145,7 +145,7 @@ def test_a_file_of_another_version_is_refused(file):
 def test_a_file_that_is_none_of_these_is_refused(tmp_path, file):
     with pytest.raises(InputError, match="can't be read: No such file"):
         load_metadata(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="can't be read: Is a directory"):
+    with pytest.raises(InputError, match="can't be read: it is not a regular file"):
         load_metadata(tmp_path)
     text = tmp_path / "a.txt"
     text.write_text("hello")

@@ -10,7 +10,7 @@ import traitlets as t
 
 from kit.errors import OfframpError
 from kit.live import FEWEST, RISKS, TOO_FEW, GroupsOfLate, Look, Looks
-from kit.snapshot import verify_read
+from kit.snapshot import unseen_groups, verify_read
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
 
@@ -123,8 +123,12 @@ class Monitor(t.HasTraits):
         if self.error:
             raise OfframpError(f"the last look at {self.cluster} failed: {self.error}")
         verify_read(self.last.snapshot)
+        may_miss = unseen_groups(self.last.snapshot)
+        read = (
+            "everything was read." if may_miss is None else f"everything that the login can see was read. {may_miss}."
+        )
         groups = quantity(self.groups["group_id"].n_unique(), "group")  # One may have a line for each store.
-        return f"{self.cluster}, look {self.last.number:,}: {groups}, everything was read."
+        return f"{self.cluster}, look {self.last.number:,}: {groups}, {read}"
 
     def _look(self) -> None:
         with self._one_look:

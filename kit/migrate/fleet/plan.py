@@ -6,9 +6,10 @@ and takes the load off the cluster again by toggling them back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 import polars as pl
 
@@ -35,7 +36,7 @@ from kit.migrate.fleet.wave import (
     wave_step,
 )
 from kit.migrate.group.rules import SETTLE_S
-from kit.migrate.group.toggle import Toggle, group_of_mode
+from kit.migrate.group.toggle import Toggle, group_of_mode, toggle_rights
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -163,7 +164,8 @@ def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overri
         PlanError: one that was named isn't ready, or none is.
         UnsafePlan: a rule forbids it.
     """
-    return plan_from(survey(cluster, request), cluster.confirmed_id(), request, made_by, overrides)
+    rights = partial(toggle_rights, cluster)
+    return plan_from(survey(cluster, request), cluster.confirmed_id(), request, made_by, overrides, rights)
 
 
 def survey(cluster: Cluster, request: FleetPlanRequest) -> Snapshot[pl.DataFrame]:
@@ -193,11 +195,18 @@ def plan_from(
     request: FleetPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
+    rights: Callable[[Iterable[tuple[str, str | None]]], Finding] | None = None,
 ) -> Plan:
-    """The same from a snapshot that was read before; of what ``request.pattern`` matches and no more."""
+    """The same from a snapshot that was read before; of what ``request.pattern`` matches and no more.
+
+    ``rights`` asks ZooKeeper whether an undo may delete the toggles that the run creates; None: it is not asked.
+    """
     rows = fleet(snapshot, request.to, request.min_stable_s)
     chosen = _chosen(rows, request)
-    overridden = raise_if_unsafe(_findings(len(chosen), request), overrides)
+    findings = _findings(len(chosen), request)
+    if rights is not None:
+        findings.append(rights((group, mode) for group, mode, _ in _toggles(chosen)))
+    overridden = raise_if_unsafe(findings, overrides)
     groups = chosen["group_id"].to_list()
     size = request.wave or len(groups)
     waves = [groups[start : start + size] for start in range(0, len(groups), size)]

@@ -17,7 +17,7 @@ from itertools import pairwise
 from kit.cluster import Cluster
 from kit.errors import InputError, NothingToDo, PlanError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
-from kit.migrate.engine.checks import raise_if_unsafe, warnings
+from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
 from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
 from kit.migrate.engine.plan import STOP, WAY_BACK_S, Plan
 from kit.migrate.engine.recipes import Recipes, of_parameters
@@ -33,7 +33,7 @@ from kit.migrate.group.rules import Limits, findings, flavours_of
 from kit.migrate.group.soak import KIND as SOAK
 from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
 from kit.migrate.group.toggle import KIND as TOGGLE
-from kit.migrate.group.toggle import ToggleActor, ToggleParameters, toggle_step
+from kit.migrate.group.toggle import ToggleActor, ToggleParameters, toggle_rights, toggle_step
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
@@ -100,7 +100,8 @@ def plan_group(
     before = read_group_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_group_state(cluster, request.group_id)
-    return plan_from(before, now, cluster.confirmed_id(), deployer, request, made_by, overrides)
+    rights = toggle_rights(cluster, [(request.group_id, now.mode)] if _sets_toggle(now, request) else [])
+    return plan_from(before, now, cluster.confirmed_id(), deployer, request, made_by, overrides, [rights])
 
 
 def plan_from(
@@ -111,9 +112,10 @@ def plan_from(
     request: GroupPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
+    more: Iterable[Finding] = (),
 ) -> Plan:
-    """The plan by two looks at a group; pure. Raises as :func:`plan_group`."""
-    checked = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
+    """The plan by two looks at a group; pure. ``more``: what rules found that ask a server. Raises as plan_group."""
+    checked = [*findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary)), *more]
     unsafe = [each for each in checked if each.is_blocking and not each.rule.can_be_overridden]
     if not unsafe:
         _refuse_off_the_path(now, request)
@@ -167,6 +169,12 @@ def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
         assert isinstance(current, Mapping)
         values[name] = {pair: offset for pair, offset in current.items() if pair in planned}
     return values
+
+
+def _sets_toggle(now: GroupState, request: GroupPlanRequest) -> bool:
+    """Whether the way passes the toggle: "Kafka coordination" is the first stage behind it."""
+    behind = PATH.index("Kafka coordination")
+    return now.stage in PATH and (PATH.index(now.stage) < behind) != (PATH.index(request.to_stage) < behind)
 
 
 def _refuse_off_the_path(now: GroupState, request: GroupPlanRequest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +12,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from kit.cluster import Cluster, zookeeper_settings
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
+from kit.migrate.engine.checks import Finding
 from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Change, Step
@@ -19,9 +20,11 @@ from kit.migrate.engine.values import Json
 from kit.migrate.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
 from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.lock import ANSWER_S
+from kit.migrate.undo_rights import zookeeper_finding
 from kit.read.access import inherited
 from kit.read.owner_history import LOOK_S, OwnerWatch
 from kit.read.paths import group_path
+from kit.read.zookeeper_rights import DELETE
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER, ZnodeLife
 from kit.text.quantity import quantity
 
@@ -202,6 +205,16 @@ def unset_toggle(
         return ItemOutcome(path, Outcome.UNCHANGED, toggle.mode, before)
     why = f"the toggle holds {toggle}, which this run did not write: somebody else set it since"
     return ItemOutcome(path, Outcome.REFUSED, toggle.mode, toggle.mode, why)
+
+
+def toggle_rights(cluster: Cluster, toggles: Iterable[tuple[str, str | None]]) -> Finding:
+    """Whether an undo may delete the toggles that a run creates: ``toggles`` are groups with their present mode.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+    """
+    created = [group for group, mode in toggles if mode is None]
+    return zookeeper_finding(cluster, {mode_path(group).rpartition("/")[0]: DELETE for group in created})
 
 
 def read_toggle(client: KazooClient, group: str) -> Toggle:

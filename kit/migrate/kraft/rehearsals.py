@@ -82,8 +82,7 @@ def keep_result(runs: Path, saved: SavedMetadata, save_sha256: str, kinds: Itera
 
 def sha256_of(file: Path) -> str:
     """Raises OSError."""
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
+    return hashlib.sha256(read_regular(file)).hexdigest()
 
 
 def keep(runs: Path, result: RehearsalResult) -> Path:

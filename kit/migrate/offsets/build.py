@@ -25,6 +25,10 @@ from kit.migrate.offsets.rules import (
 )
 from kit.migrate.offsets.steps import offset_steps
 from kit.migrate.offsets.zookeeper import missing_of, parents_of
+from kit.migrate.undo_rights import kafka_finding, zookeeper_finding
+from kit.read.rights import DELETE, READ
+from kit.read.zookeeper_rights import CREATE
+from kit.read.zookeeper_rights import DELETE as DELETE_BELOW
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
@@ -74,6 +78,7 @@ def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> l
         unreadable_finding(clamped.reasons(Exclusion.UNREADABLE)),
         log_finding(clamped.reasons(Exclusion.UNKNOWN_LOG)),
         _kept_elsewhere(inputs, clamped.changes),
+        _undo_rights(inputs, clamped.changes),
         *inputs.findings,
     ]
     if inputs.source is not None:
@@ -89,6 +94,21 @@ def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
     held = {key: inputs.stores.group(other, key[0]).offsets.get(key[1:], NOTHING).offset for key in deleted}
     lost = {key: held[key] for key, offset in deleted.items() if (held[key] or 0) < offset or held[key] is None}
     return kept_finding(deleted, lost, None if inputs.stores.zookeeper is None else other)
+
+
+def _undo_rights(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
+    """Whether the login may write each offset back: delete what the run creates, create what the run deletes."""
+    created = [move.key for move in changes if move.before is None and move.after is not None]
+    if inputs.store == ZOOKEEPER:
+        deleted = [move.key for move in changes if move.after is None]
+        needed = {parents_of(key)[-1]: DELETE_BELOW for key in created}
+        return zookeeper_finding(inputs.cluster, needed | {parents_of(key)[-1]: CREATE for key in deleted})
+    client = inputs.cluster.broker_client
+    groups = {move.key[0]: {READ} for move in changes}
+    if KafkaWriter(client).can_delete:
+        for group_id, *_ in created:
+            groups[group_id].add(DELETE)
+    return kafka_finding(client, groups, {move.key[1] for move in changes})
 
 
 def _refuse_no_change(kind: str, clamped: Clamped, busy: Mapping[str, str]) -> None:

@@ -23,8 +23,17 @@ from kit.migrate.offsets.files import save_offsets
 from kit.migrate.offsets.group_deleter import GroupDeleter
 from kit.migrate.offsets.group_steps import KIND, RECIPES, delete_steps, offsets_of
 from kit.migrate.offsets.moves import item_of, shortened
-from kit.migrate.offsets.rules import member_findings, restorable_finding, sight_finding, why_busy
+from kit.migrate.offsets.open_transactions import fetch_untold
+from kit.migrate.offsets.rules import (
+    member_findings,
+    restorable_finding,
+    sight_finding,
+    transactions_finding,
+    why_busy,
+)
+from kit.migrate.undo_rights import kafka_finding
 from kit.read.commit_limits import fetch_commit_limits
+from kit.read.rights import READ, fetch_unseen_groups
 from kit.read.topics import fetch_sight
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -76,7 +85,8 @@ def plan_delete_groups(
     Raises:
         NotFound: a named group is not in Kafka, or the pattern matches none that may be deleted.
         UnsafePlan: a named group has members, in either store, or can't be read; there are more than ``at_most``; the
-            login can't see every topic, or that is not known; an offset could not be committed again.
+            login can't see every topic, or that is not known; an offset could not be committed again, for its size or
+            for want of rights.
         ConnectError, ReadError: the cluster could not be read.
     """
     stores = fetch_stores(cluster, request.accepts)
@@ -91,11 +101,13 @@ def plan_delete_groups(
         )
     there = {each: stores.group(ZOOKEEPER, each) for each in chosen}
     findings = [*member_findings(chosen, KAFKA, there), _readable(chosen), _limit(len(chosen), request.at_most)]
-    findings.append(sight_finding(fetch_sight(cluster.broker_client)))
+    findings.append(sight_finding(sight := fetch_sight(cluster.broker_client, cluster.zookeeper)))
     offsets = {(each, *place): stored for each, group in chosen.items() for place, stored in group.offsets.items()}
     findings.append(restorable_finding(offsets, fetch_commit_limits(cluster.broker_client)))
-    overridden = raise_if_unsafe(findings, overrides)
+    findings.append(transactions_finding(fetch_untold(cluster, chosen)))
     topics = {topic for group in chosen.values() for topic, _ in group.offsets}
+    findings.append(kafka_finding(cluster.broker_client, {each: {READ} for each in chosen}, topics))
+    overridden = raise_if_unsafe(findings, overrides)
     gone = topics - {topic for topic, _ in fetch_logs(cluster, topics)}
     return Plan(
         kind=DELETE_GROUPS,
@@ -106,7 +118,7 @@ def plan_delete_groups(
         observed={},
         steps=delete_steps({each: group.offsets for each, group in chosen.items()}, gone, stores.topic_ids),
         parameters={"at_most": request.at_most, "pattern": request.pattern, "left_out": left_out},
-        risks=tuple(_risks(chosen, gone, left_out)),
+        risks=(*_risks(chosen, gone, left_out), *_unseen(cluster, request), *filter(None, [sight.unproven])),
         overridden=overridden,
         on_failure=request.on_failure,
     )
@@ -163,6 +175,12 @@ def _readable(groups: Mapping[str, GroupInStore]) -> Finding:
 
 def _limit(count: int, at_most: int) -> Finding:
     return AT_MOST_RULE.found(count <= at_most, f"{quantity(count, 'group')}, {at_most:,} at the most (--at-most)")
+
+
+def _unseen(cluster: Cluster, request: DeleteGroupsRequest) -> list[str]:
+    """A pattern does not match a group that brokers hide from the login."""
+    unseen = None if request.pattern is None else fetch_unseen_groups(cluster.broker_client)
+    return [] if unseen is None else [unseen]
 
 
 def _risks(groups: Mapping[str, GroupInStore], gone: set[str], left_out: Mapping[str, str]) -> Iterator[str]:

@@ -121,7 +121,9 @@ class GroupDeleter:
         return outcomes
 
     def _delete(self, before: Mapping[str, Offsets], report: Report) -> list[ItemOutcome]:
-        sight = fetch_sight(self._cluster.broker_client)  # Rights may have changed since the plan.
+        sight = fetch_sight(
+            self._cluster.broker_client, self._cluster.zookeeper
+        )  # Rights may have changed since the plan.
         if not sight.is_whole:
             outcome = Outcome.NOT_ATTEMPTED if sight.is_whole is None else Outcome.REFUSED
             return [_outcome(each, outcome, it, sight.sentence, sight.sentence) for each, it in before.items()]

@@ -48,6 +48,7 @@ from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
 from kit.migrate.offsets.topics import Present, hidden_reason
 from kit.read.brokers import fetch_offsets_at
 from kit.read.commit_limits import fetch_commit_limits
+from kit.read.rights import fetch_unseen_groups
 from kit.read.topics import fetch_sight, fetch_undescribable
 from kit.tables.groups import KAFKA, LogOffset
 from kit.text.quantity import quantity
@@ -105,7 +106,7 @@ def plan_copy(
         parameters={"source": source, "groups": tuple(groups.items())},
         unread=refuse_unread(selection, stores.groups(source), source),
         source=CopySource(source, groups),
-        risks=gaps(cluster, stores, source),
+        risks=gaps(cluster, stores, source, selection),
     )
     to_write = {(groups[key[0]], *key[1:]): stored for key, stored in sorted(picked.items())}
     return build_plan(inputs, _selected(inputs, to_write, carries_metadata=source == target == KAFKA))
@@ -134,7 +135,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
             "name their topics; to see offsets of a topic in Kafka, a login needs DESCRIBE on the topic"
         )
     kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
-    risks = gaps(cluster, stores, store)
+    risks = gaps(cluster, stores, store, selection)
     inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread, risks=risks)
     at_time = _offsets_at(cluster, reset, options, logs, keys)
     return build_plan(inputs, [_reset(inputs, key, reset, at_time.get(key[1:])) for key in keys])
@@ -218,7 +219,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     if hidden:
         raise ReadError(f"cluster {cluster.name!r}: {hidden_reason(hidden)}")
     unread = refuse_unread(selection, stores.groups(store), store)
-    kind, risks = f"{DELETE} offsets from {store}", gaps(cluster, stores, store)
+    kind, risks = f"{DELETE} offsets from {store}", gaps(cluster, stores, store, selection)
     findings = [restorable_finding(picked, fetch_commit_limits(cluster.broker_client))] if store == KAFKA else []
     inputs = PlanInputs(
         cluster, kind, store, stores, logs, options, unread=unread, risks=risks, findings=tuple(findings)
@@ -262,20 +263,22 @@ def export_offsets(
     offsets = _picked(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.confirmed_id(), store, offsets, now, form)
-    return Exported(len(offsets), gaps(cluster, stores, store))
+    return Exported(len(offsets), gaps(cluster, stores, store, selection))
 
 
-def gaps(cluster: Cluster, stores: Stores, store: str) -> tuple[str, ...]:
+def gaps(cluster: Cluster, stores: Stores, store: str, selection: Selection) -> tuple[str, ...]:
     """Sentences about offsets that may be missing from what was read of the store; empty: all were read.
 
-    In Kafka: the login may not see every topic. In ZooKeeper: the name of a znode is no partition.
+    In Kafka: the login may not see every topic, or every group where none is named. In ZooKeeper: the name of a znode
+    is no partition.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
     if store == KAFKA:
-        sight = fetch_sight(cluster.broker_client)
-        return () if sight.is_whole else (sight.sentence,)
+        sight = fetch_sight(cluster.broker_client, cluster.zookeeper)
+        unseen = None if selection.groups is not None else fetch_unseen_groups(cluster.broker_client)
+        return tuple(filter(None, (None if sight.is_whole else sight.sentence, sight.unproven, unseen)))
     strays = [stray for _, group in sorted(stores.groups(store).items()) for stray in group.strays]
     found = f"{quantity(len(strays), 'znode')} among the offsets could not be read: {shortened(strays)}"
     return (found,) if strays else ()

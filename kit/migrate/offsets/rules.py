@@ -34,6 +34,10 @@ VISIBLE_TOPICS = Rule(
     "The login can see every topic. The offsets of a hidden topic are not read, so they would be deleted unseen.",
     overridden_by=NEVER,
 )
+OPEN_TRANSACTIONS = Rule(
+    "open_transactions",
+    "It can be known whether an open transaction has sent offsets. A deletion would not wait for such a transaction.",
+)
 RESTORABLE = Rule(
     "restorable",
     "The coordinator would take each deleted offset again: brokers may have lower limits than when it was committed.",
@@ -81,6 +85,11 @@ def log_finding(unknown: Mapping[Key, str]) -> Finding:
 
 def sight_finding(sight: TopicSight) -> Finding:
     return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
+
+
+def transactions_finding(untold: str | None) -> Finding:
+    """``untold``: why it can't be known."""
+    return OPEN_TRANSACTIONS.found(True if untold is None else None, f"Not known: {untold}" if untold else "It can.")
 
 
 def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> Finding:

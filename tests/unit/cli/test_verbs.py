@@ -74,6 +74,7 @@ seeing = SimpleNamespace(run=lambda *_: TopicSight())
 cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=seeing, zookeeper=None, profile=profile)
 brokers = (Broker(1, "h", 1, None, True, None),)
 kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
+kit.snapshot.fetch_unseen_groups = lambda client: None
 kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
 kit.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
 kit.cli.groups.load_profile = lambda name, file: profile

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from kit.errors import NothingToDo, UnsafePlan
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.plan import parse_plan
 from kit.migrate.engine.values import parse_json, readable
+from kit.migrate.offsets import build
 from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.files import load_offsets, save_offsets
@@ -25,6 +27,7 @@ from kit.migrate.offsets.moves import OffsetTarget, Stored, clamp, item_of, pars
 from kit.migrate.offsets.performer import OffsetsActor, _Batch
 from kit.migrate.offsets.steps import after_of, before_of, offset_steps, remade
 from kit.migrate.offsets.topics import Present, Topic
+from kit.migrate.undo_rights import UNDO_RIGHTS
 from kit.tables.groups import LogOffset
 from tests.reporting import Permissive
 
@@ -144,7 +147,9 @@ def plan_of(before, wanted, logs, **options):
     client = SimpleNamespace(supports=lambda request, version: True)
     cluster = SimpleNamespace(broker_client=client, confirmed_id=lambda: "c", name="c", zookeeper=None)
     inputs = PlanInputs(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **options))
-    return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), offset) for key, offset in wanted.items()])
+    may_all = UNDO_RIGHTS.found(True, "all")
+    with patch.object(build, "kafka_finding", lambda *needed: may_all):
+        return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), offset) for key, offset in wanted.items()])
 
 
 logs = st.fixed_dictionaries(
