@@ -13,9 +13,10 @@ import typer
 from kit.cli.listing import print_frame
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.progress import waiting
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
 from kit.errors import InputError, PartialRead
 from kit.migrate.engine.plan import STOP, UNDO, Plan
+from kit.profile import load_profile
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
@@ -38,8 +39,19 @@ New = Annotated[bool, typer.Option("--new-groups", help="Write groups that neith
 
 @app.command("copy")
 def copy(
-    source: Annotated[str, typer.Option("--from", help="kafka or zookeeper.")],
-    target: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
+    source: Annotated[str | None, typer.Option("--from", help="kafka or zookeeper.")] = None,
+    target: Annotated[str | None, typer.Option("--to", help="kafka or zookeeper.")] = None,
+    to_cluster: Annotated[
+        str | None, typer.Option(help="Instead: another cluster, by its profile, whose topics are copies.")
+    ] = None,
+    by: Annotated[
+        Literal["record", "timestamp", "syncs"],
+        typer.Option(help="How offsets are found there: by equal records, by time, or by MirrorMaker 2's syncs."),
+    ] = "record",
+    syncs_topic: Annotated[
+        str | None, typer.Option(help="MirrorMaker 2's topic of offset syncs, on this side.")
+    ] = None,
+    topic_prefix: Annotated[str, typer.Option(help="What the names of topics there begin with, such as us-east.")] = "",
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
@@ -53,18 +65,33 @@ def copy(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Copy offsets from one store to the other, or to another group."""
+    """Copy offsets from one store to the other, to another group, or to another cluster."""
+    if (to_cluster is None) == (source is None or target is None):
+        raise typer.BadParameter("name --from and --to, or --to-cluster")
+    if to_group is not None and len(groups or ()) != 1:
+        raise typer.BadParameter("--to-group needs exactly one --group")
+    options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
+    selection = partial(_selection, groups, topics, partitions)
+    renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
+    if to_cluster is not None:
+        with open_operations(profile, profile_file, runs) as operations, refusals():
+            from kit.cluster import connect
+            from kit.migrate.offsets.other_cluster import OtherCluster, plan_copy_to_cluster
+
+            other = OtherCluster(by, topic_prefix, renamed or {}, syncs_topic)
+            with waiting(f"connecting to {to_cluster}"):
+                connected = connect(load_profile(to_cluster, profile_file))
+            with connected as there, waiting("reading records of both clusters"):
+                made = plan_copy_to_cluster(operations.cluster, there, selection(), other, options)
+            _show(operations.save_plan(made), as_json)
+            say(f"the plan writes to cluster {to_cluster}: approve and execute it with --profile {to_cluster}")
+        return
     with open_operations(profile, profile_file, runs) as operations:
         from kit.migrate.offsets.plan import plan_copy
 
-        options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
-        if to_group is not None and len(groups or ()) != 1:
-            raise InputError("--to-group needs exactly one --group")
-        renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
-        selection = _selection(groups, topics, partitions)
         with waiting(_READING):
-            plan = operations.save_plan(plan_copy(operations.cluster, source, target, selection, options, renamed))
-        _show(plan, as_json)
+            made = plan_copy(operations.cluster, source or "", target or "", selection(), options, renamed)
+        _show(operations.save_plan(made), as_json)
 
 
 @app.command("reset")

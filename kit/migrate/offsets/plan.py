@@ -35,9 +35,9 @@ from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.kafka_tool import load_tool_file
 from kit.migrate.offsets.moves import OffsetTarget, Stored, item_of, shortened
 from kit.migrate.offsets.refusals import (
+    picked_offsets,
     refuse_if_onto_itself,
     refuse_merging,
-    refuse_unknown_places,
     refuse_unread,
     refuse_unreadable,
 )
@@ -92,7 +92,7 @@ def plan_copy(
     renamed = dict(to_groups or {})
     refuse_if_onto_itself(source, target, renamed, selection)
     stores = fetch_stores(cluster, lambda group_id: selection.accepts(group_id) or group_id in renamed.values())
-    picked = _picked(stores, source, selection)
+    picked = picked_offsets(stores, source, selection)
     groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
@@ -213,7 +213,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
         raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
     stores = fetch_stores(cluster, selection.accepts)
-    picked = _picked(stores, store, selection)
+    picked = picked_offsets(stores, store, selection)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
     hidden = fetch_undescribable(cluster.broker_client, {topic for _, topic, _ in picked} - {each for each, _ in logs})
     if hidden:
@@ -260,7 +260,7 @@ def export_offsets(
     """
     refuse_unless_connected(cluster, store)
     stores = fetch_stores(cluster, selection.accepts, only_stable=False)
-    offsets = _picked(stores, store, selection)
+    offsets = picked_offsets(stores, store, selection)
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.confirmed_id(), store, offsets, now, form)
     return Exported(len(offsets), gaps(cluster, stores, store, selection))
@@ -282,21 +282,6 @@ def gaps(cluster: Cluster, stores: Stores, store: str, selection: Selection) -> 
     strays = [stray for _, group in sorted(stores.groups(store).items()) for stray in group.strays]
     found = f"{quantity(len(strays), 'znode')} among the offsets could not be read: {shortened(strays)}"
     return (found,) if strays else ()
-
-
-def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
-    """The selected offsets of a store.
-
-    Raises:
-        NotFound, ReadError: something named does not exist, or could not be read.
-    """
-    groups = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
-    refuse_unread(selection, groups, source)
-    selection.refuse_unknown_groups([each for each, group in groups.items() if group.offsets], f"{source}'s offsets")
-    picked = {(group_id, *place): it for group_id, group in groups.items() for place, it in group.offsets.items()}
-    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
-    refuse_unknown_places(selection, picked, source)
-    return picked
 
 
 def _misplaced(present: Present, offsets: Mapping[Key, Stored]) -> list[Excluded]:

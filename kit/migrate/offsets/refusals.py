@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kit.errors import InputError, NotFound, ReadError
-from kit.migrate.offsets.fetch import GroupInStore
+from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.moves import Stored, item_of, shortened
 from kit.migrate.offsets.selection import Key, Selection
 from kit.text.quantity import quantity
@@ -84,3 +84,18 @@ def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupI
             f"would look complete:"
             f" {shortened(broken)}"
         )
+
+
+def picked_offsets(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
+    """The selected offsets of a store.
+
+    Raises:
+        NotFound, ReadError: something named does not exist, or could not be read.
+    """
+    groups = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    refuse_unread(selection, groups, source)
+    selection.refuse_unknown_groups([each for each, group in groups.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in groups.items() for place, it in group.offsets.items()}
+    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
+    refuse_unknown_places(selection, picked, source)
+    return picked
