@@ -18,7 +18,7 @@ from kit.read.broker_client import BrokerClient, describe_code
 MULTI_GROUP_VERSION = 8
 """Hundreds of groups in one request (KIP-709, Kafka ≥ 3.0)."""
 _STABLE_VERSION = 7
-_UNSTABLE_OFFSET_COMMIT = 88
+_UNSTABLE_OFFSET_COMMIT, _UNSUPPORTED_VERSION = 88, 35
 
 Partitions: TypeAlias = Collection[tuple[str, int]] | None
 """Topics with partitions; None: all for which the group has a committed offset."""
@@ -71,6 +71,9 @@ def describe(code: int) -> str:
     """The error as a sentence's part."""
     if code == _UNSTABLE_OFFSET_COMMIT:
         return f"a transaction that is still open has sent offsets for it: {describe_code(code)}"
+    if code == _UNSUPPORTED_VERSION:
+        features = "kafka-features.sh --bootstrap-server ADDRESS describe"
+        return f"a feature level of the brokers switches its protocol off, see {features}: {describe_code(code)}"
     return describe_code(code)
 
 
