@@ -97,8 +97,8 @@ soak: setup $(BROWSER) ## The long form, under five hours, with a summary of all
 excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
 	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py
 
-bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
-	@$(BIN)/python -m tests.bench
+bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json; ONLY=growth for one comparison
+	@$(BIN)/python -m tests.bench $(if $(ONLY),--only $(ONLY))
 
 pictures: setup $(BROWSER) ## Make the pictures of README and docs anew (docs/pictures): lab, report, wizard, timeline in a browser
 	@$(BIN)/python -m tests.pictures

@@ -13,6 +13,7 @@ from tests.bench import (
     both_stores,
     executors,
     groups,
+    growth,
     health,
     hours,
     lag,
@@ -51,6 +52,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "health": health.compared,
     "hours": hours.compared,
     "startup": startup.compared,
+    "growth": growth.compared,
 }
 FILLED = frozenset({"groups", "znodes", "memory", "lag", "live", "report", "offsets"})
 """Comparisons that need groups to be there."""
@@ -63,7 +65,7 @@ def main() -> int:
     rows: list[Row] = []
     try:
         chosen = options.only or list(COMPARISONS)
-        sizes = Sizes(1, 1) if FILLED.isdisjoint(chosen) else Sizes().scaled(options.scale)
+        sizes = Sizes(1, 1, options.scale) if FILLED.isdisjoint(chosen) else Sizes().scaled(options.scale)
         with filled(sizes) as site:
             for name in chosen:
                 rows += COMPARISONS[name](site)

@@ -39,7 +39,7 @@ def _report(site: Site, folder: Path) -> tuple[float, float]:
     started = time.perf_counter()
     process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     ended, peaks = threading.Event(), [0.0]
-    watcher = threading.Thread(target=_watch, args=(process, ended, peaks))
+    watcher = threading.Thread(target=watch, args=(process, ended, peaks))
     watcher.start()
     code = process.wait()
     seconds = time.perf_counter() - started
@@ -49,7 +49,7 @@ def _report(site: Site, folder: Path) -> tuple[float, float]:
     return seconds, peaks[0]
 
 
-def _watch(process: psutil.Process, ended: threading.Event, peaks: list[float]) -> None:
+def watch(process: psutil.Process, ended: threading.Event, peaks: list[float]) -> None:
     while not ended.wait(_LOOK_S):
         held = 0
         for each in [process, *_below(process)]:

@@ -26,7 +26,7 @@ TOPIC = "orders"
 PARTITIONS = 20
 BROKERS_ONLY, WHOLE = "brokers", "lab"
 """Names of the two profiles: without ZooKeeper, as the tools that are compared with, and with it."""
-_RECORDS = 100 * PARTITIONS
+RECORDS = 100 * PARTITIONS
 _COMMITS_IN_FLIGHT = 4
 _OPERATIONS_PER_TRANSACTION = 500
 _HEAP_MB = 512
@@ -38,9 +38,10 @@ class Sizes:
 
     groups: int = 10_000
     registered_groups: int = 2_400
+    scale: float = 1.0
 
     def scaled(self, scale: float) -> Sizes:
-        return Sizes(max(1, int(self.groups * scale)), max(1, int(self.registered_groups * scale)))
+        return Sizes(max(1, int(self.groups * scale)), max(1, int(self.registered_groups * scale)), scale)
 
     @property
     def committed(self) -> int:
@@ -78,11 +79,11 @@ def filled(sizes: Sizes) -> Iterator[Site]:
             f"{lab.profile_toml().replace(QUICK_SPARK, '')}\n[clusters.{BROKERS_ONLY}]\n{brokers}", encoding="utf-8"
         )
         lab.create_topic(TOPIC, PARTITIONS)
-        lab.produce(TOPIC, _RECORDS)
+        lab.produce(TOPIC, RECORDS)
         with connect(load_profile(WHOLE, profiles)) as cluster:
             say(f"committing {sizes.groups:,} groups × {PARTITIONS} partitions")
-            _create_offsets_topic(lab.bootstrap_servers)
-            cluster.broker_client.run(_commit_all, cluster.broker_client, sizes.groups)
+            create_offsets_topic(lab.bootstrap_servers)
+            cluster.broker_client.run(commit_groups, cluster.broker_client, range(sizes.groups))
             leaves, n_znodes = _create_consumers(lab.zookeeper_connect, sizes.registered_groups)
         yield Site(lab, sizes, profiles, leaves, n_znodes)
 
@@ -91,17 +92,18 @@ def group_name(number: int) -> str:
     return f"bench-{number:05d}"
 
 
-def _create_offsets_topic(bootstrap_servers: str) -> None:
+def create_offsets_topic(bootstrap_servers: str) -> None:
     """The first commit makes that topic, and the library waits for it; it is made for a group that is filled anyway."""
     consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap_servers, "group.id": group_name(0)})
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
     consumer.close()
 
 
-async def _commit_all(client: BrokerClient, n_groups: int) -> None:
+async def commit_groups(client: BrokerClient, numbers_of_groups: range) -> None:
+    """Commit the partitions of the groups of these numbers."""
     (broker_id,) = client.broker_ids()
-    for start in range(0, n_groups, _COMMITS_IN_FLIGHT):
-        numbers = range(start, min(start + _COMMITS_IN_FLIGHT, n_groups))
+    for start in range(0, len(numbers_of_groups), _COMMITS_IN_FLIGHT):
+        numbers = numbers_of_groups[start : start + _COMMITS_IN_FLIGHT]
         for answer in [client.send(_commit(number), broker_id) for number in numbers]:
             codes = {each.error_code for topic in (await answer).topics for each in topic.partitions}
             expect("error codes of a commit", codes, {0})
