@@ -216,7 +216,7 @@ def snapshot(
 
     from kit.cluster import connect
     from kit.history import History
-    from kit.snapshot import in_polars, take_snapshot, verify_read
+    from kit.snapshot import take_snapshot, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -235,7 +235,7 @@ def snapshot(
         timings = pl.DataFrame(taken.read_timings.toArrow())
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
-        say_unseen(in_polars(taken))
+        say_unseen(taken)
         verify_read(taken)
 
 

@@ -38,7 +38,7 @@ def show(
         if as_json:
             print_json([asdict(each) for each in held])
         elif held:
-            print_frame(pl.DataFrame([asdict(each) for each in held]).drop("is_whole"))
+            print_frame(pl.DataFrame([asdict(each) for each in held]).drop("is_whole", "holder"))
         else:
             say("no run holds a lock" if target is None else f"no run holds the lock of group {target}")
 

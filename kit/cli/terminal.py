@@ -143,7 +143,7 @@ def say_left_out(profile: Profile, pattern: str = EVERY_GROUP) -> None:
         say(f"offramp: leave_out_groups of the profile leaves out groups that match {named}; --groups reads them")
 
 
-def say_unseen(taken: Snapshot[pl.DataFrame]) -> None:
+def say_unseen(taken: Snapshot[Any]) -> None:
     """Why groups may be missing in a snapshot of all groups. It is no error: a login may be meant to see a part."""
     from kit.snapshot import unseen_groups
 

@@ -33,6 +33,8 @@ class HeldLock:
     since: str | None
     place: str
     """The znode, or the group in Kafka."""
+    holder: tuple[str, ...] = ()
+    """What tells this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
 
 
 def held_locks(cluster: Cluster) -> list[HeldLock]:
@@ -47,6 +49,8 @@ def held_locks(cluster: Cluster) -> list[HeldLock]:
 
 def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[HeldLock]:
     """End the locks of a group, None: of the whole cluster. Their holder stops before its next write.
+
+    Only the holders that were seen lose their locks: a run that has taken a lock meanwhile keeps it.
 
     ``typed_run``: the run that holds them, as a person typed it; the group's name where no run is known.
 
@@ -66,11 +70,20 @@ def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[He
             " done. Type the run that is shown by: offramp lock show"
         )
     for each in mine:
-        if each.store == KAFKA:
-            remove_members(cluster, each.place)
-        else:
-            _delete(cluster, each.place)
+        end(cluster, each)
     return mine
+
+
+def end(cluster: Cluster, lock: HeldLock) -> None:
+    """End this lock, unless another holder has it by now.
+
+    Raises:
+        ConnectError, RunError: it can't be ended.
+    """
+    if lock.store == KAFKA:
+        remove_members(cluster, lock.place, lock.holder)
+    else:
+        _delete(cluster, lock)
 
 
 def _is_of(lock: HeldLock, target: str) -> bool:
@@ -82,9 +95,10 @@ def _in_kafka(state: LockState) -> HeldLock:
     mark, member = state.mark, state.members[0]
     is_whole = state.group_id == WHOLE_CLUSTER
     target, place = WHOLE if is_whole else target_of(state.group_id), state.group_id
+    holder = tuple(each.member_id for each in state.members)
     if mark is None:
-        return HeldLock(target, is_whole, KAFKA, None, None, member.host, None, place)
-    return HeldLock(target, is_whole, KAFKA, mark.run_id, mark.user, mark.host, mark.since, place)
+        return HeldLock(target, is_whole, KAFKA, None, None, member.host, None, place, holder)
+    return HeldLock(target, is_whole, KAFKA, mark.run_id, mark.user, mark.host, mark.since, place, holder)
 
 
 def _in_zookeeper(cluster: Cluster) -> Iterator[HeldLock]:
@@ -101,21 +115,26 @@ def _in_zookeeper(cluster: Cluster) -> Iterator[HeldLock]:
 
 def _of_znode(cluster: Cluster, parent: str, name: str) -> HeldLock:
     assert cluster.zookeeper is not None
-    data, path = b"", f"{parent}/{name}"
+    data, path, holder = b"", f"{parent}/{name}", tuple[str, ...]()
     with suppress(NoNodeError):
-        data = cluster.zookeeper.get_async(path).get(timeout=ANSWER_S)[0]
+        data, stat = cluster.zookeeper.get_async(path).get(timeout=ANSWER_S)
+        holder = (str(stat.czxid),)
     run_id = host = since = None
     with suppress(ValueError, KeyError, TypeError, RecursionError):
-        holder = json.loads(data or b"")
-        run_id, host, since = (str(holder[key]) for key in ("run_id", "host", "since"))
+        written = json.loads(data or b"")
+        run_id, host, since = (str(written[key]) for key in ("run_id", "host", "since"))
     is_whole = parent == CLUSTER_LOCKS
-    return HeldLock(WHOLE if is_whole else unquote(name), is_whole, ZOOKEEPER, run_id, None, host, since, path)
+    target = WHOLE if is_whole else unquote(name)
+    return HeldLock(target, is_whole, ZOOKEEPER, run_id, None, host, since, path, holder)
 
 
-def _delete(cluster: Cluster, path: str) -> None:
+def _delete(cluster: Cluster, lock: HeldLock) -> None:
+    """ZooKeeper has no condition on a znode's czxid, so it is compared just before."""
     assert cluster.zookeeper is not None
     try:
         with suppress(NoNodeError):
-            cluster.zookeeper.delete_async(path).get(timeout=ANSWER_S)
+            _, stat = cluster.zookeeper.get_async(lock.place).get(timeout=ANSWER_S)
+            if (str(stat.czxid),) == lock.holder:
+                cluster.zookeeper.delete_async(lock.place).get(timeout=ANSWER_S)
     except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
-        raise ConnectError(f"{path} can't be deleted: ZooKeeper says {error!r}") from error
+        raise ConnectError(f"{lock.place} can't be deleted: ZooKeeper says {error!r}") from error

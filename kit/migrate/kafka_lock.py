@@ -191,7 +191,8 @@ def fetch_locks(cluster: Cluster) -> list[LockState]:
     problems = [each.error for each in read.errors] + [each for each in read.groups["error"] if each is not None]
     if problems:
         raise ConnectError(f"the locks in Kafka can't be read: {problems[0]}")
-    marks = dict(zip(read.committed_offsets["group_id"], map(parse_mark, read.committed_offsets["metadata"])))
+    offsets = zip(*(read.committed_offsets[column] for column in ("group_id", "topic", "partition", "metadata")))
+    marks = {name: parse_mark(text) for name, *place, text in offsets if place == [TOPIC, 0]}
     members: dict[str, list[Member]] = {name: [] for name in read.groups["group_id"]}
     columns = [read.members[column] for column in ("group_id", "member_id", "client_id", "client_host")]
     for name, member_id, client_id, host in zip(*columns):
@@ -199,17 +200,16 @@ def fetch_locks(cluster: Cluster) -> list[LockState]:
     return [LockState(name, tuple(members[name]), marks.get(name)) for name in sorted(members)]
 
 
-def remove_members(cluster: Cluster, name: str) -> None:
-    """Remove every member from a lock's group: its holder is refused from now on.
+def remove_members(cluster: Cluster, name: str, member_ids: Iterable[str]) -> None:
+    """Remove these members from a lock's group: they are refused from now on. A member that joined since stays.
 
     Raises:
         ConnectError: the coordinator does not answer.
         RunError: it refuses.
     """
     client = cluster.broker_client
-    _, members = client.run(described, client, name, Deadline(_LOOK_S))
-    for member in members:
-        client.run(remove_member, client, name, member.member_id, Deadline(_LOOK_S))
+    for member_id in member_ids:
+        client.run(remove_member, client, name, member_id, Deadline(_LOOK_S))
 
 
 class LockGroups:

@@ -27,7 +27,7 @@ from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
 from kit.migrate.engine.states import RunState
-from kit.migrate.kafka_lock import KafkaLock, LockGroups, lock_group, remove_members
+from kit.migrate.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_group, remove_members
 from kit.migrate.kraft.sync import sync_problem
 from kit.migrate.lease import TOPIC
 from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
@@ -266,7 +266,8 @@ def test_a_lock_in_kafka_needs_two_rights_and_another_login_can_break_it(lab, al
     lock.acquire(["orders"], "run-1")
     with pytest.raises(TargetBusy, match="run run-1"):
         other.acquire(["orders"], "run-2")
-    remove_members(bob, lock_group("orders"))
+    (held,) = [each for each in fetch_locks(bob) if each.group_id == lock_group("orders")]
+    remove_members(bob, held.group_id, [each.member_id for each in held.members])
     with pytest.raises(LockLost):
         lock.assert_held()
     lock.release()

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from threading import Barrier
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -23,11 +23,14 @@ from kit.cluster import Cluster, connect, connect_kafka
 from kit.errors import LockLost, OfframpError, RunError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
-from kit.migrate import lease
+from kit.migrate import held_locks, lease
 from kit.migrate.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
 from kit.migrate.lease import TOPIC, Lease, Mark, Member
+from kit.migrate.offsets.kafka import ACCEPTED, KafkaWriter
+from kit.migrate.offsets.moves import Stored
 from kit.profile import load_profile
 from kit.read.broker_client import Deadline
+from tests.adversary.mistakes import BLIND_RETRIES, put_back
 from tests.servers.awaiting import SECONDS, awaited
 
 BRIEF_S = 4.0
@@ -229,6 +232,32 @@ def test_without_its_mark_nobody_can_tell_whether_a_later_run_changed_the_group(
     lock.assert_held()
 
 
+def test_a_broken_lock_is_the_one_that_was_seen(cluster, locks):
+    """Another run may have taken it since the list was read."""
+    first, second = locks(), locks()
+    take(first, "seen", "run-1")
+    (shown,) = [each for each in held_locks.held_locks(cluster) if each.target == "seen"]
+    first.release()
+    take(second, "seen", "run-2")
+    held_locks.end(cluster, shown)
+    second.assert_held()
+    held_locks.break_locks(cluster, "seen", "run-2")
+    with pytest.raises(LockLost):
+        second.assert_held()
+
+
+def test_an_offset_of_another_topic_in_a_locks_group_is_no_mark(lab, cluster, locks):
+    group = lock_group("marked")
+    foreign = {(group, topic, 0): Stored(3, "somebody's") for topic in (f"a-{TOPIC}", f"z-{TOPIC}")}
+    for _, topic, _ in foreign:
+        lab.create_topic(topic, 1)
+    assert {each.error for each in KafkaWriter(cluster.broker_client).write(foreign, {}).values()} == {None}
+    lock = locks()
+    take(lock, "marked", "run-1")
+    (held,) = [each for each in held_locks.held_locks(cluster) if each.place == group]
+    assert held.run_id == "run-1"
+
+
 def test_another_application_in_a_group_of_the_locks_name_is_refused(lab, locks):
     consumer = Consumer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "group.id": lock_group("foreign")})
     lab.create_topic("foreign", 1)
@@ -261,6 +290,31 @@ def test_a_holder_keeps_the_lock_when_the_coordinator_moves(lab, cluster, locks)
     broker.launch()
     broker.await_started()
     lab.servers.await_known(broker)
+
+
+@pytest.mark.parametrize("is_blind", [False, True], ids=["as-it-is", "the-mistake"])
+def test_a_commit_is_not_tried_again_over_what_members_committed_meanwhile(lab, cluster, monkeypatch, is_blind):
+    """The first attempt goes to a broker that is not the coordinator any more. Then a member commits."""
+    group, topic = f"late-{is_blind}", f"late-{is_blind}"
+    lab.create_topic(topic, 1)
+    key, writer = (group, topic, 0), KafkaWriter(cluster.broker_client)
+    assert writer.write({key: Stored(5)}, {})[key] == ACCEPTED
+    known = writer.read([key])
+    writer._coordinators[group] = next(
+        each.broker_id for each in lab.servers.brokers if each.broker_id != coordinator_of(cluster, group)
+    )
+    forget = writer._forget
+    with closing(Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group})) as member:
+
+        def commit_between(groups: object) -> None:
+            member.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
+            forget(groups)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(writer, "_forget", commit_between)
+        with put_back(BLIND_RETRIES) if is_blind else nullcontext():
+            answer = writer.write({key: Stored(9)}, known)[key]
+    assert answer.is_refused is not is_blind
+    assert writer.read([key])[key].offset == (9 if is_blind else 7)
 
 
 def in_sync(lab: Lab) -> list[int]:

@@ -13,6 +13,7 @@ from kit.cluster import Cluster, connect
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
 from kit.lab.process import wait_until
+from kit.migrate import held_locks
 from kit.migrate.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
 from kit.migrate.run_lock import RunLock
 from kit.profile import load_profile
@@ -119,6 +120,20 @@ def test_a_deletion_whose_answer_is_lost_leaves_no_lock_and_takes_nobody_elses(
         await_lock(mine, "lost-deletion")
         mine.release()
         assert len(lost) == 2
+
+
+def test_a_broken_lock_is_the_one_that_was_seen(cluster: Cluster) -> None:
+    """Another run may have taken it since the list was read."""
+    lock = ZookeeperLock(cluster)
+    lock.acquire(["seen"], "run-1")
+    (shown,) = [each for each in held_locks.held_locks(cluster) if each.target == "seen"]
+    lock.release()
+    lock.acquire(["seen"], "run-2")
+    held_locks.end(cluster, shown)
+    lock.assert_held()
+    held_locks.break_locks(cluster, "seen", "run-2")
+    with pytest.raises(LockLost):
+        lock.assert_held()
 
 
 def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:

@@ -43,6 +43,9 @@ RETRIABLE = frozenset(
 metadata text that is too large, an unknown member, a missing right."""
 
 BATCH = 100
+COMMIT_BATCH = 1_000
+"""A coordinator appends one request as one batch of at most ``max.message.bytes`` (1 MB) of ``__consumer_offsets``. An
+offset of a topic and a group with names of 249 characters takes about 600 bytes there."""
 RECOMMIT_SECONDS = 600.0
 """Unchanged offsets are committed again after this time: Kafka lets offsets expire (after 1 or 7 days)."""
 
@@ -182,9 +185,13 @@ class KafkaOffsets:
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
         now = self._clock()
-        changed = {pair: offset for pair, offset in offsets.items() if self._is_due(pair, offset, now)}
-        committed, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
-        self._committed |= {pair: (changed[pair], now) for pair in committed}
+        changed = [(pair, offset) for pair, offset in offsets.items() if self._is_due(pair, offset, now)]
+        errors: dict[TopicAndPartition, str] = {}
+        for start in range(0, len(changed), COMMIT_BATCH):
+            part, left = dict(changed[start : start + COMMIT_BATCH]), max(0.0, now + timeout_seconds - self._clock())
+            committed, failed = self._until_final(self._commit, part, left, self._commit_tries)
+            self._committed |= {pair: (part[pair], now) for pair in committed}
+            errors |= failed
         return errors
 
     def _is_due(self, pair: TopicAndPartition, offset: int, now: float) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from kit.consumer.zookeeper.embedded import JOINING
-from kit.consumer.zookeeper.offsets import RECOMMIT_SECONDS, DualOffsets, Fetched, KafkaOffsets, Passing
+from kit.consumer.zookeeper.offsets import COMMIT_BATCH, RECOMMIT_SECONDS, DualOffsets, Fetched, KafkaOffsets, Passing
 
 A, B = ("t", 0), ("t", 1)
 Answers = list[Mapping[tuple[str, int], int | KafkaError] | KafkaException]
@@ -47,6 +47,15 @@ def test_a_coordinator_that_moves_or_loads_is_asked_again_for_what_is_missing(co
     assert coordinator.store().commit({A: 5, B: 7}, 10) == {}
     assert coordinator.asked == [{A: 5, B: 7}, {B: 7}]
     assert coordinator.now == 1.0
+
+
+def test_a_commit_of_many_partitions_is_cut_to_what_a_coordinator_appends() -> None:
+    wanted = {("t", number): number for number in range(2 * COMMIT_BATCH + 1)}
+    parts = [dict(list(wanted.items())[start : start + COMMIT_BATCH]) for start in (0, COMMIT_BATCH, 2 * COMMIT_BATCH)]
+    refused = KafkaError(KafkaError.INVALID_COMMIT_OFFSET_SIZE)
+    coordinator = Coordinator(parts[0], dict.fromkeys(parts[1], refused), parts[2])
+    assert coordinator.store().commit(wanted, 10).keys() == parts[1].keys()
+    assert coordinator.asked == parts
 
 
 def test_metadata_that_is_too_large_is_final_and_told() -> None:
