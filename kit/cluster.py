@@ -16,7 +16,7 @@ from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
-from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient
+from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens
 from kit.read.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
 from kit.read.multiread import Znode, fetch_data
 from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
@@ -155,6 +155,15 @@ def connect_kafka(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, **sett
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
             f"{where}: {who(security)} was refused ({type(error).__name__}): {kafka_remedy(security)}"
+        ) from None
+    except NobodyListens:
+        raise ConnectError(
+            f"{where}: no process listens there. Check the ports in bootstrap_servers, and whether the brokers run"
+        ) from None
+    except ControllersOnly as error:
+        raise ConnectError(
+            f"{where}: {error.args[0]} is the port of a KRaft controller, which serves no client. Name a broker's "
+            "listener in bootstrap_servers"
         ) from None
     except kafka_errors.KafkaError as error:
         raise ConnectError(

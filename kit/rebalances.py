@@ -22,6 +22,7 @@ from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.logs.local import files_here, read_logs_here
 from kit.profile import Profile
+from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
 from kit.tables.polars import frame as frame_of
 from kit.text.quantity import quantity
@@ -112,7 +113,7 @@ class Rebalances:
 
 
 def read_rebalances(
-    spark: SparkSession | None,
+    spark: Spark | None,
     logs: str | Iterable[str] = (),
     profile: Profile | None = None,
     group_id: str | None = None,
@@ -124,7 +125,8 @@ def read_rebalances(
     """Read logs, the topic of ``profile``'s cluster, or both, and tell what happened.
 
     Args:
-        spark: None: the logs are read in this process, where :func:`reads_here` says so.
+        spark: a session; or what starts one, which is done only for what is not small and on this machine: see
+            :func:`reads_here` and ``read_offsets_topic``. None: such things alone can be read.
         logs: files, folders or patterns, gz too; none: the topic alone.
         profile: whose ``__consumer_offsets`` to read; None: the logs alone.
         group_id: this group alone.
@@ -145,7 +147,7 @@ def read_rebalances(
     pattern = None if group_id is None else re.escape(group_id)
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
     end = None if paths else until
-    topic = None if profile is None else _read_topic(_needed(spark), profile, pattern, since, end)
+    topic = None if profile is None else _read_topic(spark or _no_spark, profile, pattern, since, end)
     events = _events_of(read_logs)
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
@@ -250,25 +252,23 @@ def _events_of(logs: ClientLogs[Any] | None) -> pl.DataFrame:
     return events
 
 
-def _read_logs(spark: SparkSession | None, paths: list[str], zone: str | None, layout: str | None) -> ClientLogs[Any]:
-    sizes = files_here(paths) if spark is None else None
-    return (
-        read_client_logs(_needed(spark), paths, zone, layout) if sizes is None else read_logs_here(sizes, zone, layout)
-    )
+def _read_logs(spark: Spark | None, paths: list[str], zone: str | None, layout: str | None) -> ClientLogs[Any]:
+    sizes = None if is_started(spark) else files_here(paths)
+    if sizes is not None:
+        return read_logs_here(sizes, zone, layout)
+    return read_client_logs(started(spark or _no_spark), paths, zone, layout)
 
 
 def _read_topic(
-    spark: SparkSession, profile: Profile, pattern: str | None, since: datetime | None, until: datetime | None
+    spark: Spark, profile: Profile, pattern: str | None, since: datetime | None, until: datetime | None
 ) -> OffsetsTopic:
     from kit.offsets_topic import read_offsets_topic
 
     return read_offsets_topic(spark, profile, pattern, since, until)
 
 
-def _needed(spark: SparkSession | None) -> SparkSession:
-    if spark is None:
-        raise InputError("only small logs of this machine can be read without Spark: give a session")
-    return spark
+def _no_spark() -> SparkSession:
+    raise InputError("only small logs of this machine, and small topics, can be read without Spark: give a session")
 
 
 def _known(events: pl.DataFrame, topic: OffsetsTopic | None) -> str:

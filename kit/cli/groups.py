@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_idle
+from kit.cli.keeping import keeper
 from kit.cli.listing import Listing, listing
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
-from kit.cli.spark_start import started_spark
 from kit.cli.terminal import (
     EVERY_GROUP,
     AsJson,
@@ -212,29 +212,22 @@ def snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Read the cluster once and append what was seen to a history of Parquet files."""
-    import polars as pl
-
     from kit.cluster import connect
-    from kit.history import History
-    from kit.snapshot import take_snapshot, verify_read
+    from kit.snapshot import observe, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
         say_left_out(chosen, pattern)
-        spark = started_spark(chosen)
-        with waiting(f"looking at {history}"):
-            kept = History(spark, history)
+        keep = keeper(chosen, history)
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen)
         with connected as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             with waiting("reading"):
-                taken = take_snapshot(spark, cluster, pattern)
-        with waiting(f"writing to {history}"):
-            kept.append(taken)
-        timings = pl.DataFrame(taken.read_timings.toArrow())
-        rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
-        Listing(as_json=as_json).print(rows)
+                taken = observe(cluster, pattern)
+        keep(taken)
+        rows = taken.read_timings.select("snapshot_id", "step", "duration_ms", "n_rows")
+        Listing(as_json=as_json).print(rows.with_columns(rows["duration_ms"].round(1)))
         say_unseen(taken)
         verify_read(taken)
 

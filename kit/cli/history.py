@@ -14,11 +14,13 @@ from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
 from kit.cli.terminal import ProfileFile, ProfileName, a_number, refusals, tell
-from kit.profile import load_profile
+from kit.profile import Profile, load_profile
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from kit.history import Upkeep
     from kit.history.files import Size
 
@@ -39,9 +41,8 @@ Folder = Annotated[str, typer.Argument(help="The history: a folder, or any URL t
 @listing
 def info(listing: Listing, folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Each day's snapshots, files and bytes."""
-    with _upkeep(folder, profile, profile_file) as upkeep:
-        with waiting(f"looking at {folder}"):
-            days = upkeep.days()
+    with refusals():
+        days = _days(folder, load_profile(profile, profile_file))
         listing.print(days)
         if not listing.is_data:
             n_snapshots, n_files, n_bytes = (int(days[name].sum()) for name in ("n_snapshots", "n_files", "n_bytes"))
@@ -172,6 +173,21 @@ def report(
             made = run_health_report(chosen, folder, output, targets, logs or [], zone, at)
         tell(*_incidents(made.outcome["incidents"]))
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
+
+
+def _days(folder: str, profile: Profile) -> pl.DataFrame:
+    """Of a history on this machine's disks without Spark."""
+    from kit.history import HistoryHere, folder_here
+
+    here = folder_here(profile, folder)
+    if here is not None:
+        with waiting(f"looking at {folder}"):
+            return HistoryHere(here).days()
+    from kit.history import Upkeep
+
+    spark = started_spark(profile)
+    with waiting(f"looking at {folder}"):
+        return Upkeep(spark, folder).days()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.spark_start import started_spark
+from kit.cli.spark_start import spark_when_needed, started_spark
 from kit.cli.terminal import a_number, refusals, say, say_left_out, say_unseen, tell
 from kit.errors import InputError
 from kit.profile import Profile, load_profile
@@ -100,9 +100,8 @@ def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopi
     from kit.security.clients import check_record_reading
 
     check_record_reading(profile.security.kafka)
-    spark = started_spark(profile)
     with waiting(f"reading {OFFSETS_TOPIC}"):
-        topic = read_offsets_topic(spark, profile, pattern)
+        topic = read_offsets_topic(spark_when_needed(profile), profile, pattern)
         return activity_of_topic(topic.commits, topic.generations, topic.epochs), topic
 
 

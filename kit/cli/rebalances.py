@@ -12,7 +12,7 @@ import typer
 
 from kit.cli.listing import print_frame
 from kit.cli.progress import waiting
-from kit.cli.spark_start import started_spark
+from kit.cli.spark_start import spark_when_needed
 from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_sentences, refusals, say, tell
 from kit.errors import InputError
 from kit.profile import load_profile
@@ -52,7 +52,7 @@ def rebalances(
     pbpaste | offramp rebalances -
     offramp rebalances --profile production --group orders --since 6h
     """
-    from kit.rebalances import moment, read_rebalances, reads_here
+    from kit.rebalances import moment, read_rebalances
 
     with refusals(), TemporaryDirectory(prefix="offramp-") as folder:
         paths = _with_standard_input(logs or [], Path(folder))
@@ -65,8 +65,8 @@ def rebalances(
             from kit.security.clients import check_record_reading  # loads both clients, which logs alone do not need
 
             check_record_reading(chosen.security.kafka)
-        spark = None if reads_here(paths, chosen) else started_spark(chosen)
         with waiting("reading"):
+            spark = spark_when_needed(chosen)
             story = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
         if timeline is not None:
             draw(story, timeline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kit.cli.progress import waiting
@@ -20,3 +21,15 @@ def started_spark(profile: Profile | None) -> SparkSession:
     say("starting Spark …")
     with waiting("starting Spark"):
         return spark_session(profile)
+
+
+def spark_when_needed(profile: Profile | None) -> Callable[[], SparkSession]:
+    """What starts Spark, and says so, for a reader that decides by what there is to read."""
+
+    def start() -> SparkSession:
+        from kit.spark.session import spark_session
+
+        say("starting Spark …")
+        return spark_session(profile)
+
+    return start

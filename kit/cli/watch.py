@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from kit.cli.keeping import keeper
 from kit.cli.listing import print_frame, that_fit
 from kit.cli.progress import waiting
-from kit.cli.spark_start import started_spark
 from kit.cli.terminal import (
     EVERY_GROUP,
     LONGEST_WAIT_S,
@@ -25,7 +24,7 @@ from kit.cli.terminal import (
     screen_size,
     tell,
 )
-from kit.profile import Profile, load_profile
+from kit.profile import load_profile
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def watch(
     pattern: Pattern = EVERY_GROUP,
     every: Every = 10.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
-    history: Annotated[str, typer.Option("--history", help="Append each look to this history, by Spark.")] = "",
+    history: Annotated[str, typer.Option("--history", help="Append each look to this history.")] = "",
 ) -> None:
     """Every group's lag, look after look: who stands still or falls behind first. Ctrl-C ends it.
 
@@ -65,7 +64,7 @@ def watch(
     with refusals():
         chosen = load_profile(profile, profile_file)
         say_left_out(chosen, pattern)
-        keep = _keeper(chosen, history) if history else None
+        keep = keeper(chosen, history) if history else None
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen)
         with connected as cluster:
@@ -85,21 +84,6 @@ def watch(
                     return
                 _tell_unread(look.snapshot)
                 time.sleep(max(0.0, begun + every - time.monotonic()))
-
-
-def _keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], None]:
-    from kit.history import History
-    from kit.snapshot import in_spark_too
-
-    spark = started_spark(profile)
-    with waiting(f"looking at {folder}"):
-        kept = History(spark, folder)
-
-    def keep(taken: Snapshot[pl.DataFrame]) -> None:
-        with waiting(f"writing to {folder}"):
-            kept.append(in_spark_too(spark, taken))
-
-    return keep
 
 
 def _counted(rows: pl.DataFrame) -> str:

@@ -15,8 +15,28 @@ Plain Spark reads either: ``spark.read.parquet(f"{folder}/committed_offsets")``,
 
 from __future__ import annotations
 
-from kit.history.hours import Hours
-from kit.history.snapshots import History
-from kit.history.upkeep import Compacted, Upkeep
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Compacted", "History", "Hours", "Upkeep"]
+if TYPE_CHECKING:
+    from kit.history.here import HistoryHere, folder_here
+    from kit.history.hours import Hours
+    from kit.history.snapshots import History
+    from kit.history.upkeep import Compacted, Upkeep
+
+__all__ = ["Compacted", "History", "HistoryHere", "Hours", "Upkeep", "folder_here"]
+_HOMES = {
+    "Compacted": "upkeep",
+    "History": "snapshots",
+    "HistoryHere": "here",
+    "Hours": "hours",
+    "Upkeep": "upkeep",
+    "folder_here": "here",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: what needs no Spark does not load it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,11 +1,22 @@
-"""Names of folders in a history that say when a run began them, and of which day they are."""
+"""Names of folders in a history: what they hold, when a run began them, of which day they are."""
 
 from __future__ import annotations
 
+import re
 import secrets
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
+from kit.errors import HistoryError
+from kit.tables.schema import SCHEMA_VERSION
+
+DAYS = "days"
+ABOUT = "offramp_history"
+PATTERNS = "*?[]{}\\"
+"""Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
+COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
+"""Spark takes ``date=2026-01-01 (copy)`` for that day: what is in it would count twice."""
 GIVEN_UP = timedelta(days=1)
 """So old is what a run wrote that was cut off: nobody works on it any more."""
 _TIME = "%Y%m%dT%H%M%SZ"
@@ -30,3 +41,13 @@ def day_of(name: str) -> date | None:
         day = date.fromisoformat(name.removeprefix("date="))
         return day if name == f"date={day}" else None
     return None
+
+
+def refuse_versions(folder: str, kept_versions: Collection[int]) -> None:
+    """Raises HistoryError if a history is of another schema version."""
+    if set(kept_versions) - {SCHEMA_VERSION}:
+        versions = ", ".join(map(str, sorted(kept_versions)))
+        raise HistoryError(
+            f"the history in {folder} has schema version {versions}, this offramp writes and reads "
+            f"{SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
+        )

@@ -16,23 +16,17 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
 from kit.history.files import SPARK_ERRORS, Files, cause, told_as
+from kit.history.names import ABOUT, COPY, DAYS, PATTERNS, refuse_versions
 from kit.history.parquet import files_of
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 
-DAYS = "days"
-ABOUT = "offramp_history"
 ABOUT_SCHEMA = "schema_version int"
 PARTS_SCHEMA = f"{tables.SNAPSHOTS.spark_schema}, compacted_at timestamp, date date, part string"
 """``days/snapshots``: which snapshots each part holds. A part that it doesn't list was not written to the end."""
-
-
-_PATTERNS = "*?[]{}\\"
-"""Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
 _PLACE = ["date", "part", "snapshot_id"]
 _TIME = pl.Datetime("us", "UTC")
 _IN_PART = "date date, part string"
-_COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
 _OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
 
 
@@ -49,8 +43,8 @@ class Store:
         self.folder = folder.rstrip("/")
         if not self.folder:
             raise InputError(f"{folder!r} can't be the folder of a history: name one of its own")
-        if not set(_PATTERNS).isdisjoint(self.folder):
-            raise InputError(f"{folder} can't be the folder of a history: Spark takes any of {_PATTERNS} for a pattern")
+        if not set(PATTERNS).isdisjoint(self.folder):
+            raise InputError(f"{folder} can't be the folder of a history: Spark takes any of {PATTERNS} for a pattern")
         self._check_version()
 
     @cached_property
@@ -92,7 +86,7 @@ class Store:
         if not isinstance(self.spark, SparkSession):
             return
         names = self.files.names(self.path(name))
-        if copies := [each for each in names if _COPY.fullmatch(each)]:
+        if copies := [each for each in names if COPY.fullmatch(each)]:
             why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
             raise HistoryError(f"{self.path(name)} can't be read: {why}")
 
@@ -172,13 +166,7 @@ class Store:
             return {row.schema_version for row in about.collect()}
 
     def _check_version(self) -> None:
-        kept_versions = self._versions()
-        if kept_versions - {tables.SCHEMA_VERSION}:
-            versions = ", ".join(map(str, sorted(kept_versions)))
-            raise HistoryError(
-                f"the history in {self.folder} has schema version {versions}, this offramp writes and reads "
-                f"{tables.SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
-            )
+        refuse_versions(self.folder, self._versions())
 
 
 class Reading:

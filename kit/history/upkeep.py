@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from kit.errors import HistoryError, InputError
 from kit.history.files import Size, told_as
 from kit.history.in_order import save, save_in_order
-from kit.history.names import GIVEN_UP, begun, day_of, run_name
-from kit.history.store import ABOUT, DAYS, PARTS_SCHEMA, Reading, Store, counts
+from kit.history.names import ABOUT, DAYS, GIVEN_UP, begun, day_of, run_name
+from kit.history.store import PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
 
 GRACE = timedelta(hours=1)

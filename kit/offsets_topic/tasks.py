@@ -1,4 +1,7 @@
-"""The tasks of Spark: each reads the partition ranges whose numbers it gets (``mapInArrow`` over a range)."""
+"""The tasks of Spark, or of this process: each reads the partition ranges whose numbers it gets.
+
+Spark runs them by ``mapInArrow`` over a range.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def _accounts(reading: Reading, fetch: Fetch) -> Iterator[OffsetsPartition]:
     except (ProfileError, KafkaException) as problem:
         # No fault of a partition: a secret or a certificate that is here and isn't there.
         errors = {
-            part.partition: f"where Spark's tasks run, no consumer can be made: {problem}" for part in fetch.parts
+            part.partition: f"where the topic is read, no consumer can be made: {problem}" for part in fetch.parts
         }
     else:
         errors = fetch.errors

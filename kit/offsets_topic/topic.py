@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
 
 from kit.errors import InputError, PartialRead, ReadError
 from kit.offsets_topic import tasks
@@ -15,6 +17,7 @@ from kit.offsets_topic.bounds import fetch_bounds
 from kit.offsets_topic.partition_summary import unread
 from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
+from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from kit.text.quantity import quantity
@@ -24,23 +27,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OFFSETS_TOPIC = "__consumer_offsets"
+SMALL = 300_000
+"""Offsets between the bounds that are read in this process, which takes it seconds; Spark's start takes more."""
 
 
 @dataclass(frozen=True)
 class OffsetsTopic:
     """``commits`` (``tables.OFFSET_COMMITS``), ``generations`` (``tables.GROUP_GENERATIONS``, of classic groups) and
     ``epochs`` (``tables.GROUP_EPOCHS``, of KIP-848's) are Spark's and lazy: each use reads the topic again, between the
-    same bounds, unless cached. ``partitions`` (``tables.OFFSETS_PARTITIONS``) accounts for every record and is there.
+    same bounds, unless cached. Of a small topic that was read without Spark they are polars frames. ``partitions``
+    (``tables.OFFSETS_PARTITIONS``) accounts for every record and is there.
     """
 
-    commits: DataFrame
-    generations: DataFrame
-    epochs: DataFrame
+    commits: Any
+    generations: Any
+    epochs: Any
     partitions: pl.DataFrame
 
 
 def read_offsets_topic(
-    spark: SparkSession,
+    spark: Spark,
     profile: Profile,
     group_pattern: str | None = None,
     since: datetime | None = None,
@@ -54,6 +60,7 @@ def read_offsets_topic(
     account. The topic is compacted: older records of a key may be gone.
 
     Args:
+        spark: a session; or what starts one, which is done only for a topic that is not small.
         group_pattern: a regular expression for whole group ids; None: all groups.
         since, until: when records were written, with a time zone; ``until`` is not included.
 
@@ -66,7 +73,10 @@ def read_offsets_topic(
     selection = _selection(group_pattern, since, until)
     bounds = fetch_bounds(profile, _topic, since)
     reading = tasks.Reading(profile, _topic, bounds.parts, selection)
-    counted = pl.DataFrame(_frame(spark, reading, tasks.account(reading), tables.OFFSETS_PARTITIONS).toArrow())
+    is_here = not is_started(spark) and sum(part.end - part.start for part in bounds.parts) <= SMALL
+    frame_of = _read_here if is_here else partial(_frame, started(spark))
+    accounted = frame_of(reading, tasks.account(reading), tables.OFFSETS_PARTITIONS)
+    counted = accounted if isinstance(accounted, pl.DataFrame) else pl.DataFrame(accounted.toArrow())
     unreadable = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
     partitions = pl.concat([counted, pl.DataFrame(unreadable)]).sort("partition")
     if len(partitions) and partitions["error"].null_count() == 0:
@@ -77,9 +87,9 @@ def read_offsets_topic(
         replace(part, end=until_of[part.partition]) for part in bounds.parts if part.partition in until_of
     )
     return OffsetsTopic(
-        _frame(spark, same, tasks.commits(same), tables.OFFSET_COMMITS),
-        _frame(spark, same, tasks.generations(same), tables.GROUP_GENERATIONS),
-        _frame(spark, same, tasks.epochs(same, bounds.topic_names), tables.GROUP_EPOCHS),
+        frame_of(same, tasks.commits(same), tables.OFFSET_COMMITS),
+        frame_of(same, tasks.generations(same), tables.GROUP_GENERATIONS),
+        frame_of(same, tasks.epochs(same, bounds.topic_names), tables.GROUP_EPOCHS),
         partitions,
     )
 
@@ -136,3 +146,9 @@ def _epoch_ms(name: str, at: datetime | None) -> int | None:
 def _frame(spark: SparkSession, reading: tasks.Reading, task: tasks.Task, table: Table) -> DataFrame:
     """Spark cuts the range into as many parts as it has cores for; a task for each partition would cost more."""
     return spark.range(len(reading.parts)).mapInArrow(task, table.spark_row_schema)
+
+
+def _read_here(reading: tasks.Reading, task: tasks.Task, table: Table) -> pl.DataFrame:
+    """By the same function that Spark's tasks run, for all parts."""
+    numbers = pa.RecordBatch.from_pydict({"id": list(range(len(reading.parts)))})
+    return pl.DataFrame(pa.Table.from_batches(task([numbers]), table.schema))

@@ -6,6 +6,7 @@ answer. So this module sends the requests of the pinned kafka-python and reads t
 
 from __future__ import annotations
 
+import socket
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -17,7 +18,7 @@ from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
-from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kit.errors import ConnectError, ReadError
 
@@ -34,6 +35,9 @@ _PAUSE_S = 0.005
 """Seconds between two checks whether a paused connection takes requests again."""
 _HANG_UPS = 3
 """A server that closes the connection during the login this many more times has refused the login."""
+
+_REFUSED_S = 1.2
+"""After so long without a server that takes a connection, the address is wrong: a broker's own start takes longer."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -100,6 +104,14 @@ AUTHENTICATION_FAILURES = (
 )
 
 
+class NobodyListens(kafka_errors.KafkaError):  # type: ignore[misc]
+    """At no address is there a process that takes connections."""
+
+
+class ControllersOnly(kafka_errors.KafkaError):  # type: ignore[misc]
+    """Each address that answered is a controller's listener, which serves no client."""
+
+
 _NOBODY = {"NodeNotReadyError: No node_id provided": "none of them is connected"}
 """kafka-python's words for it."""
 
@@ -107,6 +119,24 @@ _NOBODY = {"NodeNotReadyError: No node_id provided": "none of them is connected"
 def _had_answered(connection: Any) -> bool:
     """Whether the broker sent its API versions, which it does before the login."""
     return connection.parser is not None and connection.broker_version_data is not None
+
+
+def _serves_clients(connection: Any) -> bool:
+    """Whether the server answers requests for metadata: a controller does not, by the API versions that it sent."""
+    versions = connection.broker_version_data
+    return versions is None or not versions.api_versions or MetadataRequest.API_KEY in versions.api_versions
+
+
+def _refuses(server: str) -> bool:
+    """Whether no process listens there; a host that does not answer, or has no address, is not known to refuse."""
+    host, _, port = server.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=0.2).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 @dataclass
@@ -129,8 +159,9 @@ class BrokerClient:
         """Connect to any of the bootstrap servers with kafka-python's settings.
 
         Raises:
-            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``KafkaTimeoutError`` when no broker answered in
-                time. The caller writes the message, because it knows the cluster's name.
+            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``NobodyListens`` or ``ControllersOnly`` soon;
+                ``KafkaTimeoutError`` when no broker answered in time. The caller writes the message, because it knows
+                the cluster's name.
         """
         servers = settings["bootstrap_servers"]
         self._servers = [servers] if isinstance(servers, str) else servers
@@ -159,7 +190,7 @@ class BrokerClient:
         already, and a broker closes it right after a refusal. So a server that closes the connection during each login
         refuses it.
         """
-        attempt = 0
+        attempt, began = 0, time.monotonic()
         while True:
             failures = []
             for broker in self._manager.cluster.bootstrap_brokers():
@@ -167,6 +198,10 @@ class BrokerClient:
                 if failure is None:
                     return
                 failures.append(failure)
+            if all(isinstance(failure, ControllersOnly) for failure in failures):
+                raise failures[0]
+            if time.monotonic() - began > _REFUSED_S and all(map(_refuses, self._servers)):
+                raise NobodyListens
             hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
             is_last = not deadline.allows(attempt)
             if hung_up and (is_last or attempt >= _HANG_UPS):
@@ -184,6 +219,8 @@ class BrokerClient:
                 broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
             )
             await self._manager.wait_for(connection.init_future, self._login_ms)
+            if not _serves_clients(connection):
+                return ControllersOnly(f"{broker.host}:{broker.port}")
         except AUTHENTICATION_FAILURES:
             raise
         except kafka_errors.KafkaError as error:

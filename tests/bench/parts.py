@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.history.in_order import save
-from kit.history.store import ABOUT, ABOUT_SCHEMA, DAYS
+from kit.history.names import ABOUT, DAYS
+from kit.history.store import ABOUT_SCHEMA
 from kit.tables import schema as tables
 
 

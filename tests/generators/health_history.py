@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from kit.history.store import ABOUT
+from kit.history.names import ABOUT
 from kit.tables import schema as tables
 from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, ReadTiming, SnapshotInfo
 

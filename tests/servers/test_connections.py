@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kit import cluster as connecting
 from kit import connect
+from kit.errors import ConnectError
+from kit.lab.ports import free_ports
 from kit.migrate.group.plan import performer
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.toggle import ToggleParameters, toggle_step
@@ -39,6 +43,19 @@ def test_toggles_that_were_never_verified_leave_no_connection(profile):
         assert n_connections(cluster.zookeeper) <= before + 1
         actors.end()
         awaited(lambda: n_connections(cluster.zookeeper), lambda count: count == before, "as many as before")
+
+
+def test_a_port_where_nothing_listens_and_a_controllers_port_are_named_before_the_time_out(kraft_lab, profile):
+    """Neither error waits for the time-out, which is longer than this test may take."""
+    (free,) = free_ports(1)
+    wrong = {free: "no process listens there", kraft_lab.servers.brokers[0].controller.rpartition(":")[2]: "controller"}
+    for port, reason in wrong.items():
+        given = replace(profile, bootstrap_servers=f"127.0.0.1:{port}", zookeeper_connect=None)
+        with pytest.raises(ConnectError, match=reason):
+            connect(given, timeout_s=3600.0)
+    both = f"127.0.0.1:{free},{kraft_lab.bootstrap_servers}"
+    with connect(replace(profile, bootstrap_servers=both, cluster_id=None, zookeeper_connect=None)) as cluster:
+        assert cluster.cluster_id == kraft_lab.cluster_id
 
 
 def test_a_connect_that_is_interrupted_leaves_no_connection(profile, monkeypatch):

@@ -50,7 +50,7 @@ def test_a_server_that_does_not_answer_ends_with_4_unless_another_one_does(offra
     result = offramp("groups", change=lambda text: text.replace(lab.zookeeper_connect, f"127.0.0.1:{port}"))
     refused(result, 4, f"ZooKeeper 127.0.0.1:{port}: no server answered")
     result = offramp("groups", change=lambda text: text.replace(lab.bootstrap_servers, f"127.0.0.1:{port}"))
-    refused(result, 4, f"brokers 127.0.0.1:{port}: none answered")
+    refused(result, 4, f"brokers 127.0.0.1:{port}: no process listens there")
     one_of_two = lambda text: text.replace(lab.bootstrap_servers, f"127.0.0.1:{port},{lab.bootstrap_servers}")  # noqa: E731
     assert offramp("groups", change=one_of_two).exit_code in (0, 12)
 

@@ -109,6 +109,26 @@ def test_the_newest_commits_are_what_offset_fetch_says(lab, spark, profile):
     check_account(lab, spark, profile)
 
 
+def test_a_small_topic_is_read_without_spark_as_with_it(lab, spark, profile, monkeypatch):
+    commit_rounds(lab, "topic-here", {0: (3, ""), 1: (4, "first")}, {0: (7, "sécond"), 2: (9, "")})
+
+    def start():
+        raise AssertionError("Spark was started")
+
+    here, there = (read_offsets_topic(each, profile, "topic-.*") for each in (start, spark))
+    for name in ("commits", "generations", "epochs", "partitions"):
+        rows = getattr(here, name)
+        assert isinstance(rows, pl.DataFrame)
+        by_spark = getattr(there, name)
+        by_spark = by_spark if isinstance(by_spark, pl.DataFrame) else frame(by_spark)
+        order = [each for each in ("partition", "offset") if each in rows.columns]
+        assert rows.sort(order).equals(by_spark.sort(order)), name
+    assert here.commits.height >= 4
+    monkeypatch.setattr("kit.offsets_topic.topic.SMALL", 1)
+    with pytest.raises(AssertionError, match="Spark was started"):
+        read_offsets_topic(start, profile, "topic-.*")
+
+
 def check_times(spark, profile, commits: pl.DataFrame) -> None:
     """From the last record's time on, and until before it."""
     at = commits["written_at"].max()

@@ -447,7 +447,7 @@ mechanism = "PLAIN"\nusername = "u"\npassword = { env = "THE_PASSWORD" }"""
     monkeypatch.delenv("THE_PASSWORD")
     (batch,) = tasks.account(reading)([pa.record_batch({"id": [0]})])
     (row,) = batch.to_pylist()
-    assert row["error"].startswith("where Spark's tasks run, no consumer can be made: the environment variable")
+    assert row["error"].startswith("where the topic is read, no consumer can be made: the environment variable")
     assert row["n_records"] is None
 
 
