@@ -109,7 +109,8 @@ def reset(
     ] = None,
     by_duration: Annotated[str | None, typer.Option("--by-duration", help="PnDTnHnMnS ago, such as PT1H30M.")] = None,
     from_file: Annotated[
-        Path | None, typer.Option("--from-file", help="A CSV file of kafka-consumer-groups --export.")
+        Path | None,
+        typer.Option("--from-file", help="Offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
     ] = None,
     groups: Groups = None,
     topics: Topics = None,
@@ -153,7 +154,8 @@ def import_(
     file: Annotated[Path | None, typer.Argument(help="A file of `offramp plan offsets export`.")] = None,
     store: Store = None,
     from_file: Annotated[
-        Path | None, typer.Option("--from-file", help="Instead: a CSV file of kafka-consumer-groups --export.")
+        Path | None,
+        typer.Option("--from-file", help="Instead: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
     ] = None,
     groups: Groups = None,
     topics: Topics = None,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kit.errors import InputError
+from kit.migrate.offsets import other_tools
 from kit.migrate.offsets.moves import Stored, item_of
 from kit.migrate.offsets.resets import AGO, TIME, Reset
 from kit.migrate.offsets.selection import Key
@@ -55,7 +56,8 @@ def by_duration(text: str) -> Reset:
 
 def load_tool_file(path: Path, groups: Sequence[str]) -> dict[Key, Stored]:
     """Return the offsets of a file of the tool's ``--export``: ``topic,partition,offset`` of the one group that is
-    named, or ``group,topic,partition,offset``, without a header.
+    named, or ``group,topic,partition,offset``, without a header. What kafkactl, AKHQ and kcat print is recognised too:
+    ``kit.migrate.offsets.other_tools``.
 
     Such a file names no cluster, so nothing shows whether its offsets are this cluster's.
 
@@ -63,22 +65,34 @@ def load_tool_file(path: Path, groups: Sequence[str]) -> dict[Key, Stored]:
         InputError: the file can't be read, or a line is another; the message names the line.
     """
     try:
-        text = read_regular(path).decode()
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} can't be read: {error}") from error
     offsets: dict[Key, Stored] = {}
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        for row in filter(None, reader):
-            key, offset = _parsed(path, reader.line_num, row, groups)
-            if key in offsets:
-                raise InputError(f"{path}, line {reader.line_num}: {item_of(key)} is there twice; keep one of them")
-            offsets[key] = Stored(offset)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}") from error
+    for where, row in _rows(path, text):
+        key, offset = _parsed(where, row, groups)
+        if key in offsets:
+            raise InputError(f"{where}: {item_of(key)} is there twice; keep one of them")
+        offsets[key] = Stored(offset)
     if not offsets:
         raise InputError(f"{path} has no offset")
     return offsets
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each row with its place, for errors."""
+    try:
+        rows = other_tools.rows_of(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if rows is not None:
+        yield from ((f"{path}, offset {number}", row) for number, row in enumerate(rows, 1))
+        return
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        yield from ((f"{path}, line {reader.line_num}", row) for row in filter(None, reader))
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from error
 
 
 def tool_text(offsets: Mapping[Key, Stored]) -> str:
@@ -92,8 +106,7 @@ def tool_text(offsets: Mapping[Key, Stored]) -> str:
     return text.getvalue()
 
 
-def _parsed(path: Path, number: int, row: Sequence[str], groups: Sequence[str]) -> tuple[Key, int]:
-    where = f"{path}, line {number}"
+def _parsed(where: str, row: Sequence[str], groups: Sequence[str]) -> tuple[Key, int]:
     if len(row) not in (_WITH_GROUP - 1, _WITH_GROUP):
         raise InputError(f"{where}: give topic,partition,offset or group,topic,partition,offset, not {row!r}")
     if len(row) < _WITH_GROUP and len(groups) != 1:
