@@ -59,7 +59,12 @@ DEFINITIONS = {
         is_clamped=True,  # Since c46b0f8 of 2024-05-26; before, a negative lag was shown.
         source="twmb/franz-go adb3a18 of 2026-08-04",
     ),
-    "datadog": Definition("Datadog", HIDDEN, source="DataDog/integrations-core 0170599"),
+    "datadog": Definition(
+        "Datadog",
+        HIDDEN,
+        is_clamped=True,  # Since pull request 22679 of 2026-02-18; before (0170599), a negative lag was shown.
+        source="DataDog/integrations-core, pull request 22679 of 2026-02-18",
+    ),
     "unskript": Definition("unSkript", HISTORY, source="unskript/Awesome-CloudOps-Automation 740f230"),
 }
 

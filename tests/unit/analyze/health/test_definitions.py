@@ -27,7 +27,7 @@ def shown(frame: pl.DataFrame) -> dict[str, int | str | None]:
 
 
 PLAIN = dict.fromkeys(analyze.DEFINITIONS, 60)
-CLAMPING = {"burrow", "kminion", "kafka-lag-exporter", "console", "franz-go"}
+CLAMPING = {"burrow", "kminion", "kafka-lag-exporter", "console", "franz-go", "datadog"}
 CASES = {
     "well": ((40, 10, 100), PLAIN, True, "All show 60 records."),
     "caught up": ((100, 10, 100), dict.fromkeys(PLAIN, 0), True, "All show 0 records."),
