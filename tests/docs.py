@@ -33,6 +33,7 @@ from kit.migrate.kraft.archive import ARCHIVE
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED
 from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets import rules as offset_rules
+from kit.protocol import checks
 from kit.security.clients import EXTRAS, IN_WHEEL
 from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
 from kit.tables import schema
@@ -299,6 +300,15 @@ def preflight_checks() -> str:
     return table(["check", "if not", "before", "what must be so", "known by"], rows)
 
 
+def protocol_checks() -> str:
+    by_way = lambda each: each.rolling if each.rolling == each.stopped else f"{each.rolling}, {each.stopped} if stopped"  # noqa: E731
+    rows = [
+        (code(each.check_id), by_way(each), " or ".join(each.to), each.holds.rstrip("."), each.source)
+        for each in checks.CHECKS
+    ]
+    return table(["check", "if not", "move to", "what must hold", "known by"], rows)
+
+
 def provoked_checks() -> str:
     names = {EDITED: "preflight of an edited copy"}
     rows = {(code(each.check_id), names.get(each.look, each.look), each.how, code(each.test)) for each in CASES}
@@ -339,7 +349,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
-        keys, tables, settings_of_a_cluster, preflight_checks, provoked_checks,
+        keys, tables, settings_of_a_cluster, preflight_checks, protocol_checks, provoked_checks,
         kraft_plan_gates, logins,
     )
 }  # fmt: skip

@@ -30,6 +30,7 @@ VERBS = {
         "kit.cli.groups:app", "Who owns each partition of one group; without a group, what is wrong with any."
     ),
     "readiness": Verb("kit.cli.groups:app", "Where each group stands on the way to Kafka coordination (KIP-125)."),
+    "protocol": Verb("kit.cli.protocol:app", "Groups between the classic and the consumer protocol (KIP-848)."),
     "rebalances": Verb("kit.cli.rebalances:app", "What happened to groups: each generation, who was late, what moved."),
     "kraft": Verb("kit.cli.kraft:app", "A cluster on its way from ZooKeeper to KRaft: where it stands, what differs."),
     "znodes": Verb("kit.cli.znodes:app", "What znodes hold, or held at a time, and which session wrote it."),

@@ -1,0 +1,149 @@
+"""``offramp protocol check``: which groups can change to the consumer protocol (KIP-848) now, or back, and why not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kit.cli.groups import GroupId
+from kit.cli.listing import Listing, listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import (
+    EVERY_GROUP,
+    Pattern,
+    ProfileFile,
+    ProfileName,
+    refusals,
+    say_left_out,
+    tell,
+)
+from kit.profile import load_profile
+from kit.text.quantity import quantity
+from kit.text.visible import visible
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.protocol.checks import ProtocolFinding
+    from kit.protocol.facts import ProtocolFacts, Request
+    from kit.protocol.read import GroupProtocol
+
+app = typer.Typer(
+    help="Groups between the classic and the consumer protocol (KIP-848).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_SPARE = ("error", "group_type", "unknown", "warnings", "to_answer", "n_members")
+_ORDER = ("no", "unknown", "yes", "done", "without members")
+NO_TOOL = "none"
+
+
+@app.callback()
+def _protocol() -> None: ...
+
+
+@app.command()
+@listing
+def check(
+    listing: Listing,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    group: GroupId = None,
+    pattern: Pattern = EVERY_GROUP,
+    to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")] = "consumer",
+    how: Annotated[str, typer.Option(help="With -g: replace members one by one (rolling), or stop all (stopped).")] = (
+        "rolling"
+    ),
+    offsets_topic: Annotated[
+        bool, typer.Option("--offsets-topic", help="Read __consumer_offsets, which alone has commit times.")
+    ] = False,
+    clients_ready: Annotated[
+        bool | None,
+        typer.Option("--clients-ready/--clients-not-ready", help="Your answer: every client supports the protocol."),
+    ] = None,
+    rights_granted: Annotated[
+        bool | None,
+        typer.Option("--rights-granted/--rights-missing", help="Your answer: the clients have the rights they need."),
+    ] = None,
+    monitoring: Annotated[
+        list[str] | None,
+        typer.Option(help="Your answer: a tool that reads groups by DescribeGroups alone, or none; can be repeated."),
+    ] = None,
+    assignor: Annotated[str | None, typer.Option(help="Your answer: group.remote.assignor of the new members.")] = None,
+) -> None:
+    """Which groups can change their protocol now, which can't, and why. Writes nothing.
+
+    With -g: every check of one group. Exit code 15: a check forbids the move; 12: a check that could is unknown.
+    """
+    from kit.cluster import connect
+    from kit.protocol.facts import Answers, Request
+    from kit.protocol.verdicts import read_facts
+    from kit.snapshot import chosen_groups
+
+    with refusals():
+        tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)
+        request = Request(to, how, Answers(clients_ready, rights_granted, tools, assignor))
+        chosen = load_profile(profile, profile_file)
+        if group is None:
+            say_left_out(chosen, pattern)
+        accepts = chosen_groups(chosen, pattern if group is None else re.escape(group))
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+            facts = read_facts(cluster, accepts, offsets_topic)
+        if group is None:
+            _print_all(listing, facts, request)
+        else:
+            _print_one(listing, facts, group, request)
+
+
+def _print_all(listing: Listing, facts: ProtocolFacts, request: Request) -> None:
+    from kit.protocol.verdicts import verdicts, verify_facts
+
+    with waiting("checking"):
+        rows = pl_frame([asdict(each) for each in verdicts(facts, request)])
+    listing.print(rows, _SPARE)
+    if not listing.is_data:
+        counts = Counter(rows["rolling"].fill_null("without members"))
+        named = ", ".join(f"{counts[word]:,} {word}" for word in _ORDER if counts[word])
+        tell(f"{quantity(len(rows), 'group')} to the {request.to} protocol, members replaced one by one: {named}")
+    verify_facts(facts)
+
+
+def _print_one(listing: Listing, facts: ProtocolFacts, group_id: str, request: Request) -> None:
+    from kit.protocol.checks import check_group
+    from kit.protocol.verdicts import group_of, verify_facts, verify_move
+
+    if facts.problems and group_id not in facts.groups:
+        verify_facts(facts)
+    group = group_of(facts, group_id)
+    found = check_group(facts, group, request)
+    if listing.is_data:
+        listing.print(pl_frame([asdict(each) for each in found]))
+    else:
+        _tell_group(group, found)
+    said = verify_move(group_id, found)
+    if not listing.is_data:
+        tell(said)
+
+
+def _tell_group(group: GroupProtocol, found: list[ProtocolFinding]) -> None:
+    members = quantity(len(group.members), "member")
+    tell(f"Group {visible(group.group_id)}: stage {group.stage}, state {group.state or 'unknown'}, {members}.")
+    for answer, heading in ((False, "Not met"), (None, "Unknown")):
+        rows = [each for each in found if each.is_met is answer]
+        if rows:
+            tell("", f"{heading}:")
+        for each in rows:
+            tell(f"• {each.check_id} ({each.severity}): {each.sentence} {each.remedy}".rstrip())
+    met = [each.check_id for each in found if each.is_met]
+    tell("", f"Met: {', '.join(met) or 'none'}.")
+
+
+def pl_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame."""
+    import polars as pl
+
+    return pl.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,421 @@
+"""What each check of ``kit.protocol.checks`` finds about one group: problems, or nothing if the check is met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kit.protocol.brokers import (
+    ASSIGNORS,
+    CLASSIC_MAX_SIZE,
+    MAX_SIZE,
+    POLICY,
+    PROTOCOLS,
+    RETENTION,
+    RETENTION_CHECK,
+    BrokerFacts,
+)
+from kit.protocol.facts import GroupFacts
+from kit.protocol.stage import Stage
+from kit.tables.groups import CLASSIC, CONSUMER
+from kit.text.duration import duration
+from kit.text.quantity import quantity
+from kit.text.visible import argument, visible
+
+STREAMS_ASSIGNOR = "stream"
+KAFKAS_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Of Kafka's Java client; librdkafka and Sarama have the same names."""
+_UPGRADE, _DOWNGRADE = ("upgrade", "bidirectional"), ("downgrade", "bidirectional")
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``is_met`` None: the answer is unknown."""
+
+    sentence: str
+    remedy: str = ""
+    is_met: bool | None = False
+
+
+def brokers(facts: GroupFacts) -> Iterator[Problem]:
+    for each in facts.all.cluster.brokers:
+        if each.error is not None:
+            yield _unknown_broker(each)
+        elif (each.heartbeat or 0) < 1:
+            release = f"Kafka {_release(each)}" if each.release else "a release before 4.0"
+            yield Problem(
+                f"Broker {each.broker_id} runs {release}. Groups of the consumer protocol need 4.0 on every broker.",
+                f"Upgrade broker {each.broker_id} to 4.3 or later.",
+            )
+
+
+def feature(facts: GroupFacts) -> Iterator[Problem]:
+    level = facts.all.cluster.group_version
+    if level is None:
+        yield Problem("No broker reports the finalized features.", "Check the brokers, then run this again.", None)
+    elif level < 1:
+        yield Problem(
+            "The feature group.version is not finalized. The brokers refuse the consumer protocol, whatever their"
+            " release.",
+            "Run: kafka-features.sh --bootstrap-server HOST:PORT upgrade --feature group.version=1. After a group used"
+            " the protocol, the brokers can't be downgraded below 3.4.1.",
+        )
+
+
+def protocols(facts: GroupFacts) -> Iterator[Problem]:
+    for each in facts.all.cluster.brokers:
+        names = each.names(PROTOCOLS)
+        if each.unread is not None:
+            yield _unknown_settings(each)
+        elif names is not None and CONSUMER not in names:
+            yield Problem(
+                f"Broker {each.broker_id} has {PROTOCOLS}={','.join(names)}, without consumer.",
+                f"Set {PROTOCOLS}=classic,consumer on broker {each.broker_id} and restart it.",
+            )
+
+
+def policy(facts: GroupFacts) -> Iterator[Problem]:
+    """Conversions of groups without members are always allowed."""
+    wanted, name = (_UPGRADE, "upgrade") if facts.request.to == CONSUMER else (_DOWNGRADE, "downgrade")
+    yield from _policies(facts, wanted, f"The {name} of a group with members is off")
+    values = {_policy(each) for each in facts.all.cluster.brokers} - {None}
+    if len(values) > 1:
+        yield Problem(
+            f"Brokers differ in {POLICY}: {', '.join(sorted(map(str, values)))}. A group's coordinator can change.",
+            f"Set {POLICY}=bidirectional on every broker and restart the brokers one by one.",
+        )
+
+
+def way_back(facts: GroupFacts) -> Iterator[Problem]:
+    yield from _policies(facts, _DOWNGRADE, "A group with members can't be moved back")
+
+
+def release(facts: GroupFacts) -> Iterator[Problem]:
+    for each in facts.all.cluster.brokers:
+        if each.level is None:
+            yield _unknown_broker(each) if each.error else _unknown_release(each)
+        elif each.release in ((4, 0), (4, 1)):
+            fixed = {(4, 0): "4.0.2", (4, 1): "4.1.2"}[each.release]
+            yield Problem(
+                f"Broker {each.broker_id} runs Kafka {_release(each)}; no request gives the patch release."
+                f" Before {fixed} a coordinator may fail to load __consumer_offsets during compaction (KAFKA-19862).",
+                f"If broker {each.broker_id} runs a release before {fixed}, upgrade it, best to 4.3.1 or later.",
+                None,
+            )
+        elif each.release == (4, 2):
+            yield Problem(
+                f"Broker {each.broker_id} runs Kafka 4.2. Before 4.3 a commit with an older epoch is refused during a"
+                " rebalance (KIP-1251).",
+                f"Upgrade broker {each.broker_id} to 4.3.1 or later.",
+            )
+
+
+def downgrade_bug(facts: GroupFacts) -> Iterator[Problem]:
+    levels = [each.level for each in facts.all.cluster.brokers]
+    if None in levels or any(each.release is None for each in facts.all.cluster.brokers):
+        yield Problem(
+            "The release of a broker is unknown, so it is unknown whether it has the fix of KAFKA-21117.",
+            "Find KAFKA-21117 in the release notes of the brokers.",
+            None,
+        )
+        return
+    yield Problem(
+        "KAFKA-21117 is open in every release up to 4.4. After a move back, a coordinator that loads __consumer_offsets"
+        " while it is compacted may fail to load.",
+        "Restart no broker after the move back until log.cleaner.delete.retention.ms (1 day by default) has passed.",
+    )
+
+
+def protocol_type(facts: GroupFacts) -> Iterator[Problem]:
+    kind = facts.group.protocol_type
+    if kind not in ("", CONSUMER):
+        yield Problem(
+            f"The protocol type of the group is {visible(kind)} (Kafka Connect, Schema Registry, or the like). The"
+            " brokers convert groups of the protocol type consumer alone.",
+            "Leave this group on the classic protocol.",
+        )
+
+
+def streams(facts: GroupFacts) -> Iterator[Problem]:
+    if facts.group.group_type != CONSUMER and facts.group.assignor == STREAMS_ASSIGNOR:
+        yield Problem(
+            "The group is an application of Kafka Streams. It has a protocol of its own (KIP-1071).",
+            "Use group.protocol=streams with brokers of 4.2.1 or later, with all instances stopped.",
+        )
+
+
+def user_data(facts: GroupFacts) -> Iterator[Problem]:
+    if facts.group.group_type == CONSUMER or facts.group.protocol_type not in ("", CONSUMER):
+        return
+    for each in facts.members:
+        if each.user_data:
+            yield Problem(
+                f"The assignment of member {visible(each.member_id)} has {quantity(each.user_data, 'byte')} of user"
+                f" data (assignor {visible(facts.group.assignor or 'unknown')}). The brokers refuse to convert the"
+                " group while it has members.",
+                "Change the assignor first (Sarama: range or cooperative-sticky), or stop all members for the move.",
+            )
+        elif each.user_data is None and each.error is None:
+            yield _not_reported(each.member_id)
+
+
+def malformed(facts: GroupFacts) -> Iterator[Problem]:
+    for each in facts.members:
+        if each.error is not None:
+            yield Problem(
+                f"Member {visible(each.member_id)}: {each.error}.",
+                "Upgrade or repair this client, then run this again.",
+            )
+
+
+def stable(facts: GroupFacts) -> Iterator[Problem]:
+    group = facts.group
+    if not group.is_settled:
+        epochs = (
+            "" if group.epoch is None else f", group epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
+        )
+        yield Problem(f"The group is in the state {group.state}{epochs}.", "Wait until the rebalance has ended.")
+
+
+def size(facts: GroupFacts) -> Iterator[Problem]:
+    name = MAX_SIZE if facts.request.to == CONSUMER else CLASSIC_MAX_SIZE
+    unread = [each for each in facts.all.cluster.brokers if each.unread is not None]
+    limits = facts.all.cluster.numbers(name)
+    if limits and len(facts.members) > min(limits):
+        yield Problem(
+            f"The group has {quantity(len(facts.members), 'member')}; {name} is {min(limits)}.",
+            f"Raise {name} on every broker, or stop members.",
+        )
+    elif unread:
+        yield from map(_unknown_settings, unread)
+
+
+def copartition(facts: GroupFacts) -> Iterator[Problem]:
+    n_topics = len(facts.topics)
+    if facts.group.group_type == CONSUMER or facts.group.assignor != "range" or n_topics < 2:
+        return
+    chosen = facts.answers.assignor
+    defaults = {names[0] for each in facts.all.cluster.brokers if (names := each.names(ASSIGNORS))}
+    if chosen is None and defaults == {"range"}:
+        return
+    if chosen != "range":
+        yield Problem(
+            f"The assignor range gives equal partitions of {n_topics} topics to one member. With the assignor"
+            f" {visible(chosen or ', '.join(sorted(defaults)) or 'uniform')} this ends.",
+            "If the application needs it, set group.remote.assignor=range in every new member.",
+        )
+
+
+def assignor(facts: GroupFacts) -> Iterator[Problem]:
+    name = facts.group.assignor
+    if facts.group.group_type != CONSUMER and name and name not in (*KAFKAS_ASSIGNORS, STREAMS_ASSIGNOR):
+        yield Problem(
+            f"The assignor {visible(name)} is not one of Kafka's. The first consumer-protocol member ends its"
+            " placement: the brokers assign partitions then, and take no assignor of clients (KAFKA-18327).",
+            "If the application needs this placement, leave the group on the classic protocol.",
+        )
+
+
+def assignor_known(facts: GroupFacts) -> Iterator[Problem]:
+    wanted = facts.answers.assignor
+    for each in facts.all.cluster.brokers if wanted else ():
+        names = each.names(ASSIGNORS)
+        if names is None:
+            yield _unknown_settings(each)
+        elif wanted not in names:
+            yield Problem(
+                f"Broker {each.broker_id} has {ASSIGNORS}={','.join(names)}, without {visible(wanted or '')}. A client"
+                f" with group.remote.assignor={visible(wanted or '')} ends with UNSUPPORTED_ASSIGNOR.",
+                f"Add the assignor to {ASSIGNORS} on every broker, or choose one that all brokers have.",
+            )
+
+
+def rack(facts: GroupFacts) -> Iterator[Problem]:
+    racks = {each.rack for each in facts.members if each.rack}
+    if racks:
+        yield Problem(
+            f"Members name racks: {_some(racks)}. The brokers' assignors use racks only in part (KAFKA-19387).",
+            "Compare the traffic between racks before and after the canary.",
+        )
+
+
+def session(facts: GroupFacts) -> Iterator[Problem]:
+    if facts.group.stage not in (Stage.CLASSIC, Stage.CANARY, Stage.MIXED) or facts.session_ms is None:
+        return
+    commits, new = facts.all.commits, duration(facts.session_ms)
+    if commits is None or facts.group.group_type == CONSUMER:
+        yield Problem(
+            f"A lost consumer-protocol member is noticed after {new}. The session timeouts of classic members are"
+            " unknown.",
+            "Compare session.timeout.ms of the clients. A group has its own value: "
+            + _session_command(facts, "MILLISECONDS"),
+            None,
+        )
+        return
+    old = commits.sessions.get(facts.group.group_id, frozenset()) - {facts.session_ms}
+    if old:
+        longest = max(old)
+        yield Problem(
+            f"A lost classic member is noticed after {duration(longest)}, a lost consumer-protocol member after {new}.",
+            f"To keep the old timeout, within the brokers' limits: {_session_command(facts, str(longest))}",
+        )
+
+
+def static(facts: GroupFacts) -> Iterator[Problem]:
+    names = [each.instance_id for each in facts.members if each.instance_id]
+    if names:
+        after = "the session timeout" if facts.session_ms is None else duration(facts.session_ms)
+        yield Problem(
+            f"{quantity(len(names), 'member')} {'is' if len(names) == 1 else 'are'} static: {_some(names)}. A second"
+            " consumer-protocol process with the instance id of a living one ends with UNRELEASED_INSTANCE_ID.",
+            f"Keep the instance ids, and stop each process before its replacement starts. After a kill, wait {after}.",
+        )
+
+
+def old_commits(facts: GroupFacts) -> Iterator[Problem]:
+    """Under the consumer protocol an offset expires by the time of its commit, in a classic group by the time at which
+    the group became empty (``ConsumerGroup.offsetExpirationCondition``, 3.8 to 4.4)."""
+    count, commits, name = facts.n_expiring, facts.all.commits, argument(facts.group.group_id)
+    if count is None:
+        if commits is None:
+            why, remedy = "it is in __consumer_offsets", f"Run: offramp protocol check --offsets-topic -g {name}"
+        elif (problem := commits.problem(facts.group.group_id)) is not None:
+            why, remedy = f"__consumer_offsets was not read completely ({problem})", "Run this again."
+        else:
+            why, remedy = f"a broker does not report {RETENTION}", "Grant the login DESCRIBE_CONFIGS on the cluster."
+        yield Problem(f"The commit time of each offset is unknown: {why}.", remedy, None)
+    elif count and facts.retention_ms is not None:
+        every = min(facts.all.cluster.numbers(RETENTION_CHECK), default=600_000)
+        yield Problem(
+            f"{quantity(count, 'offset')} of the group {'was' if count == 1 else 'were'} last committed more than"
+            f" {duration(facts.retention_ms)} ago ({RETENTION}). If the group has no members under the consumer"
+            f" protocol for {duration(every)}, the brokers delete {'it' if count == 1 else 'them'}.",
+            f"Raise {RETENTION} on every broker. Or commit every offset again after the last classic member stopped and"
+            " before the first consumer-protocol member starts: kafka-consumer-groups.sh --bootstrap-server HOST:PORT"
+            f" --reset-offsets --to-current --all-topics --execute --group {name}",
+        )
+
+
+def regex(facts: GroupFacts) -> Iterator[Problem]:
+    patterns = [each for each in facts.members if each.pattern]
+    classic = [each for each in facts.members if each.protocol == CLASSIC]
+    if len({each.topics for each in classic}) > 1:
+        yield Problem(
+            "Members subscribe to different topics, so some may subscribe by a pattern. The brokers match a pattern"
+            " with the whole name of a topic (RE2/J).",
+            "In librdkafka, write ^prefix.* instead of ^prefix in consumer-protocol members.",
+        )
+    elif patterns and classic:
+        yield Problem(
+            f"Member {visible(patterns[0].member_id)} subscribes by the pattern {visible(patterns[0].pattern or '')}."
+            " The brokers match it with the whole name of a topic (RE2/J).",
+            "Check that the pattern matches every topic of the classic members.",
+        )
+
+
+def rights(facts: GroupFacts) -> Iterator[Problem]:
+    hidden = facts.topics & facts.all.hidden if facts.all.hidden is not None else set()
+    if hidden:
+        yield Problem(
+            f"The login may not describe {_some(hidden)}. Once the group is converted, the brokers refuse to describe"
+            " the whole group.",
+            "Grant the login DESCRIBE on every topic of the group.",
+        )
+    if not facts.answers.rights_granted:
+        yield Problem(
+            "No request reports the rights of the clients. Each client needs READ on the group and DESCRIBE on its"
+            " topics.",
+            "Check the ACLs, then answer with --rights-granted.",
+            None if facts.answers.rights_granted is None else False,
+        )
+
+
+def clients(facts: GroupFacts) -> Iterator[Problem]:
+    if not facts.answers.clients_ready:
+        yield Problem(
+            "No request reports the release and the settings of clients. The consumer protocol needs Java clients of"
+            " 4.0 or later, or librdkafka of 2.15 or later.",
+            "In each client remove session.timeout.ms, heartbeat.interval.ms and partition.assignment.strategy, and"
+            " check that its rebalance callbacks are incremental. Then answer with --clients-ready.",
+            None if facts.answers.clients_ready is None else False,
+        )
+
+
+def monitoring(facts: GroupFacts) -> Iterator[Problem]:
+    tools = facts.answers.monitoring
+    if tools is None:
+        yield Problem(
+            "Tools that read groups by DescribeGroups alone show a converted group as Dead. Which tools do is unknown.",
+            "Answer with --monitoring TOOL for each such tool, or with --monitoring none.",
+            None,
+        )
+    elif tools:
+        yield Problem(
+            f"{_some(tools)} will show the group as Dead from the first consumer-protocol member on.",
+            "Upgrade the tool, or tell its users before the canary.",
+        )
+
+
+def _policy(broker: BrokerFacts) -> str | None:
+    value = broker.settings.get(POLICY)
+    return value.lower() if value is not None else None
+
+
+def _policies(facts: GroupFacts, allowed: tuple[str, ...], effect: str) -> Iterator[Problem]:
+    for each in facts.all.cluster.brokers:
+        value = _policy(each)
+        if each.unread is not None:
+            yield _unknown_settings(each)
+        elif value is None:
+            yield Problem(f"Broker {each.broker_id} does not report {POLICY}.", "Upgrade the broker to 4.0.", None)
+        elif value not in allowed:
+            yield Problem(
+                f"Broker {each.broker_id} has {POLICY}={visible(value)}. {effect}.",
+                f"Set {POLICY}=bidirectional on every broker and restart the brokers one by one. Or stop all members"
+                " for the move.",
+            )
+
+
+def _unknown_broker(broker: BrokerFacts) -> Problem:
+    return Problem(f"The release of broker {broker.broker_id} is unknown: {broker.error}.", "Check the broker.", None)
+
+
+def _unknown_release(broker: BrokerFacts) -> Problem:
+    return Problem(
+        f"Broker {broker.broker_id} does not report its newest metadata.version.", "Check its release.", None
+    )
+
+
+def _unknown_settings(broker: BrokerFacts) -> Problem:
+    why = broker.unread or f"broker {broker.broker_id} does not report the setting"
+    return Problem(
+        f"The settings of broker {broker.broker_id} are unknown: {why}.",
+        "Grant the login DESCRIBE_CONFIGS on the cluster.",
+        None,
+    )
+
+
+def _not_reported(member_id: str) -> Problem:
+    return Problem(
+        f"The assignment of member {visible(member_id)} is not reported, as while the group rebalances.",
+        "Wait until the group is stable, then run this again.",
+        None,
+    )
+
+
+def _release(broker: BrokerFacts) -> str:
+    return ".".join(map(str, broker.release or ()))
+
+
+def _session_command(facts: GroupFacts, value: str) -> str:
+    return (
+        f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --group {argument(facts.group.group_id)}"
+        f" --add-config consumer.session.timeout.ms={value}"
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    shown = sorted(visible(each) for each in names)
+    more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more
