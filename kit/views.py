@@ -104,6 +104,12 @@ def readiness(snapshot: Snapshot[Frame]) -> Frame:
     return result
 
 
+def protocol_stages(snapshot: Snapshot[Frame]) -> Frame:
+    """Each group's stage between the classic and the consumer protocol (``protocol_stages``)."""
+    result: Frame = analyze.protocol_stages(groups=snapshot.groups, members=snapshot.members)
+    return result
+
+
 def blockers(snapshot: Snapshot[Frame]) -> Frame:
     """What stands in each group's way, in sentences (``blockers``)."""
     result: Frame = analyze.blockers(**_readiness_tables(snapshot))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.ownership import partition_owners
     from kit.analyze.groups.parity import VERDICTS, group_parity, store_parity
     from kit.analyze.groups.placement import broker_load, topic_skew
+    from kit.analyze.groups.protocol_stages import protocol_stages
     from kit.analyze.groups.readiness import group_readiness, readiness
     from kit.analyze.groups.stages import STAGES
     from kit.analyze.groups.stale import stale_stores
@@ -85,6 +86,7 @@ _HOMES = {
         "broker_load",
         "topic_skew",
     ),
+    "groups.protocol_stages": ("protocol_stages",),
     "groups.readiness": (
         "group_readiness",
         "readiness",
@@ -233,6 +235,7 @@ __all__ = [
     "partition_lag",
     "partition_owners",
     "partition_progress",
+    "protocol_stages",
     "readiness",
     "records_of",
     "stale_stores",

@@ -44,7 +44,16 @@ GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, b
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
 _ANALYSING = "analysing"
 _SPARE = (
-    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
+    *(
+        "protocol_stage",
+        "effective_mode",
+        "n_idle",
+        "n_partitions",
+        "expired_unread",
+        "max_lag",
+        "member_id",
+        "lag_raw",
+    ),
     *("beyond_end", "lag_retained"),
     *(
         "zookeeper_lag",
@@ -189,9 +198,12 @@ def readiness(
         with waiting(_ANALYSING):
             blocking = worst_blockers(views.blockers(snapshot))
             stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
+            of_protocol = views.protocol_stages(snapshot)
         if not listing.is_data and not _knows_zookeeper(snapshot):
             say("This cluster has no ZooKeeper: there is nothing to leave, and Kafka coordinates every group.")
+            _tell_protocols(of_protocol)
             return
+        stages = stages.join(of_protocol, on="group_id", how="left", maintain_order="left")
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -238,6 +250,14 @@ def _tell_attention(rows: pl.DataFrame) -> None:
     if needs:
         named = ", ".join(f"{n:,} “{need}”" for need, n in needs)
         tell(f"{quantity(len(rows), 'group')}: {named}; {rows['attention'].null_count():,} need nobody")
+
+
+def _tell_protocols(stages: pl.DataFrame) -> None:
+    """How many groups are in each stage between the classic and the consumer protocol (KIP-848)."""
+    counts = stages.drop_nulls("protocol_stage").group_by("protocol_stage").len().sort("protocol_stage").rows()
+    if counts:
+        named = ", ".join(f"{n:,} {stage}" for stage, n in counts)
+        tell(f"Stages between the classic and the consumer protocol: {named}. See: offramp protocol check")
 
 
 def _tell_stale(left: pl.DataFrame) -> None:

@@ -158,6 +158,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "group_parity": lambda frames: analyze.group_parity(analyze.store_parity(frames["committed_offsets"])),
     "blockers": _take(analyze.blockers, *READINESS, *TOPICS),
     "readiness": READY,
+    "protocol_stages": _take(analyze.protocol_stages, "groups", "members"),
 }
 
 

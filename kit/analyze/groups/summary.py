@@ -6,14 +6,16 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.beyond_end import BEYOND_END
-from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
+from kit.analyze.groups.protocol_stages import protocol_stages
+from kit.tables.groups import CONSUMER, KAFKA, SHARE, ZOOKEEPER
 
-ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
+ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, EXPIRING, UNREADABLE = (
     f"commit {BEYOND_END}",
     "nobody reads it",
     "read twice",
     "commits nothing",
     "partitions without an owner",
+    "offsets may expire",
     "could not be read",
 )
 """What needs somebody, by what hurts most. That a lag grows takes two looks: ``lag_change``."""
@@ -42,6 +44,7 @@ def group_summary(
         stage, effective_mode: see ``readiness``.
         kafka_state, group_type, protocol_type, protocol: the coordinator's; ``group_type`` is ``classic``,
             ``consumer`` (KIP-848), ``share`` or ``streams``, and null before Kafka 3.8; ``protocol`` is the assignor.
+        protocol_stage: see ``protocol_stages``; null without ``members``.
         n_members, n_idle: how many are registered, and how many own nothing. An owner znode alone is no member.
         n_partitions, n_unowned: as in ``group_lag``, of the store with more of them.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
@@ -81,6 +84,7 @@ def group_summary(
     rows = rows.join(_findings(ownership_findings), on="group_id", how="left").join(
         _errors(groups), on="group_id", how="left"
     )
+    rows = rows.join(_stages(groups, members), on="group_id", how="left")
     rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
     rows = rows.join(_unread_members(members, groups), on="group_id", how="left")
     rows = rows.with_columns(store_in_use=_store_in_use())
@@ -97,6 +101,7 @@ def group_summary(
         "group_type",
         "protocol_type",
         "protocol",
+        "protocol_stage",
         _counted("n_members"),
         _counted("n_idle"),
         _counted("n_partitions"),
@@ -115,6 +120,13 @@ def group_summary(
         _counted("n_blockers"),
         "error",
     )
+
+
+def _stages(groups: FrameT, members: FrameT | None) -> FrameT:
+    if members is None:
+        return groups.select("group_id").unique().with_columns(protocol_stage=nw.lit(None, nw.String))
+    stages: FrameT = nw.from_native(protocol_stages(groups, members))
+    return stages
 
 
 def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
@@ -145,12 +157,20 @@ def _attention() -> nw.Expr:
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
         COMMITS_NOTHING: has_members & commits & (nw.col("n_without_commit") == nw.col("n_partitions")),
         WITHOUT_OWNER: has_members & (nw.col("n_unserved") > 0),
+        EXPIRING: _is_expiring(),
         UNREADABLE: nw.col("is_unreadable"),
     }
     attention = nw.lit(None, nw.String)
     for name in reversed(ATTENTION):
         attention = nw.when(rules[name].fill_null(False)).then(nw.lit(name)).otherwise(attention)
     return attention.alias("attention")
+
+
+def _is_expiring() -> nw.Expr:
+    """Under the consumer protocol the brokers delete each offset by the age of its commit once no member is left. In a
+    classic group this time begins when the last member leaves (``offsets.retention.minutes``)."""
+    is_empty = (nw.col("group_type") == CONSUMER) & (nw.col("kafka_state") == "Empty")
+    return is_empty & (nw.col("store_in_use") == KAFKA) & (nw.col("n_partitions") > 0)
 
 
 def _counted(name: str) -> nw.Expr:
