@@ -28,23 +28,23 @@ def read_facts(
 
     Args:
         offsets_topic: also read ``__consumer_offsets``, which alone has commit times.
-        tell: called with the name of each step before it begins.
+        tell: called before each part of the reading with its name.
 
     Raises:
         ConnectError, ReadError: the brokers stopped answering, or refused.
         NotFound: with ``offsets_topic``, if there is no such topic yet.
     """
     client = cluster.broker_client
-    tell("reading the brokers")
+    tell("brokers")
     facts = fetch_cluster_facts(client)
-    tell("describing the groups")
+    tell("groups")
     found = fetch_group_protocols(client, accepts)
-    tell(f"reading settings of {quantity(len(found.groups), 'group')}")
+    tell(f"settings of {quantity(len(found.groups), 'group')}")
     sessions = fetch_session_timeouts(client, found.groups) if facts.group_version else {}
     sight = fetch_sight(client)
     commits = None
     if offsets_topic:
-        tell("reading __consumer_offsets")
+        tell("__consumer_offsets")
         commits = read_commit_times(cluster.profile)
     return ProtocolFacts(
         round(time.time() * 1000),

@@ -22,8 +22,9 @@ from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.protocol.checks import CHECKS, ProtocolFinding, check_group
 from kit.protocol.facts import Answers, ProtocolFacts, Request
-from kit.protocol.verdicts import read_facts, verdict
+from kit.protocol.verdicts import read_facts, verdict, verdicts
 from tests.servers.awaiting import awaited
+from tests.servers.many_groups import commit_groups
 from tests.servers.raw_member import RawMember, answer_to_new_member, assignment, subscription
 from tests.servers.tuned_lab import TunedLab
 
@@ -200,6 +201,17 @@ def test_the_bug_of_the_way_back_is_said_for_the_way_back(cluster):
     assert found(facts, Request(to="classic"))["k848_downgrade_bug"].is_met is False
     newer = replace(facts.cluster, brokers=tuple(replace(each, level=99) for each in facts.cluster.brokers))
     assert found(replace(facts, cluster=newer), Request(to="classic"))["k848_downgrade_bug"].is_met is None
+
+
+def test_a_thousand_groups_are_checked_by_a_few_requests(cluster):
+    names = {f"many-{number:04}" for number in range(1_001)}
+    commit_groups(cluster.broker_client, sorted(names), TOPIC, 2)
+    sent = cluster.broker_client.n_sent
+    facts = read_facts(cluster, names.__contains__)
+    assert cluster.broker_client.n_sent - sent < 20
+    rows = verdicts(facts, Request())
+    assert {row.group_id for row in rows} == names
+    assert {(row.stage, row.stopped) for row in rows} == {("empty", "unknown")}
 
 
 def test_the_verb_shows_one_group_and_all(profile_file, cluster):
