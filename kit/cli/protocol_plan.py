@@ -21,6 +21,7 @@ from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.migrate.engine.plan import STOP, UNDO
 
 app = typer.Typer(rich_markup_mode=None)
+NO_TOOL = "none"
 
 
 @app.command("protocol")
@@ -40,6 +41,19 @@ def plan_protocol(
         list[str] | None,
         typer.Option(help="NAME=VALUE of the group, set first: consumer.session.timeout.ms=30000; can be repeated."),
     ] = None,
+    clients_ready: Annotated[
+        bool | None,
+        typer.Option("--clients-ready/--clients-not-ready", help="Your answer: every client supports the protocol."),
+    ] = None,
+    rights_granted: Annotated[
+        bool | None,
+        typer.Option("--rights-granted/--rights-missing", help="Your answer: the clients have the rights they need."),
+    ] = None,
+    monitoring: Annotated[
+        list[str] | None,
+        typer.Option(help="Your answer: a tool that reads groups by DescribeGroups alone, or none; can be repeated."),
+    ] = None,
+    assignor: Annotated[str | None, typer.Option(help="Your answer: group.remote.assignor of the new members.")] = None,
     way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -54,8 +68,10 @@ def plan_protocol(
     """
     with open_operations(profile, profile_file, runs) as operations:
         from kit.migrate.protocol.plan import ProtocolPlanRequest, parse_configs
+        from kit.protocol.facts import Answers
 
         (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
+        tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)
         request = ProtocolPlanRequest(
             name,
             to,
@@ -68,6 +84,7 @@ def plan_protocol(
             on_failure=UNDO if undo_on_failure else STOP,
             way_back_s=way_back * 3600,
             configs=parse_configs(group_config or ()),
+            answers=Answers(clients_ready, rights_granted, tools, assignor),
         )
         say(f"reading group {name} …")
         with waiting(f"reading group {name}"):

@@ -20,6 +20,7 @@ from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.migrate.protocol.prove import KIND as PROOF
 from kit.migrate.protocol.state import read_protocol_state
 from kit.proof import Proof, handed_out_of, prove
+from kit.protocol.facts import Answers
 
 RECORDS_PER_SECOND, READ_S, SOAK_S = 200.0, 60.0, 2.0
 
@@ -45,7 +46,7 @@ def there_and_back(lab: Lab, operations: Operations, group: str, topic: str, say
 
 
 def _move(operations: Operations, group: str, protocol: str, say: Callable[[str], None]) -> None:
-    request = ProtocolPlanRequest(group, protocol, soak_s=SOAK_S, observe_s=1.0)
+    request = ProtocolPlanRequest(group, protocol, soak_s=SOAK_S, observe_s=1.0, answers=Answers(clients_ready=True))
     plan: Plan = operations.plan_protocol(request)
     say(f"plan {plan.digest[:8]}: {group} to the {protocol} protocol; approved by {operator()} for the demo")
     operations.approve(plan, plan.subject, plan.digest)

@@ -40,6 +40,7 @@ def site(tmp_path) -> Iterator[Site]:
             group = ProtocolGroup(lab, cluster, GROUP)
             group.start([NewMember(GROUP, [GROUP], f"{GROUP}-{number}") for number in range(2)])
             given = {"profile_file": str(profile_file), "group_id": GROUP, "soak_s": 3.0}
+            given |= {"clients_ready": True}
             fill_in("runbook/consumer_protocol", running.notebooks / "protocol.ipynb", **given)
             yield Site(group, running)
 

@@ -19,6 +19,7 @@ from kit.migrate.execution.run import RunResult
 from kit.migrate.operations import Operations
 from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.profile import load_profile
+from kit.protocol.facts import Answers
 from tests.servers.awaiting import awaited
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
 from tests.soak import Record, report, soak_only
@@ -26,7 +27,7 @@ from tests.soak import Record, report, soak_only
 pytestmark = pytest.mark.timeout(3 * 3600)
 
 ROUNDS, BROKER_EVERY, MOST_RESUMES = 200, 10, 20
-SEED = 848
+SEED, READY = 848, Answers(clients_ready=True)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], Non
     """Plan and execute; resume until the run is verified. Return how often it was resumed."""
     group.settled(3)
     plan = Operations(group.cluster, runs).plan_protocol(
-        ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, lag_tolerance=10**9), ["lag"]
+        ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, answers=READY)
     )
     desk = Operations(group.cluster, runs, tell=tell)
     desk.approve(plan, plan.subject, plan.digest[:8], "second person")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.cluster import Cluster, connect
-from kit.errors import PlanError
+from kit.errors import PlanError, UnsafePlan
 from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
@@ -22,11 +22,12 @@ from kit.migrate.protocol import group_configs
 from kit.migrate.protocol.group_configs import fetch_configs
 from kit.migrate.protocol.plan import ProtocolPlanRequest
 from kit.profile import load_profile
+from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
-QUICK = {"soak_s": 2.0, "observe_s": 1.0, "quiet_s": 1.0}
+QUICK = {"soak_s": 2.0, "observe_s": 1.0, "quiet_s": 1.0, "answers": Answers(clients_ready=True)}
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,8 @@ def test_three_classic_members_change_to_the_consumer_protocol_and_back(kraft_la
     java = JavaMember(group.name, (group.name,), f"{group.name}-java", version="4.4.0", level="WARN")
     group.start([java, *(NewMember(group.name, [group.name], f"{group.name}-{number}") for number in range(2))])
     assert group.state().stage == "classic"
+    with pytest.raises(UnsafePlan, match="k848_clients"):
+        planned(desk, group, "consumer", answers=Answers())
     there = begun(desk, planned(desk, group, "consumer"))
     there.act().raise_unless(RunState.VERIFIED)
     assert (group.state().stage, group.state().protocol.group_type) == ("consumer", "consumer")
@@ -103,6 +106,7 @@ def test_the_runbook_moves_a_group_by_an_approved_plan(kraft_lab, cluster, tmp_p
     group.start([NewMember(group.name, [group.name], f"{group.name}-{number}") for number in range(2)])
     runs, profile = tmp_path / "runs", cluster.profile.file
     given = {"profile_file": str(profile), "runs": str(runs), "group_id": group.name, "soak_s": 2.0}
+    given |= {"clients_ready": True}
     execute(RUNBOOK, tmp_path / "dry.ipynb", **given)
     assert group.state().stage == "classic"
     desk = Operations(cluster, runs)

@@ -13,6 +13,7 @@ from kit.migrate.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
 from kit.migrate.group.rules import COMMITS, LAG, STABLE, Limits, findings_of_members
 from kit.migrate.protocol.plan import KIND, ProtocolPlanRequest
 from kit.migrate.protocol.state import ProtocolState
+from kit.protocol.facts import Answers
 from kit.protocol.stage import Stage
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
@@ -36,7 +37,7 @@ class ProtocolMove(Procedure):
         NotFound, PlanError, ConnectError: the group does not exist, is no group of consumers, or can't be read.
     """
 
-    REQUEST = ("to_protocol", "canary", "soak_s", "lag_tolerance", "on_failure", "overrides")
+    REQUEST = ("to_protocol", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
     group_state = t.Any(None, help="The last reading: a kit.migrate.protocol.state.ProtocolState.")
@@ -45,6 +46,7 @@ class ProtocolMove(Procedure):
     canary = t.Int(1, help="How many members change first.")
     soak_s = t.Float(60.0, help="Seconds for which the first members are watched.")
     lag_tolerance = t.Int(1000, help="Records by which the first members' lag may grow.")
+    clients_ready = t.Bool(False, help="A person's answer: every client supports the consumer protocol.")
     on_failure = t.Enum(
         [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
     )
@@ -125,6 +127,7 @@ class ProtocolMove(Procedure):
             soak_s=self.soak_s,
             lag_tolerance=self.lag_tolerance,
             on_failure=self.on_failure,
+            answers=Answers(clients_ready=self.clients_ready or None),
         )
         overrides = self.overrides.replace(",", " ").split()
         return f"planning the {self.to_protocol} protocol", lambda: self.operations.plan_protocol(request, overrides)

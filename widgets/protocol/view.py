@@ -11,6 +11,7 @@ from widgets.protocol.model import ProtocolMove
 from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
+READY = "Every client supports the consumer protocol, and the settings that it refuses are removed"
 STAGES = (Stage.CLASSIC, Stage.CANARY, Stage.MIXED, Stage.CONSUMER)
 
 
@@ -40,6 +41,7 @@ class ProtocolWizard(Wizard):
                 self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
                 self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
                 self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),
+                self.linked(ipw.Checkbox(description=READY, indent=False), "clients_ready", "44rem"),
                 self.failing(),
                 self.text("overrides", "Override rules"),
             ],

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
-from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
+from kit.migrate.engine.checks import Finding, raise_if_unsafe, unmet, warnings
 from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
 from kit.migrate.engine.plan import STOP, WAY_BACK_S, Plan
 from kit.migrate.engine.recipes import Recipes, of_parameters
@@ -33,6 +33,7 @@ from kit.migrate.group.rules import Limits, findings_of_members
 from kit.migrate.group.soak import KIND as SOAK
 from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
 from kit.migrate.protocol import group_configs, prove
+from kit.migrate.protocol.checked import checked_facts
 from kit.migrate.protocol.group_configs import (
     ConfigActor,
     ConfigParameters,
@@ -42,11 +43,13 @@ from kit.migrate.protocol.group_configs import (
 )
 from kit.migrate.protocol.prove import ProofActor, ProofParameters, proof_step
 from kit.migrate.protocol.state import ProtocolState, read_protocol_state
+from kit.protocol.facts import Answers
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
 from kit.text.quantity import quantity
 
 KIND = "protocol migration"
+UNANSWERED = Answers()
 DUPLICATES = "If a member is killed instead of stopped, the records since its last commit are delivered again."
 EVERYBODY = (
     "When the last consumer-protocol member leaves, the broker converts the group to the classic protocol and every"
@@ -69,7 +72,8 @@ class ProtocolPlanRequest:
     """Which protocol the members of a group are to speak, and how carefully that is done.
 
     ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
-    The other fields: see ``kit.migrate.group.plan.GroupPlanRequest``.
+    ``answers``: what a person answers because no request reports it. The other fields: see
+    ``kit.migrate.group.plan.GroupPlanRequest``.
 
     Raises:
         InputError: there is no such protocol, or a number makes no sense.
@@ -87,6 +91,7 @@ class ProtocolPlanRequest:
     way_back_s: float = WAY_BACK_S
     quiet_s: float = QUIET_S
     configs: Mapping[str, str] = field(default_factory=dict)
+    answers: Answers = UNANSWERED
 
     def __post_init__(self) -> None:
         if self.to_protocol not in PROTOCOLS:
@@ -108,7 +113,7 @@ def plan_protocol(
         NotFound, ConnectError: there is no such group, or it can't be read.
         NothingToDo: all members speak that protocol already.
         PlanError: the group has no members, or a named member is none of the group.
-        UnsafePlan: a rule forbids it; all that do are named.
+        UnsafePlan: a rule or a check forbids it, or needs an answer; all that do are named.
         ReadError: configs of the group can't be read.
     """
     if request.configs:
@@ -118,7 +123,9 @@ def plan_protocol(
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
     proven_from = _log_end(cluster, request.group_id)
-    return plan_from(before, now, proven_from, configs, cluster.confirmed_id(), deployer, request, made_by, overrides)
+    checked = checked_facts(cluster, request.group_id, request.to_protocol, request.answers)
+    seen = Observed(before, now, proven_from, configs, tuple(checked))
+    return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
 def _log_end(cluster: Cluster, group_id: str) -> int | None:
@@ -129,26 +136,36 @@ def _log_end(cluster: Cluster, group_id: str) -> int | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a plan rests on: two observations of the group, the checks, and what the run needs from the brokers.
+
+    ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
+    can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
+    the request names. ``checked``: the checks of ``kit.protocol``, as rules.
+    """
+
+    before: ProtocolState
+    now: ProtocolState
+    proven_from: int | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    checked: tuple[Finding, ...] = ()
+
+
 def plan_from(
-    before: ProtocolState,
-    now: ProtocolState,
-    proven_from: int | None,
-    configs: Mapping[str, str | None],
+    seen: Observed,
     cluster_id: str,
     deployer: Deployer,
     request: ProtocolPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
 ) -> Plan:
-    """The plan by two observations of a group; pure. Raises as :func:`plan_protocol`.
-
-    ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
-    can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
-    the request names.
-    """
+    """The plan by what was observed; pure. Raises as :func:`plan_protocol`."""
+    now, configs = seen.now, seen.configs
     _refuse_impossible(now, request)
-    checked: list[Finding] = findings_of_members(before, now, Limits(canary=request.canary))
+    checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
     overridden = raise_if_unsafe(checked, overrides)
+    steps = [*_config_steps(request, configs), *_steps(now, request, deployer), *_proof(request, seen.proven_from)]
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
@@ -156,15 +173,14 @@ def plan_from(
         made_by=made_by,
         made_at=datetime.now(UTC),
         observed={**_observed(now), **({"group_configs": Observation(dict(configs))} if configs else {})},
-        steps=_numbered(
-            [*_config_steps(request, configs), *_steps(now, request, deployer), *_proof(request, proven_from)]
-        ),
+        steps=_numbered(steps),
         parameters={
             "to_protocol": request.to_protocol,
             "canary": request.canary,
             "soak_s": request.soak_s,
+            "answers": request.answers.to_json(),
         },
-        risks=(*warnings(checked), DUPLICATES, *_risks(request), *(() if proven_from is not None else (UNPROVEN,))),
+        risks=(*warnings(checked), DUPLICATES, *_risks(request, seen)),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
@@ -187,7 +203,21 @@ def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) 
         prove.KIND: ProofActor(cluster),
     }
     recipes = {**group.RECIPES, **RECIPES}
-    return ClusterPerformer(cluster.confirmed_id, actors, recipes, lambda plan: observe(cluster, plan))
+    return ClusterPerformer(
+        cluster.confirmed_id,
+        actors,
+        recipes,
+        lambda plan: observe(cluster, plan),
+        refusal=lambda plan: refusal(cluster, plan),
+    )
+
+
+def refusal(cluster: Cluster, plan: Plan) -> str | None:
+    """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
+    to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
+    assert isinstance(answers, Mapping)
+    checked = checked_facts(cluster, plan.targets[0], str(to_protocol), Answers.from_json(answers))
+    return "; ".join(unmet(checked, plan.overridden)) or None
 
 
 def parse_configs(texts: Sequence[str]) -> dict[str, str]:
@@ -300,7 +330,12 @@ def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step,
     return () if words is None else (proof_step("prove-ownership", words),)
 
 
-def _risks(request: ProtocolPlanRequest) -> tuple[str, ...]:
-    """What the way to the classic protocol brings; forward that is the undo of the run."""
-    when = "" if request.to_protocol == CLASSIC else "If the run is undone: "
-    return (f"{when}{EVERYBODY}", f"{when}{DOWNGRADE_BUG}")
+def _risks(request: ProtocolPlanRequest, seen: Observed) -> tuple[str, ...]:
+    """What the conversion to the classic protocol costs, of a plan forward only if its run is undone; and no proof.
+
+    Backwards, the check ``k848_downgrade_bug`` names the open bug for the release of the brokers.
+    """
+    unproven = () if seen.proven_from is not None else (UNPROVEN,)
+    if request.to_protocol == CLASSIC:
+        return (EVERYBODY, *unproven)
+    return (f"If the run is undone: {EVERYBODY}", f"If the run is undone: {DOWNGRADE_BUG}", *unproven)

@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from kit.errors import InputError, NothingToDo, PlanError, UnsafePlan
 from kit.migrate.group.deploy import Manual
-from kit.migrate.group.group_state import CLASSIC, CONSUMER, MemberState
-from kit.migrate.protocol.plan import ProtocolPlanRequest, parse_configs, plan_from
+from kit.migrate.group.group_state import CLASSIC, CONSUMER
+from kit.migrate.protocol.checked import as_rule
+from kit.migrate.protocol.plan import Observed, ProtocolPlanRequest, parse_configs, plan_from
 from kit.migrate.protocol.state import ProtocolState
 from kit.migrate.recipes import refuse_altered
-from kit.protocol.read import GroupProtocol, ProtocolMember
-
-PARTITIONS = 6
-
-
-def group(*protocols: str | None, state: str = "Stable", epochs: tuple[int, ...] = ()) -> ProtocolState:
-    """One member per protocol; each has its share of the partitions. ``epochs``: group, assignment, then members."""
-    shares = [
-        tuple(("t", each) for each in range(number, PARTITIONS, len(protocols))) for number in range(len(protocols))
-    ]
-    of = dict(enumerate(epochs[2:]))
-    described = tuple(
-        ProtocolMember(f"m{n}", f"c{n}", "127.0.0.1", None, each, of.get(n), ("t",), None, shares[n], shares[n])
-        for n, each in enumerate(protocols)
-    )
-    kind = CONSUMER if CONSUMER in protocols else CLASSIC
-    at = dict(zip(("epoch", "assignment_epoch"), epochs))
-    protocol = GroupProtocol("orders", kind, "consumer", state, "range", 1, members=described, **at)
-    return ProtocolState(
-        group_id="orders",
-        observed_at=datetime(2026, 11, 28, tzinfo=UTC),
-        stage=str(protocol.stage),
-        effective_mode="kafka",
-        mode=None,
-        mode_version=None,
-        members=tuple(
-            MemberState(f"m{n}", f"c{n}", each or "unknown", "127.0.0.1", frozenset(shares[n]), None)
-            for n, each in enumerate(protocols)
-        ),
-        embedded={},
-        owners={},
-        kafka_state=state,
-        coordinator=1,
-        offsets={},
-        threads={},
-        subscribed={"t": PARTITIONS},
-        blockers={},
-        protocol=protocol,
-    )
+from kit.protocol.checks import ASK, BLOCK, WARN, ProtocolFinding
+from tests.models.protocol_groups import group
 
 
-def plan(now: ProtocolState, to: str, proven_from: int | None = 7, before: dict | None = None, **wishes: object):
+def plan(
+    now: ProtocolState, to: str, proven_from: int | None = 7, before: dict | None = None, checked=(), **wishes: object
+):
     request = ProtocolPlanRequest("orders", to, **wishes)  # type: ignore[arg-type]
-    made = plan_from(now, now, proven_from, before or {}, "cluster", Manual(), request, "ann")
+    seen = Observed(now, now, proven_from, before or {}, tuple(checked))
+    made = plan_from(seen, "cluster", Manual(), request, "ann")
     refuse_altered(made)
     return made
 
@@ -80,8 +45,7 @@ def test_back_without_a_canary_and_with_what_the_way_back_costs():
     made = plan(group(CONSUMER, CONSUMER, CONSUMER), CLASSIC)
     step, _ = made.steps
     assert (step.parameters["before"], step.parameters["after"]) == ({CONSUMER: 3}, {CLASSIC: 3})
-    assert "every member rebalances at once" in made.risks[-2]
-    assert made.risks[-1].startswith("KAFKA-21117")
+    assert "every member rebalances at once" in made.risks[-1]
 
 
 def test_a_group_that_another_operator_left_half_way_is_moved_on_without_a_second_canary():
@@ -136,3 +100,16 @@ def test_configs_of_the_group_are_set_before_the_first_member_is_replaced():
 def test_a_config_of_another_form_is_refused(text):
     with pytest.raises(InputError, match="is no group config: write NAME=VALUE"):
         parse_configs([text])
+
+
+def finding(check_id: str, severity: str, is_met: bool | None):
+    return as_rule(ProtocolFinding("orders", check_id, severity, is_met, "What was found.", "Do this.", "a request"))
+
+
+def test_a_check_that_forbids_or_is_not_answered_refuses_the_plan_and_a_warning_is_a_risk():
+    now = group(CLASSIC, CLASSIC)
+    for check_id, severity, is_met in (("k848_policy", BLOCK, False), ("k848_clients", ASK, None)):
+        with pytest.raises(UnsafePlan, match=rf"{check_id}.*What was found. Do this."):
+            plan(now, CONSUMER, checked=[finding(check_id, severity, is_met)])
+    made = plan(now, CONSUMER, checked=[finding("k848_static", WARN, False), finding("k848_policy", BLOCK, True)])
+    assert "k848_static: What was found. Do this." in made.risks

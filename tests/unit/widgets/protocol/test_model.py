@@ -1,0 +1,64 @@
+"""The model of a move of protocols: what it proposes, asks for and refuses by itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import traitlets as t
+
+from kit.errors import IllegalMove, InputError, PlanError
+from kit.migrate.group.group_state import CLASSIC, CONSUMER
+from tests.models.protocol_groups import group
+from widgets.protocol.model import ProtocolMove
+
+
+class Operations(SimpleNamespace):
+    """Keeps the requests that it is asked to plan, and refuses each."""
+
+    def plan_protocol(self, request, overrides=()):
+        self.requests.append((request, list(overrides)))
+        raise PlanError("not here")
+
+
+def opened(tmp_path, *protocols: str) -> ProtocolMove:
+    operations = Operations(runs=tmp_path, requests=[])
+    return ProtocolMove(lambda say, tell: operations, lambda name: group(*protocols), "orders")
+
+
+@pytest.mark.parametrize(
+    ("protocols", "stage", "proposed", "can_go_back"),
+    [
+        ((CLASSIC, CLASSIC), "classic", CONSUMER, False),
+        ((CLASSIC, CONSUMER, CLASSIC), "canary", CONSUMER, True),
+        ((CONSUMER, CONSUMER), "consumer", CLASSIC, True),
+    ],
+)
+def test_it_proposes_the_other_protocol(tmp_path, protocols, stage, proposed, can_go_back):
+    model = opened(tmp_path, *protocols)
+    assert (model.stage, model.to_protocol, "rollback" in model.possible) == (stage, proposed, can_go_back)
+    assert {each.rule.name for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
+
+
+def test_the_request_carries_the_answer_of_a_person_and_the_overrides(tmp_path):
+    model = opened(tmp_path, CLASSIC, CLASSIC)
+    for ready, answer in ((False, None), (True, True)):
+        model.set_request(clients_ready=ready, overrides="lag, settled", soak_s=5.0)
+        model.make_plan()
+        with pytest.raises(PlanError):
+            model.wait(20)
+        request, overrides = model.operations.requests[-1]
+        assert (request.answers.clients_ready, request.soak_s, overrides) == (answer, 5.0, ["lag", "settled"])
+
+
+def test_without_a_consumer_protocol_member_there_is_no_way_back(tmp_path):
+    model = opened(tmp_path, CLASSIC)
+    with pytest.raises(IllegalMove, match="has only classic members"):
+        model.plan_rollback()
+    with pytest.raises(t.TraitError):
+        model.to_protocol = "newer"
+
+
+def test_a_group_has_to_be_named(tmp_path):
+    with pytest.raises(InputError, match="group_id is empty"):
+        ProtocolMove(lambda say, tell: Operations(runs=tmp_path), lambda name: group(CLASSIC), "")
