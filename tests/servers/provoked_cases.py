@@ -1,4 +1,4 @@
-"""How each check of a move to KRaft is provoked on real servers: ``docs/kraft-preflight.md`` lists it.
+"""How each check of a move to KRaft is provoked on real servers: ``docs/evidence/kraft-preflight.md`` lists it.
 
 Tests run all cases of a file; a unit test holds that no id of the code is without one.
 """
