@@ -24,9 +24,9 @@ from kit.cli.terminal import (
     refusals,
     say,
     say_left_out,
-    say_unseen,
     tell,
 )
+from kit.cli.unseen import say_unseen
 from kit.errors import InputError, OfframpError, PartialRead
 from kit.profile import load_profile
 

@@ -25,10 +25,10 @@ from kit.cli.terminal import (
     refusals,
     say,
     say_left_out,
-    say_unseen,
     tell,
 )
 from kit.cli.time_lag import Method, print_time_lag
+from kit.cli.unseen import say_unseen
 from kit.profile import load_profile
 from kit.text.quantity import quantity
 from kit.text.visible import cell

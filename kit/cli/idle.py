@@ -10,7 +10,8 @@ import typer
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.spark_start import spark_when_needed, started_spark
-from kit.cli.terminal import a_number, refusals, say, say_left_out, say_unseen, tell
+from kit.cli.terminal import a_number, refusals, say, say_left_out, tell
+from kit.cli.unseen import say_unseen
 from kit.errors import InputError
 from kit.profile import Profile, load_profile
 from kit.text.duration import duration

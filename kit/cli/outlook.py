@@ -13,7 +13,8 @@ import typer
 
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out, say_unseen
+from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
+from kit.cli.unseen import say_unseen
 from kit.profile import load_profile
 from kit.text.bracket import bracket
 from kit.text.duration import duration

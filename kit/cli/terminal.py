@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from kit.profile import Profile
-    from kit.snapshot import Snapshot
 
 ProfileName = Annotated[
     str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
@@ -141,14 +140,6 @@ def say_left_out(profile: Profile, pattern: str = EVERY_GROUP) -> None:
     if profile.leave_out_groups and pattern == EVERY_GROUP:
         named = ", ".join(map(visible, profile.leave_out_groups))
         say(f"offramp: leave_out_groups of the profile leaves out groups that match {named}; --groups reads them")
-
-
-def say_unseen(taken: Snapshot[Any]) -> None:
-    """Why groups may be missing in a snapshot of all groups. It is no error: a login may be meant to see a part."""
-    from kit.snapshot import unseen_groups
-
-    if (may_miss := unseen_groups(taken)) is not None:
-        say(f"offramp: {may_miss}")
 
 
 def _plain(value: Any) -> Any:
