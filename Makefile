@@ -8,7 +8,7 @@ SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
 DOCS := build/docs-venv
 # What has a long form; tests/unit/test_project.py holds it against the files that ask for one.
-LONG := tests/interop tests/property tests/unit/show/test_chart_sizes.py \
+LONG := tests/interop tests/property tests/unit/groups/show/test_chart_sizes.py \
 	$(patsubst %,tests/servers/test_%.py,burrow delete_groups every_figure fleet idle_groups incident kraft_hang kraft_idle kraft_made_again kraft_nodes kraft_rehearsal kraft_traps lab lab_ends metadata_log migrate_offsets node_files rebalance_view secured_lab snapshot_matches_the_lab spark_modes time_lag_truth) \
 	$(patsubst %,tests/notebooks/test_%.py,explore explore_health health_report move_offsets nbval runbook runbook_fleet schedules) \
 	$(patsubst %,tests/browser/test_%.py,browser hostile kraft_wizard size wheel wizard)
@@ -95,7 +95,7 @@ soak: setup $(BROWSER) ## The long form, under five hours, with a summary of all
 	@OFFRAMP_SOAK=1 $(BIN)/python -m tests.soak_summary $(LONG)
 
 excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
-	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py
+	@$(BIN)/python -m pytest -q tests/unit/rebalances/logs/test_excerpts.py
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json; ONLY=growth for one comparison
 	@$(BIN)/python -m tests.bench $(if $(ONLY),--only $(ONLY))

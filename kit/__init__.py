@@ -17,41 +17,45 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kit import former_names
+
 if TYPE_CHECKING:
-    from kit import analyze, tables, views
-    from kit.cluster import Cluster, connect
+    from kit import analyze, tables
+    from kit.clients.cluster import Cluster, connect
     from kit.errors import OfframpError
-    from kit.history import History, Hours
+    from kit.groups import views
+    from kit.groups.show import charts, display
+    from kit.groups.snapshot import Snapshot, collect, in_polars, observe, of_group, take_snapshot, verify_read
+    from kit.health.hours import Hours
+    from kit.history import History
     from kit.profile import Profile, load_profile
-    from kit.rebalances import read_rebalances
-    from kit.show import charts, display
-    from kit.snapshot import Snapshot, collect, in_polars, observe, of_group, take_snapshot, verify_read
+    from kit.rebalances.sources import read_rebalances
     from kit.spark.session import spark_session
 
 _MODULES = {
     "analyze": "kit.analyze",
-    "charts": "kit.show.charts",
-    "display": "kit.show.display",
+    "charts": "kit.groups.show.charts",
+    "display": "kit.groups.show.display",
     "tables": "kit.tables",
     "views": "kit.views",
 }
 _HOMES = {
-    "Cluster": "kit.cluster",
+    "Cluster": "kit.clients.cluster",
     "History": "kit.history",
-    "Hours": "kit.history",
+    "Hours": "kit.health.hours",
     "OfframpError": "kit.errors",
     "Profile": "kit.profile",
-    "Snapshot": "kit.snapshot",
-    "collect": "kit.snapshot",
-    "connect": "kit.cluster",
-    "in_polars": "kit.snapshot",
+    "Snapshot": "kit.groups.snapshot",
+    "collect": "kit.groups.snapshot",
+    "connect": "kit.clients.cluster",
+    "in_polars": "kit.groups.snapshot",
     "load_profile": "kit.profile",
-    "observe": "kit.snapshot",
-    "of_group": "kit.snapshot",
-    "read_rebalances": "kit.rebalances",
+    "observe": "kit.groups.snapshot",
+    "of_group": "kit.groups.snapshot",
+    "read_rebalances": "kit.rebalances.sources",
     "spark_session": "kit.spark.session",
-    "take_snapshot": "kit.snapshot",
-    "verify_read": "kit.snapshot",
+    "take_snapshot": "kit.groups.snapshot",
+    "verify_read": "kit.groups.snapshot",
 }
 
 __all__ = [
@@ -77,6 +81,9 @@ __all__ = [
     "verify_read",
     "views",
 ]
+
+
+former_names.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -11,10 +11,10 @@
     [clusters.production.spark]
     master = "local[*]"                                # or: remote = "sc://spark:15002"
 
-    [clusters.production.deploy]                       # how processes are replaced, see kit.migrate.group.deploy
+    [clusters.production.deploy]                       # how processes are replaced, see kit.moves.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
-    [clusters.production.deploy.nodes]                 # how brokers and controllers are restarted: kit.migrate.kraft
+    [clusters.production.deploy.nodes]                 # how brokers and controllers are restarted: kit.kraft.move
     kind = "manual"                                    # or "command", or "lab"
 
     [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
@@ -66,10 +66,10 @@ from types import NoneType
 from typing import Any, Literal
 
 from kit.errors import ProfileError
-from kit.regular_file import read_regular
 from kit.security.secret import REFERENCE, SecretReference
 from kit.security.settings import Security
 from kit.text.numbers import partition_in
+from kit.text.regular_file import read_regular
 
 FILE_NAME = "offramp.toml"
 FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"

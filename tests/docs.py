@@ -16,23 +16,21 @@ from pathlib import Path
 from types import ModuleType
 
 from kit import errors
-from kit.analyze.metadata import preflight
-from kit.migrate import lock, runs_folder
-from kit.migrate.engine import event, journal, record
-from kit.migrate.engine.approval import Approval
-from kit.migrate.engine.checks import NEVER, OPERATOR, SECOND_PERSON, Rule
-from kit.migrate.engine.performer import Outcome, StepState
-from kit.migrate.engine.plan import FORMAT, Plan
-from kit.migrate.engine.states import MOVES, RunState
-from kit.migrate.engine.step import Step
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.group import rules as group_rules
-from kit.migrate.kraft import gates as kraft_gates
-from kit.migrate.kraft import rehearsals
-from kit.migrate.kraft.archive import ARCHIVE
-from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED
-from kit.migrate.offsets import delete_groups
-from kit.migrate.offsets import rules as offset_rules
+from kit.engine import lock, runs_folder
+from kit.engine.model import event, journal, record
+from kit.engine.model.approval import Approval
+from kit.engine.model.checks import NEVER, OPERATOR, SECOND_PERSON, Rule
+from kit.engine.model.performer import Outcome, StepState
+from kit.engine.model.plan import FORMAT, Plan
+from kit.engine.model.states import MOVES, RunState
+from kit.engine.model.step import Step
+from kit.kraft.analyze import preflight
+from kit.kraft.move import gates as kraft_gates, rehearsals
+from kit.kraft.move.archive import ARCHIVE
+from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED
+from kit.moves.fleet import plan as fleet
+from kit.moves.group import rules as group_rules
+from kit.moves.offsets import delete_groups, rules as offset_rules
 from kit.protocol import checks
 from kit.security.clients import EXTRAS, IN_WHEEL
 from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
@@ -96,12 +94,6 @@ def layers() -> list[list[str]]:
     return [[*floor, "widgets"] if "kit.cli" in floor else floor for floor in floors]
 
 
-def migrate_layers() -> list[list[str]]:
-    """The floors of ``kit.migrate``, by the contract whose container it is."""
-    contract = next(each for each in _contracts() if each.get("containers") == ["kit.migrate"])
-    return [[room.strip() for room in floor.split("|")] for floor in contract["layers"]]
-
-
 def _contracts() -> list[dict[str, list[str]]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return project["tool"]["importlinter"]["contracts"]
@@ -116,10 +108,6 @@ def floors() -> str:
     boxes = [f'    f{number}["{name}"]' for number, name in enumerate(names)]
     arrows = " --> ".join(f"f{number}" for number in range(len(names)))
     return "\n".join(["```mermaid", "flowchart TD", *boxes, f"    {arrows}", "```"])
-
-
-def floors_of_migrate() -> str:
-    return " → ".join(" · ".join(map(code, floor)) for floor in migrate_layers())
 
 
 # Errors
@@ -348,7 +336,7 @@ def logins() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
+        floors, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
         keys, tables, settings_of_a_cluster, preflight_checks, protocol_checks, provoked_checks,
         kraft_plan_gates, logins,
     )

@@ -21,16 +21,19 @@ import ipywidgets as ipw
 import polars as pl
 import pyarrow as pa
 
-from kit import kraft
+from kit.engine.model.event import Event
+from kit.engine.model.record import RunRecord, list_runs, load_run
+from kit.engine.rendering import pages
 from kit.errors import RunError
-from kit.migrate import evidence, frames
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.record import RunRecord, list_runs, load_run
-from kit.migrate.kraft.steps import start_step
-from kit.migrate.operations import Operations
-from kit.migrate.rendering import pages
+from kit.groups.show import charts, display
+from kit.health.show import health_charts, idle_charts
+from kit.kraft import status as kraft
+from kit.kraft.move.steps import start_step
+from kit.kraft.show import kraft_charts
+from kit.operations import evidence, frames
+from kit.operations.operations import Operations
 from kit.profile import Profile
-from kit.show import charts, display, health_charts, idle_charts, kraft_charts, rebalance_charts
+from kit.rebalances.show import rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from tests import kraft_records
@@ -39,7 +42,7 @@ from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.looks import ToyLooks
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
-from tests.unit.migrate.kraft.move_plans import WORDS, plan_to
+from tests.unit.kraft.move.move_plans import WORDS, plan_to
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration

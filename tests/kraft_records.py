@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.phase import Facts, state
-from kit.both_stores import MetadataDiff
-from kit.kraft import KraftStatus
-from kit.kraft_watch import KraftLook
-from kit.metadata_log import MetadataLog
-from kit.metadata_log.image import Image
+from kit.kraft.analyze.contradictions import findings
+from kit.kraft.analyze.phase import Facts, state
+from kit.kraft.both_stores import MetadataDiff
+from kit.kraft.metadata_log import MetadataLog
+from kit.kraft.metadata_log.image import Image
+from kit.kraft.status import KraftStatus
+from kit.kraft.watch import KraftLook
 from kit.tables import schema as tables
 from kit.tables.kraft import (
     REFUSED,

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from google_crc32c import value as crc32c
 
-from kit.metadata_log.fields import is_in
-from kit.metadata_log.records import CONTROL_TYPES, RECORD_TYPES
+from kit.kraft.metadata_log.fields import is_in
+from kit.kraft.metadata_log.records import CONTROL_TYPES, RECORD_TYPES
 from tests.coordinator_records import compact, tags, uvarint
 
 KEYS = {each.name: key for key, each in RECORD_TYPES.items()}

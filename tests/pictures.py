@@ -12,15 +12,16 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page
 
+from kit.engine.model.record import REPORT, list_runs
+from kit.groups.report import run_report
+from kit.groups.show import charts
 from kit.lab import Lab, fleet, scenario
 from kit.lab.members.handles import Consumer
 from kit.lab.members.java import JavaMember, launch
 from kit.lab.process import wait_until
-from kit.migrate.engine.record import REPORT, list_runs
 from kit.profile import load_profile
-from kit.rebalances import read_rebalances
-from kit.report import run_report
-from kit.show import charts, rebalance_charts
+from kit.rebalances.show import rebalance_charts
+from kit.rebalances.sources import read_rebalances
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
 from tests.browser.offline import launched

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.migrate.engine.performer import ActedRecord, ItemOutcome
-from kit.migrate.engine.values import Json
+from kit.engine.model.performer import ActedRecord, ItemOutcome
+from kit.engine.model.values import Json
 
 
 class Permissive:

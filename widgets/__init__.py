@@ -1,4 +1,4 @@
-"""Wizards for JupyterLab over ``kit.migrate``, a monitor, and the models behind them, which need no widget.
+"""Wizards for JupyterLab over ``kit.moves``, a monitor, and the models behind them, which need no widget.
 
     import widgets
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import ipywidgets
     import polars as pl
 
-    from kit.cluster import Cluster
+    from kit.clients.cluster import Cluster
     from kit.profile import Profile
     from widgets.fleet.model import FleetToggle
     from widgets.fleet.view import FleetWizard
@@ -235,8 +235,8 @@ def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> Moni
         InputError: ``groups`` is not a regular expression.
         ProfileError, ConnectError, WrongCluster, ReadError: the cluster can't be used.
     """
-    from kit.cluster import Cluster, connect
-    from kit.live import Looks
+    from kit.clients.cluster import Cluster, connect
+    from kit.health.live import Looks
     from widgets.live.model import Monitor
     from widgets.live.view import MonitorView
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, tell
+from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, tell
 
 app = typer.Typer(rich_markup_mode=None)
 

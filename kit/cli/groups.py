@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_idle
-from kit.cli.keeping import keeper
-from kit.cli.listing import Listing, listing
 from kit.cli.outlook import OverS, print_outlook
-from kit.cli.progress import waiting
-from kit.cli.terminal import (
+from kit.cli.time_lag import Method, print_time_lag
+from kit.groups.unseen import say_unseen
+from kit.history.keeping import keeper
+from kit.profile import load_profile
+from kit.terminal.listing import Listing, listing
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import (
     EVERY_GROUP,
     AsJson,
     Pattern,
@@ -27,16 +30,13 @@ from kit.cli.terminal import (
     say_left_out,
     tell,
 )
-from kit.cli.time_lag import Method, print_time_lag
-from kit.cli.unseen import say_unseen
-from kit.profile import load_profile
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.snapshot import Snapshot
+    from kit.groups.snapshot import Snapshot
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -97,8 +97,8 @@ def groups(
         return
     if history is not None or offsets_topic:
         raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
-    from kit import views
     from kit.cli.worst_first import by_attention
+    from kit.groups import views
 
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
         with waiting(_ANALYSING):
@@ -133,8 +133,8 @@ def lag(
     if outlook:
         print_outlook(listing, profile, profile_file, group, pattern, over_s)
         return
-    from kit import views
     from kit.cli.worst_first import most_behind
+    from kit.groups import views
 
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         with waiting(_ANALYSING):
@@ -160,8 +160,8 @@ def ownership(
     """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
     import polars as pl
 
-    from kit import views
     from kit.cli.worst_first import worst_findings, worst_owned
+    from kit.groups import views
 
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         with waiting(_ANALYSING):
@@ -190,14 +190,14 @@ def readiness(
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     import polars as pl
 
-    from kit import analyze, views
     from kit.cli.worst_first import most_blocked, worst_blockers
+    from kit.groups import analyses, views
 
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         known = snapshot.groups, snapshot.members, snapshot.migration_states
         with waiting(_ANALYSING):
             blocking = worst_blockers(views.blockers(snapshot))
-            stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
+            stages = most_blocked(analyses.group_readiness(*known, blocking), blocking)
             of_protocol = views.protocol_stages(snapshot)
         if not listing.is_data and not _knows_zookeeper(snapshot):
             say("This cluster has no ZooKeeper: there is nothing to leave, and Kafka coordinates every group.")
@@ -224,8 +224,8 @@ def snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Read the cluster once and append what was seen to a history of Parquet files."""
-    from kit.cluster import connect
-    from kit.snapshot import observe, verify_read
+    from kit.clients.cluster import connect
+    from kit.groups.snapshot import observe, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -285,9 +285,9 @@ def _snapshot(
     Topics that are hidden are no error of the read: a login may be meant to see a part. That it is not known whether
     there are any is not said, for it is so for every login without DESCRIBE on the cluster.
     """
-    from kit.cluster import connect
-    from kit.read.topics import fetch_sight
-    from kit.snapshot import observe, of_group, verify_read
+    from kit.clients.cluster import connect
+    from kit.groups.read.topics import fetch_sight
+    from kit.groups.snapshot import observe, of_group, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)

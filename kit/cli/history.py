@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kit.cli.listing import Listing, listing
-from kit.cli.progress import waiting
-from kit.cli.spark_start import started_spark
-from kit.cli.terminal import ProfileFile, ProfileName, a_number, refusals, tell
 from kit.profile import Profile, load_profile
+from kit.terminal.listing import Listing, listing
+from kit.terminal.progress import waiting
+from kit.terminal.spark_start import started_spark
+from kit.terminal.terminal import ProfileFile, ProfileName, a_number, refusals, tell
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -79,7 +79,7 @@ def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile
     What is made is not made again, unless a snapshot comes late. Reports over more than a day make and use them; they
     stay when the snapshots expire.
     """
-    from kit.history import Hours
+    from kit.health.hours import Hours
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -164,7 +164,7 @@ def report(
 
     An executed notebook and one HTML that opens without a network; no cluster is asked.
     """
-    from kit.report import HealthTargets, run_health_report
+    from kit.groups.report import HealthTargets, run_health_report
 
     with refusals():
         chosen = load_profile(profile, profile_file)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from kit.cli.listing import Listing
-from kit.cli.progress import waiting
-from kit.cli.spark_start import spark_when_needed, started_spark
-from kit.cli.terminal import a_number, refusals, say, say_left_out, tell
-from kit.cli.unseen import say_unseen
 from kit.errors import InputError
+from kit.groups.unseen import say_unseen
 from kit.profile import Profile, load_profile
+from kit.terminal.listing import Listing
+from kit.terminal.progress import waiting
+from kit.terminal.spark_start import spark_when_needed, started_spark
+from kit.terminal.terminal import a_number, refusals, say, say_left_out, tell
 from kit.text.duration import duration
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.offsets_topic import OffsetsTopic
+    from kit.rebalances.offsets_topic import OffsetsTopic
 
 DeadAfter: TypeAlias = Annotated[
     float,
@@ -39,7 +39,7 @@ SeenInTopic: TypeAlias = Annotated[
     bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets, which tells it exactly.")
 ]
 DEAD_AFTER_DAYS = 7
-"""As ``kit.analyze.groups.idle`` has it, which loads narwhals."""
+"""As ``kit.groups.analyze.idle`` has it, which loads narwhals."""
 _SPARE = ("n_partitions", "store", "lag")
 
 
@@ -53,10 +53,10 @@ def print_idle(
     offsets_topic: bool,
 ) -> None:
     """Each group in each store, dead ones first, and of these those that were quiet for the longest."""
-    from kit import views
-    from kit.cluster import connect
-    from kit.health import idle_groups, verify_idle
-    from kit.snapshot import observe
+    from kit.clients.cluster import connect
+    from kit.groups import views
+    from kit.groups.snapshot import observe
+    from kit.health.sources import idle_groups, verify_idle
 
     with refusals():
         if history is not None and offsets_topic:
@@ -79,13 +79,13 @@ def print_idle(
         say_unseen(taken)
         verify_idle(taken)
         if topic is not None:
-            from kit.offsets_topic import verify_offsets_topic
+            from kit.rebalances.offsets_topic import verify_offsets_topic
 
             say(*verify_offsets_topic(topic).split("\n"))
 
 
 def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
-    from kit.health import activity_of_history
+    from kit.health.sources import activity_of_history
     from kit.history import History
     from kit.tables import schema as tables
 
@@ -96,8 +96,8 @@ def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
 
 
 def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopic]:
-    from kit.health import activity_of_topic
-    from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
+    from kit.health.sources import activity_of_topic
+    from kit.rebalances.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
     from kit.security.clients import check_record_reading
 
     check_record_reading(profile.security.kafka)
@@ -109,7 +109,7 @@ def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopi
 def _deadest_first(rows: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
-    from kit.analyze.groups.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
+    from kit.groups.analyze.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
 
     order = (DEAD, RANDOM_NAME, IDLE, None, ACTIVE)
     rank = pl.col("class").replace_strict({name: at for at, name in enumerate(order)}, default=order.index(None))
@@ -129,7 +129,7 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
 def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
     import polars as pl
 
-    from kit.analyze.groups.idle import ACTIVE
+    from kit.groups.analyze.idle import ACTIVE
     from kit.tables.groups import KAFKA
 
     of_kafka = (pl.col("store") == KAFKA) & pl.col("commit_age_ms").is_null() & (pl.col("n_partitions") > 0)

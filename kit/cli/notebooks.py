@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.terminal import refusals, say, tell
-from kit.notebook_files import Copied, copy_notebooks
+from kit.groups.notebook_files import Copied, copy_notebooks
+from kit.terminal.terminal import refusals, say, tell
 
 app = typer.Typer(rich_markup_mode=None)
 

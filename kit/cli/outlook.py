@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from kit.cli.listing import Listing
-from kit.cli.progress import waiting
-from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
-from kit.cli.unseen import say_unseen
+from kit.groups.unseen import say_unseen
 from kit.profile import load_profile
+from kit.terminal.listing import Listing
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
 from kit.text.bracket import bracket
 from kit.text.duration import duration
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.cluster import Cluster
-    from kit.snapshot import Snapshot
+    from kit.clients.cluster import Cluster
+    from kit.groups.snapshot import Snapshot
 
 OverS: TypeAlias = Annotated[
     float,
@@ -43,9 +43,9 @@ def print_outlook(
     listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, over_s: float
 ) -> None:
     """Each partition of the group, or of every group; first where records will be deleted unread the soonest."""
-    from kit.cluster import connect
-    from kit.health import outlook, verify_outlook
-    from kit.snapshot import verify_each, verify_read
+    from kit.clients.cluster import connect
+    from kit.groups.snapshot import verify_each, verify_read
+    from kit.health.sources import outlook, verify_outlook
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -69,9 +69,9 @@ def _look(
     """All looks, and the last snapshot."""
     import polars as pl
 
-    from kit import views
-    from kit.health import seen_at_ms
-    from kit.snapshot import observe, of_group
+    from kit.groups import views
+    from kit.groups.snapshot import observe, of_group
+    from kit.health.sources import seen_at_ms
 
     looks, begun = [], time.monotonic()
     for number in range(_LOOKS):

@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kit.cli.groups import GroupId
-from kit.cli.listing import Listing, listing
-from kit.cli.progress import waiting
-from kit.cli.terminal import (
-    EVERY_GROUP,
-    Pattern,
-    ProfileFile,
-    ProfileName,
-    refusals,
-    say_left_out,
-    tell,
-)
 from kit.profile import load_profile
+from kit.terminal.listing import Listing, listing
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import EVERY_GROUP, Pattern, ProfileFile, ProfileName, refusals, say_left_out, tell
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 
@@ -79,10 +71,10 @@ def check(
 
     With -g: every check of one group. Exit code 15: a check forbids the move; 12: a check that could is unknown.
     """
-    from kit.cluster import connect
+    from kit.clients.cluster import connect
+    from kit.groups.snapshot import chosen_groups
     from kit.protocol.facts import Answers, Request
     from kit.protocol.verdicts import read_facts
-    from kit.snapshot import chosen_groups
 
     with refusals():
         tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.progress import waiting
-from kit.cli.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
 from kit.errors import PartialRead
 from kit.profile import load_profile
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
 from kit.text.quantity import quantity
 
 app = typer.Typer(rich_markup_mode=None)
@@ -31,7 +31,7 @@ def report(
 
     The newest page is also <output>/report-<cluster>.html.
     """
-    from kit.report import run_report
+    from kit.groups.report import run_report
 
     with refusals():
         chosen = load_profile(profile, profile_file)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from kit.cli.listing import Listing
-from kit.cli.progress import waiting
-from kit.cli.terminal import refusals, say_left_out
-from kit.cli.unseen import say_unseen
+from kit.groups.unseen import say_unseen
 from kit.profile import load_profile
+from kit.terminal.listing import Listing
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import refusals, say_left_out
 from kit.text.duration import duration
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def print_time_lag(
     """Each partition of the group, or of every group, the oldest unread record first."""
     import polars as pl
 
-    from kit import views
-    from kit.cluster import connect
-    from kit.health import seen_at_ms, time_lag, verify_time_lag
-    from kit.snapshot import observe, of_group, verify_each, verify_read
+    from kit.clients.cluster import connect
+    from kit.groups import views
+    from kit.groups.snapshot import observe, of_group, verify_each, verify_read
+    from kit.health.sources import seen_at_ms, time_lag, verify_time_lag
 
     with refusals():
         chosen = load_profile(profile, profile_file)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from kit.analyze import ATTENTION
-from kit.analyze.groups.blocking import BLOCKERS
-from kit.analyze.groups.findings import FINDINGS
+from kit.groups.analyses import ATTENTION
+from kit.groups.analyze.blocking import BLOCKERS
+from kit.groups.analyze.findings import FINDINGS
 
 
 def by_attention(summary: pl.DataFrame) -> pl.DataFrame:

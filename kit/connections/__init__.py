@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from kit.cluster import CONNECT_TIMEOUT_S, connect_kafka, connect_zookeeper, kafka_settings
+from kit.clients.broker_client import Deadline
+from kit.clients.brokers import fetch_metadata
+from kit.clients.cluster import CONNECT_TIMEOUT_S, connect_kafka, connect_zookeeper, kafka_settings
+from kit.clients.nodes import NodeClient, api_versions, ask_node
 from kit.connections.certificates import check_files
 from kit.connections.check import FAILED, OK, Check, failed
 from kit.connections.logins import check_kerberos, check_token
@@ -13,9 +16,6 @@ from kit.connections.network import check_network
 from kit.connections.rights import check_kafka_rights, check_zookeeper_rights
 from kit.errors import OfframpError, WrongCluster
 from kit.profile import Profile
-from kit.read.broker_client import Deadline
-from kit.read.brokers import fetch_metadata
-from kit.read.nodes import NodeClient, api_versions, ask_node
 from kit.security.clients import BY_TOKEN
 from kit.security.refusals import who
 from kit.security.settings import GSSAPI

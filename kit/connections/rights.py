@@ -10,10 +10,10 @@ from kafka.protocol.metadata import MetadataRequest
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
+from kit.clients.broker_client import BrokerClient, Deadline
+from kit.clients.multiread import READ_TIMEOUT_S
 from kit.connections.check import OK, WARNING, Check, failed
 from kit.errors import ConnectError, PartialRead
-from kit.read.broker_client import BrokerClient, Deadline
-from kit.read.multiread import READ_TIMEOUT_S
 from kit.text.naming import listed
 from kit.text.visible import visible
 

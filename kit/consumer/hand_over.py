@@ -1,4 +1,4 @@
-"""Hands records over to the reader of the output, and knows which records were taken.
+"""NodeOperator records over to the reader of the output, and knows which records were taken.
 
 A record is taken once it was written in full; if the output is a pipe, once its reader has read it. A record that is
 still in the pipe is lost when the reader dies, so it does not count.

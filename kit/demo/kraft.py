@@ -11,27 +11,27 @@ from pathlib import Path
 
 import polars as pl
 
-from kit.cluster import connect
-from kit.consumption import load_consumption, load_production
+from kit.clients.cluster import connect
 from kit.demo import show
+from kit.engine.model.approval import approve
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import REPORT
+from kit.engine.runs_folder import PLANS, PREFIX, add_approval
 from kit.errors import RunError
-from kit.kraft import kraft_status
+from kit.kraft.move.rehearsals import keep_result, sha256_of
+from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.preflight import save_metadata
+from kit.kraft.rehearsal import rehearse
+from kit.kraft.rehearsal_lab import CONTROLLERS as REHEARSAL_CONTROLLERS
+from kit.kraft.status import kraft_status
 from kit.lab import Lab
 from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import NewMember, production_folder
 from kit.lab.process import wait_until
-from kit.lab.servers.rehearsal import CONTROLLERS as REHEARSAL_CONTROLLERS
-from kit.migrate.engine.approval import approve
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import REPORT
-from kit.migrate.kraft.rehearsals import keep_result, sha256_of
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.operations import Operations, operator
-from kit.migrate.runs_folder import PLANS, PREFIX, add_approval
-from kit.preflight import save_metadata
+from kit.operations.operations import Operations, operator
 from kit.profile import Profile, load_profile
-from kit.rehearsal import rehearse
+from kit.proof.consumption import load_consumption, load_production
 
 RUNS = Path("runs")
 BROKERS, CONTROLLERS = 2, 3

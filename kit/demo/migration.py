@@ -10,20 +10,20 @@ from pathlib import Path
 import polars as pl
 from kazoo.client import KazooClient
 
-from kit.cluster import Cluster, connect, zookeeper_settings
-from kit.consumption import load_consumption, load_production
+from kit.clients.cluster import Cluster, connect, zookeeper_settings
+from kit.engine.model.event import Event
+from kit.engine.model.record import REPORT
 from kit.errors import NothingToDo, RunError
+from kit.groups.read.owner_history import OwnerWatch
 from kit.lab import fleet
 from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import PacedProducer, launch_producer, production_folder
 from kit.lab.process import ProcessSupervisor, wait_until
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.record import REPORT
-from kit.migrate.group.plan import PATH, GroupPlanRequest
-from kit.migrate.operations import Operations, operator
+from kit.moves.group.plan import PATH, GroupPlanRequest
+from kit.operations.operations import Operations, operator
 from kit.profile import Profile
-from kit.proof import Proof, handed_out_of, prove
-from kit.read.owner_history import OwnerWatch
+from kit.proof.consumption import load_consumption, load_production
+from kit.proof.verify import Proof, handed_out_of, prove
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 

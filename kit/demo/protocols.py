@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import polars as pl
 
-from kit.consumption import load_consumption, load_production
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import REPORT, load_run
+from kit.engine.model.states import RunState
 from kit.errors import RunError
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import REPORT, load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.group.group_state import CLASSIC, CONSUMER
-from kit.migrate.operations import Operations, operator
-from kit.migrate.protocol.plan import ProtocolPlanRequest
-from kit.migrate.protocol.prove import KIND as PROOF
-from kit.migrate.protocol.state import read_protocol_state
-from kit.proof import Proof, handed_out_of, prove
+from kit.moves.group.group_state import CLASSIC, CONSUMER
+from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.moves.protocol.prove import KIND as PROOF
+from kit.moves.protocol.state import read_protocol_state
+from kit.operations.operations import Operations, operator
+from kit.proof.consumption import load_consumption, load_production
+from kit.proof.verify import Proof, handed_out_of, prove
 from kit.protocol.facts import Answers
 
 RECORDS_PER_SECOND, READ_S, SOAK_S = 200.0, 60.0, 2.0

@@ -13,25 +13,25 @@ from pathlib import Path
 
 from confluent_kafka import ShareConsumer
 
-from kit import views
-from kit.cli.listing import print_frame
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
 from kit.demo import show
 from kit.demo.protocols import there_and_back
+from kit.engine.model.record import REPORT
+from kit.engine.model.states import RunState
 from kit.errors import RunError
+from kit.groups import views
+from kit.groups.report import run_report
+from kit.groups.snapshot import observe
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.migrate.engine.record import REPORT
-from kit.migrate.engine.states import RunState
-from kit.migrate.offsets.fetch import fetch_stores
-from kit.migrate.offsets.inputs import PlanOptions
-from kit.migrate.offsets.plan import parse_reset, plan_reset, select
-from kit.migrate.operations import Operations, operator
+from kit.moves.offsets.fetch import fetch_stores
+from kit.moves.offsets.inputs import PlanOptions
+from kit.moves.offsets.plan import parse_reset, plan_reset, select
+from kit.operations.operations import Operations, operator
 from kit.profile import load_profile
-from kit.report import run_report
-from kit.snapshot import observe
+from kit.terminal.listing import print_frame
 
 RUNS = Path("runs")
 BROKERS, TOPIC, PARTITIONS, RECORDS = 3, "orders", 6, 6_000

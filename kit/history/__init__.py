@@ -8,7 +8,7 @@ and partition. Here, too, ``snapshots`` is written last. Nothing is ever written
 its own, and of a snapshot that is in several the first part counts. The files that a part replaces are deleted by a
 later compaction, an hour after at the earliest, so that who lists files meanwhile misses none.
 
-Each group's hours are kept beside them: ``kit.history.hours``.
+Each group's hours are kept beside them: ``kit.health.hours``.
 
 Plain Spark reads either: ``spark.read.parquet(f"{folder}/committed_offsets")``, ``…/days/committed_offsets``.
 """
@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kit.history.here import HistoryHere, folder_here
-    from kit.history.hours import Hours
     from kit.history.snapshots import History
     from kit.history.upkeep import Compacted, Upkeep
 
-__all__ = ["Compacted", "History", "HistoryHere", "Hours", "Upkeep", "folder_here"]
+__all__ = ["Compacted", "History", "HistoryHere", "Upkeep", "folder_here"]
 _HOMES = {
     "Compacted": "upkeep",
     "History": "snapshots",
     "HistoryHere": "here",
-    "Hours": "hours",
     "Upkeep": "upkeep",
     "folder_here": "here",
 }

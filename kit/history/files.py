@@ -49,13 +49,13 @@ class Files:
                 f"{folder} can't be kept up by Spark Connect, which can't delete files: use a profile whose [spark] "
                 "names no remote"
             ) from None
-        with told_as(f"{folder} can't be reached"):
+        with describe_as(f"{folder} can't be reached"):
             path = self._jvm.org.apache.hadoop.fs.Path(folder)
             self._system = path.getFileSystem(cast(Any, spark)._jsc.hadoopConfiguration())
 
     def local(self, folder: str) -> str | None:
         """Its absolute path on this machine; None where the file system is another."""
-        with told_as(f"{folder} can't be reached"):
+        with describe_as(f"{folder} can't be reached"):
             if self._system.getUri().getScheme() != "file":
                 return None
             return str(self._system.makeQualified(self._jvm.org.apache.hadoop.fs.Path(folder)).toUri().getPath())
@@ -63,14 +63,14 @@ class Files:
     def names(self, folder: str) -> list[str]:
         """Names of what lies in a folder, sorted; none when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be listed"), _may_be_gone():
+        with describe_as(f"{folder} can't be listed"), _may_be_gone():
             return sorted(status.getPath().getName() for status in self._system.listStatus(path))
         return []
 
     def size(self, folder: str) -> Size:
         """Nothing when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be measured"), _may_be_gone():
+        with describe_as(f"{folder} can't be measured"), _may_be_gone():
             summary = self._system.getContentSummary(path)
             return Size(summary.getFileCount(), summary.getLength())
         return Size()
@@ -78,7 +78,7 @@ class Files:
     def changed(self, folder: str) -> datetime | None:
         """When a file in it or below it was written last, or the folder itself made (UTC); None when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be looked at"), _may_be_gone():
+        with describe_as(f"{folder} can't be looked at"), _may_be_gone():
             newest = self._system.getFileStatus(path).getModificationTime()
             files = self._system.listFiles(path, True)
             while files.hasNext():
@@ -89,7 +89,7 @@ class Files:
     def delete(self, folder: str) -> None:
         """It and all below it; one that isn't there is no error."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be deleted"):
+        with describe_as(f"{folder} can't be deleted"):
             is_deleted = self._system.delete(path, True) or not self._system.exists(path)
         if not is_deleted:
             raise HistoryError(f"{folder} can't be deleted: the file system refused, and says no more")
@@ -101,7 +101,7 @@ class Files:
         """
         make = self._jvm.org.apache.hadoop.fs.Path
         target = make(f"{folder}/{name}")
-        with told_as(f"{target.toString()} can't be made"):
+        with describe_as(f"{target.toString()} can't be made"):
             if not self._system.exists(make(source)):
                 self._system.mkdirs(target)
                 return
@@ -112,7 +112,7 @@ class Files:
 
 
 @contextmanager
-def told_as(what: str) -> Iterator[None]:
+def describe_as(what: str) -> Iterator[None]:
     """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
     try:
         yield

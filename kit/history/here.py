@@ -15,10 +15,10 @@ from pathlib import Path
 import polars as pl
 
 from kit.errors import HistoryError
+from kit.groups.snapshot import Snapshot
 from kit.history.names import ABOUT, COPY, DAYS, PATTERNS, day_of, refuse_versions
 from kit.history.parquet import files_of
 from kit.profile import Profile
-from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 
 _ADDRESS = re.compile(r"\w[\w+.-]*:")

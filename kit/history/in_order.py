@@ -15,7 +15,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from kit.errors import HistoryError
-from kit.history.files import told_as
+from kit.history.files import describe_as
 from kit.history.parquet import Files, files_of, is_of_one, n_rows
 from kit.history.store import Reading
 from kit.tables import schema as tables
@@ -107,7 +107,7 @@ class Copies:
         except OSError as error:
             raise HistoryError(f"{what}: {error.strerror}") from error
         try:
-            with told_as(what):
+            with describe_as(what):
                 for table in (each for each in tables.ALL if each.name in files):
                     rows = reading.of_snapshots(table, sorted(days), sorted(set(days.values())))
                     n_files = n_ranges // _RANGES_IN_FILE + 1 if "group_id" in table.hints else 1

@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any, cast
 
 import polars as pl
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
 
 from kit.errors import HistoryError, InputError
+from kit.groups.snapshot import Snapshot
 from kit.history import parquet
-from kit.history.files import told_as
+from kit.history.files import describe_as
 from kit.history.in_order import copies_of
 from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
-from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 
@@ -46,7 +45,7 @@ class History:
         Raises:
             HistoryError: it can't be written; what is there of it counts as not written.
         """
-        with told_as(f"{self._store.folder} can't be written"):
+        with describe_as(f"{self._store.folder} can't be written"):
             self._append(snapshot)
 
     def _append(self, snapshot: Snapshot[DataFrame]) -> None:
@@ -64,7 +63,7 @@ class History:
         """
         (this,) = snapshot.snapshots.selectExpr("snapshot_id", _AT_MS).collect()
         kept = _snapshot(Reading(self._store), this)
-        with told_as(f"{self._store.folder} can't be read"):
+        with describe_as(f"{self._store.folder} can't be read"):
             found = counts([getattr(each, table.name) for table in tables.ALL for each in (snapshot, kept)])
         for table in tables.ALL:
             expected, n_kept = next(found), next(found)
@@ -85,7 +84,7 @@ class History:
             & (F.col("group_pattern") == this.group_pattern)
             & (F.col("started_at") < F.lit(this.started_at))
         )
-        with told_as(f"{self._store.folder} can't be read"):
+        with describe_as(f"{self._store.folder} can't be read"):
             newest = older.orderBy(F.col("started_at").desc()).selectExpr("snapshot_id", _AT_MS).head(1)
         return _snapshot(reading, newest[0]) if newest else None
 
@@ -96,7 +95,7 @@ class History:
             HistoryError: there is none in the folder.
         """
         reading = Reading(self._store)
-        with told_as(f"{self._store.folder} can't be read"):
+        with describe_as(f"{self._store.folder} can't be read"):
             complete = reading.load(tables.SNAPSHOTS).orderBy(F.col("ended_at").desc())
             newest = complete.selectExpr("snapshot_id", _AT_MS).head(1)
         if not newest:

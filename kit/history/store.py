@@ -11,11 +11,10 @@ from functools import cached_property, reduce
 
 import polars as pl
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.history.files import SPARK_ERRORS, Files, cause, told_as
+from kit.history.files import SPARK_ERRORS, Files, cause, describe_as
 from kit.history.names import ABOUT, COPY, DAYS, PATTERNS, refuse_versions
 from kit.history.parquet import files_of
 from kit.tables import schema as tables
@@ -109,7 +108,7 @@ class Store:
                 if not field.nullable
             }
             read = [F.count(F.col(name)).alias(f"n_{name}") for name in stamped.names]
-            with told_as(f"{self.path(table.name)} can't be read"):
+            with describe_as(f"{self.path(table.name)} can't be read"):
                 (found,) = frame.where(is_asked).agg(*lacking.values(), *read).collect()
             for name in lacking:
                 if found[name] is not None:
@@ -162,7 +161,7 @@ class Store:
         about = self.read(ABOUT, ABOUT_SCHEMA)
         if about is None:
             return set()
-        with told_as(f"{self.path(ABOUT)} can't be read"):
+        with describe_as(f"{self.path(ABOUT)} can't be read"):
             return {row.schema_version for row in about.collect()}
 
     def _check_version(self) -> None:
@@ -258,7 +257,7 @@ class Reading:
             raise self._nothing()
         rows = self._in_parts.select("snapshot_id", "observed_at")
         if appended is not None:
-            with told_as(f"{self._store.folder} can't be read"):
+            with describe_as(f"{self._store.folder} can't be read"):
                 loose = _collected(appended, *rows.columns)
             rows = pl.concat([rows, loose.join(rows, on="snapshot_id", how="anti")])
         if since is not None:
@@ -278,7 +277,7 @@ class Reading:
         """The compacted snapshots: snapshot_id, part, observed_at."""
         if self._parts is None:
             return pl.DataFrame(schema={"snapshot_id": pl.String, "part": pl.String, "observed_at": _TIME})
-        with told_as(f"{self._store.path(DAYS)} can't be read"):
+        with describe_as(f"{self._store.path(DAYS)} can't be read"):
             return _collected(self._parts, "snapshot_id", "part", "observed_at")
 
     @cached_property

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.history.files import Size, told_as
+from kit.history.files import Size, describe_as
 from kit.history.in_order import save, save_in_order
 from kit.history.names import ABOUT, DAYS, GIVEN_UP, begun, day_of, run_name
 from kit.history.store import PARTS_SCHEMA, Reading, Store, counts
@@ -111,7 +110,7 @@ class Upkeep:
         spark = self._store.spark
         wanted = F.broadcast(spark.createDataFrame([(each,) for each in snapshot_ids], "snapshot_id string"))
         try:
-            with told_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
+            with describe_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
                 self._write_part(day, part, begun_at, wanted)
         except HistoryError as error:
             # Whoever deletes a day deletes what is being written of it, too: Spark then misses its own files.
@@ -218,7 +217,7 @@ class Upkeep:
         """Parts that ``snapshots`` lists; the folder of a part alone may be one that was cut off."""
         name = f"{DAYS}/{tables.SNAPSHOTS.name}"
         rows = self._store.read(name, PARTS_SCHEMA)
-        with told_as(f"{self._store.path(name)} can't be read"):
+        with describe_as(f"{self._store.path(name)} can't be read"):
             return set() if rows is None else {row.part for row in rows.select("part").distinct().collect()}
 
     def _begun_long_ago(self, table: tables.Table, now: datetime) -> Iterator[str]:
@@ -231,7 +230,7 @@ class Upkeep:
         """Complete snapshots as they were appended."""
         found: defaultdict[date, set[str]] = defaultdict(set)
         rows = self._store.appended(tables.SNAPSHOTS)
-        with told_as(f"{self._store.path(tables.SNAPSHOTS.name)} can't be read"):
+        with describe_as(f"{self._store.path(tables.SNAPSHOTS.name)} can't be read"):
             for row in rows.select("date", "snapshot_id").collect() if rows is not None else ():
                 found[row.date].add(row.snapshot_id)
         return found
@@ -241,7 +240,7 @@ class Upkeep:
         found: defaultdict[date, dict[str, datetime]] = defaultdict(dict)
         rows = self._store.parts()
         at = F.unix_micros("compacted_at").alias("at")  # A timestamp would come in this machine's own zone.
-        with told_as(f"{self._store.path(f'{DAYS}/{tables.SNAPSHOTS.name}')} can't be read"):
+        with describe_as(f"{self._store.path(f'{DAYS}/{tables.SNAPSHOTS.name}')} can't be read"):
             for row in rows.select("date", "snapshot_id", at).collect() if rows is not None else ():
                 found[row.date][row.snapshot_id] = datetime.fromtimestamp(row.at / 1e6, UTC)
         return found

@@ -7,24 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBinding as Acl
-from confluent_kafka.admin._acl import AclOperation as Operation
-from confluent_kafka.admin._acl import AclPermissionType as Permission
+from confluent_kafka.admin._acl import AclBinding as Acl, AclOperation as Operation, AclPermissionType as Permission
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourcePatternType as Pattern
-from confluent_kafka.admin._resource import ResourceType as Resource
+from confluent_kafka.admin._resource import ResourcePatternType as Pattern, ResourceType as Resource
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
 
+from kit.clients.broker_client import BrokerClient, Deadline
 from kit.errors import LabError
 from kit.lab import topics
 from kit.lab.java import jars, jvm
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import USER
 from kit.lab.servers.migrating_cluster import MigratingServers
-from kit.read.broker_client import BrokerClient, Deadline
 from kit.text.naming import listed
 
 TOKEN_TOOL = "org.apache.kafka.tools.DelegationTokenCommand"

@@ -17,9 +17,7 @@ from kit.errors import InputError
 from kit.lab import topics
 from kit.lab.control import Control
 from kit.lab.java import jars
-from kit.lab.members import java as java_members
-from kit.lab.members import new_consumers, old_consumers
-from kit.lab.members import python as python_members
+from kit.lab.members import java as java_members, new_consumers, old_consumers, python as python_members
 from kit.lab.members.handles import Consumer, consumption_folder
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember, PacedProducer, production_folder

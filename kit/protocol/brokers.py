@@ -14,9 +14,9 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from kit.read.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
-from kit.read.coordinator import GROUPS_PER_REQUEST
-from kit.read.nodes import api_versions
+from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.nodes import api_versions
+from kit.groups.read.coordinator import GROUPS_PER_REQUEST
 
 HEARTBEAT = 68
 """ConsumerGroupHeartbeat. Version 1, of brokers >= 4.0, is what clients of the general availability use."""

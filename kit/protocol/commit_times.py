@@ -1,7 +1,7 @@
 """Commit times of offsets and session timeouts of members, from ``__consumer_offsets``: no request returns them.
 
 The topic is read once in this process, between fixed bounds, and only the newest record of each key is kept. Many
-millions of records are for ``kit.offsets_topic.read_offsets_topic``, which reads them by Spark.
+millions of records are for ``kit.rebalances.offsets_topic.read_offsets_topic``, which reads them by Spark.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kit.offsets_topic import OFFSETS_TOPIC
-from kit.offsets_topic.bounds import fetch_bounds
-from kit.offsets_topic.commits import commit_rows
-from kit.offsets_topic.fetching import Fetch, Records
-from kit.offsets_topic.generations import generation_rows
-from kit.offsets_topic.keys import Keys, parse_keys
 from kit.profile import Profile
 from kit.protocol.read import Key
+from kit.rebalances.offsets_topic import OFFSETS_TOPIC
+from kit.rebalances.offsets_topic.bounds import fetch_bounds
+from kit.rebalances.offsets_topic.commits import commit_rows
+from kit.rebalances.offsets_topic.fetching import Fetch, Records
+from kit.rebalances.offsets_topic.generations import generation_rows
+from kit.rebalances.offsets_topic.keys import Keys, parse_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def read_commit_times(profile: Profile) -> CommitTimes:
     """Read the topic from its start to its end of this moment.
 
     Raises:
-        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
+        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.clients.cluster.connect``.
         NotFound: the cluster has no such topic yet.
     """
     bounds = fetch_bounds(profile, OFFSETS_TOPIC, None)

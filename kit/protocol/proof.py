@@ -23,14 +23,14 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from kit.errors import ReadError
-from kit.offsets_topic import OFFSETS_TOPIC
-from kit.offsets_topic.bounds import fetch_bounds
-from kit.offsets_topic.epochs import epoch_rows
-from kit.offsets_topic.fetching import Fetch
-from kit.offsets_topic.generations import generation_rows
-from kit.offsets_topic.keys import parse_keys
-from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
+from kit.rebalances.offsets_topic import OFFSETS_TOPIC
+from kit.rebalances.offsets_topic.bounds import fetch_bounds
+from kit.rebalances.offsets_topic.epochs import epoch_rows
+from kit.rebalances.offsets_topic.fetching import Fetch
+from kit.rebalances.offsets_topic.generations import generation_rows
+from kit.rebalances.offsets_topic.keys import parse_keys
+from kit.rebalances.offsets_topic.selection import Selection
 from kit.text.java_hash import offsets_partition
 
 Row: TypeAlias = dict[str, Any]
@@ -86,7 +86,7 @@ def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -
     ``since`` None: nothing is judged; the end of the log is read.
 
     Raises:
-        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
+        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.clients.cluster.connect``.
         NotFound: there is no such topic, or the login may not describe it.
         ReadError: the partition, or one of its records about the group, can't be read.
     """

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from kit.clients.broker_client import DEADLINE_S, BrokerClient, Deadline
+from kit.clients.consumer_protocol import parse_member
+from kit.groups.read import consumer_group_describe
+from kit.groups.read.coordinator import LOCK_GROUPS, ListedGroup, describe_request, described, list_groups, sweep
 from kit.protocol.stage import Stage, stage_of
-from kit.read import consumer_group_describe
-from kit.read.broker_client import DEADLINE_S, BrokerClient, Deadline
-from kit.read.consumer_protocol import parse_member
-from kit.read.coordinator import LOCK_GROUPS, ListedGroup, describe_request, described, list_groups, sweep
 from kit.tables.groups import CLASSIC, CONSUMER, ReadError
 
 Key: TypeAlias = tuple[str, int]

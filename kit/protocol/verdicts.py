@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
 from kit.errors import NotFound, PartialRead, UnsafePlan
+from kit.groups.read.topics import fetch_sight
 from kit.protocol.brokers import fetch_cluster_facts, fetch_session_timeouts
 from kit.protocol.checks import ASK, BLOCK, CHECKS, WARN, ProtocolFinding, check_group
 from kit.protocol.commit_times import read_commit_times
 from kit.protocol.facts import ROLLING, STOPPED, ProtocolFacts, Request
 from kit.protocol.read import GroupProtocol, fetch_group_protocols
 from kit.protocol.stage import Stage
-from kit.read.topics import fetch_sight
 from kit.text.quantity import quantity
 
 

@@ -8,8 +8,7 @@ import tempfile
 from pathlib import Path
 
 from pyspark import SparkContext
-from pyspark.sql import Window
-from pyspark.sql import functions as F
+from pyspark.sql import Window, functions as F
 
 from kit.profile import SparkSettings
 from kit.spark import archive

@@ -19,9 +19,9 @@ class LogEvent:
     that stands before the line; ``layout`` is None where the line has none that is known. ``observed_at`` is None where
     the zone of ``time_text`` is unknown; ``local_at`` is that time in epoch microseconds as if it were UTC, for
     durations. ``source``: java, zookeeper (the old consumer), librdkafka, kafka-python, kafkajs, franz-go, sarama,
-    ruby-kafka, broker. ``kind``: see ``kit.logs.wordings``. ``generation`` is the member epoch in the new protocol.
-    Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``, ``owned_after``
-    the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
+    ruby-kafka, broker. ``kind``: see ``kit.rebalances.logs.wordings``. ``generation`` is the member epoch in the new
+    protocol. Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``,
+    ``owned_after`` the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
     """
 
     file: str
@@ -200,7 +200,8 @@ class LogFinding:
 class LogRemark:
     """Events that no rebalance and no finding describes, as a sentence: of one ``consumer``, or of brokers.
 
-    ``members``: the member ids in these events; ``kinds``: see ``kit.logs.wordings``; ``at``: the first of their times.
+    ``members``: the member ids in these events; ``kinds``: see ``kit.rebalances.logs.wordings``; ``at``: the first
+    of their times.
     """
 
     group_id: str | None

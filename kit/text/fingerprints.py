@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kit.text.withholding import WITHHELD
+from kit.text.withholding import REDACTED
 
 _MARK = "hmac:"
 
@@ -17,7 +17,7 @@ Hide: TypeAlias = Callable[[str], str]
 
 def stars(secret: str) -> str:
     """Nothing of it."""
-    return WITHHELD
+    return REDACTED
 
 
 def is_fingerprint(shown: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-WITHHELD = "***"
+REDACTED = "***"
 
 _KEY = (
     r"(?:(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
@@ -77,7 +77,7 @@ def _withheld(match: re.Match[str], names: Collection[str]) -> str:
         end = start + max(len(whole[start:end].rstrip(_AT_ITS_END)), 1)
     if _is_in_a_name(match.string, match.start(), match.start() + end, names):
         return whole
-    return whole[:start] + WITHHELD + whole[end:]
+    return whole[:start] + REDACTED + whole[end:]
 
 
 def _is_in_a_name(text: str, start: int, end: int, names: Collection[str]) -> bool:

@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kit.analyze.metadata import preflight_controllers
-from kit.analyze.metadata.phase import MIGRATION, NONE, POST_MIGRATION, PRE_MIGRATION
-from kit.analyze.metadata.preflight_checks import PreflightFacts, Problem
+from kit.kraft.analyze import preflight_controllers
+from kit.kraft.analyze.phase import MIGRATION, NONE, POST_MIGRATION, PRE_MIGRATION
+from kit.kraft.analyze.preflight_checks import PreflightFacts, Problem
 from tests.adversary.judge import Wrong
 from tests.adversary.mistakes import Mistake
-from tests.unit.analyze.metadata.preflight_facts import CONTROL, ITEMS, NODES, SOUND, items, node
+from tests.unit.kraft.analyze.preflight_facts import CONTROL, ITEMS, NODES, SOUND, items, node
 
 WIPES = "wipe their metadata folders"
 _CHECKS = (preflight_controllers.alike, preflight_controllers.disks, preflight_controllers.first_epoch)

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kit.errors import RunError
-from kit.migrate.group.deploy import MemberReplacement
-from kit.migrate.group.group_state import FLAVOURS
+from kit.moves.group.deploy import MemberReplacement
+from kit.moves.group.group_state import FLAVOURS
 from tests.adversary.groups import Start
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from kit.consumer.zookeeper.assignors import assign
 from kit.consumer.zookeeper.config import HASH_1_0, RANGE
 from kit.errors import NotFound
-from kit.migrate.group.group_state import (
+from kit.moves.group.group_state import (
     EKC,
     FLAVOURS,
     KC,
@@ -21,7 +21,7 @@ from kit.migrate.group.group_state import (
     Partition,
     PartitionOffsets,
 )
-from kit.migrate.group.toggle import mode_path
+from kit.moves.group.toggle import mode_path
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.znodes import Tree
 

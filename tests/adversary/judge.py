@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kit.migrate.engine.approval import CLOCK_SKEW, Approval
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import RunRecord, load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.engine.step import Step
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.group.toggle import mode_path
+from kit.engine.model.approval import CLOCK_SKEW, Approval
+from kit.engine.model.performer import Outcome
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import RunRecord, load_run
+from kit.engine.model.states import RunState
+from kit.engine.model.step import Step
+from kit.moves.fleet import plan as fleet
+from kit.moves.group.toggle import mode_path
 from tests.adversary.deployers import Order
 from tests.adversary.groups import Start
 from tests.adversary.znodes import Write

@@ -11,22 +11,22 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from kit.engine.execution import run as run_module
+from kit.engine.execution.run import Run
+from kit.engine.execution.run_context import RunContext, _Reporter
+from kit.engine.model import step as step_module
+from kit.engine.model.actor import ClusterPerformer
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, StepState
+from kit.engine.model.step import Step
+from kit.engine.model.values import frozen_mapping
 from kit.errors import InputError
-from kit.migrate.engine import step as step_module
-from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, StepState
-from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import frozen_mapping
-from kit.migrate.execution import run as run_module
-from kit.migrate.execution.run import Run
-from kit.migrate.execution.run_context import RunContext, _Reporter
-from kit.migrate.fleet.wave import WaveActor
-from kit.migrate.group.group_state import GroupState, MemberState
-from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.group.replacement import Order, ReplaceParameters, item_of
-from kit.migrate.group.toggle import Toggle
-from kit.migrate.kafka_lock import KafkaLock
-from kit.migrate.offsets.kafka import Answer, _Writing
+from kit.moves.fleet.wave import WaveActor
+from kit.moves.group.group_state import GroupState, MemberState
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.replacement import Order, ReplaceParameters, item_of
+from kit.moves.group.toggle import Toggle
+from kit.moves.offsets.kafka import Answer, _Writing
+from kit.operations.kafka_lock import KafkaLock
 
 Mistake = Mapping[tuple[Any, str], Any]
 

@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from kit.migrate.engine.approval import save_approval
-from kit.migrate.engine.journal import APPROVAL, PLAN
-from kit.migrate.engine.plan import save_plan
-from kit.migrate.group.group_state import FLAVOURS
+from kit.engine.model.approval import save_approval
+from kit.engine.model.journal import APPROVAL, PLAN
+from kit.engine.model.plan import save_plan
+from kit.moves.group.group_state import FLAVOURS
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import plans
 from tests.adversary.process import Process, ProcessKilled

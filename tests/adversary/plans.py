@@ -12,20 +12,21 @@ from unittest.mock import patch
 
 import polars as pl
 
+from kit.engine.model.plan import Plan
+from kit.engine.model.step import Step
 from kit.errors import InputError, OfframpError
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.step import Step
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.group import plan as group
-from kit.migrate.group.group_state import FLAVOURS
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.group.replacement import ReplaceParameters, replace_step
-from kit.snapshot import Snapshot
+from kit.groups.snapshot import Snapshot
+from kit.moves.fleet import plan as fleet
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.moves.group import plan as group
+from kit.moves.group.group_state import FLAVOURS
+from kit.moves.group.plan import GroupPlanRequest
+from kit.moves.group.replacement import ReplaceParameters, replace_step
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
     CommittedOffset,
+    Group as GroupRow,
     LogOffset,
     Member,
     MigrationState,
@@ -34,7 +35,6 @@ from kit.tables.groups import (
     Subscription,
     TopicPartition,
 )
-from kit.tables.groups import Group as GroupRow
 from tests.adversary.deployers import instruction
 from tests.adversary.groups import EKC, KC, MEZKCC, PARTITIONS, TOPIC, ModelGroup
 from tests.adversary.process import Sight
@@ -60,7 +60,7 @@ def plan_fleet(world: ContestedCluster, request: FleetPlanRequest) -> Plan | Non
 
 
 def fleet_rows(sight: Sight, to: str, min_stable_s: float) -> pl.DataFrame:
-    """What a plan takes from :func:`kit.migrate.fleet.plan.fleet`, which takes a fifth of a second."""
+    """What a plan takes from :func:`kit.moves.fleet.plan.fleet`, which takes a fifth of a second."""
     names = sight.found.items()
     not_ready_reason = [None if found.stage == fleet.READY[to] else f"its stage is {found.stage}" for _, found in names]
     modes = [found.mode for _, found in names]

@@ -12,29 +12,27 @@ from unittest.mock import patch
 
 import polars as pl
 
+from kit.engine.execution.run import Run, RunResult
+from kit.engine.lock import ZookeeperLock
+from kit.engine.model.actor import ClusterPerformer
+from kit.engine.model.approval import Approval
+from kit.engine.model.clock import Clock
+from kit.engine.model.event import Event
+from kit.engine.model.performer import ActedRecord, ItemOutcome, Report
+from kit.engine.model.plan import Plan
+from kit.engine.model.recipes import Recipes
+from kit.engine.model.record import load_run
+from kit.engine.model.states import RunState
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
 from kit.errors import ConnectError, OfframpError, StepFailed
-from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.approval import Approval
-from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Report
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.recipes import Recipes
-from kit.migrate.engine.record import load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json
-from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet import wave
-from kit.migrate.fleet.wave import CircuitBreakerActor, WaveActor
-from kit.migrate.group import plan as group
-from kit.migrate.group import replace, soak, toggle
-from kit.migrate.group.group_state import GroupState
-from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.group.soak import SoakActor
-from kit.migrate.group.toggle import ToggleActor
-from kit.migrate.lock import ZookeeperLock
+from kit.moves.fleet import plan as fleet, wave
+from kit.moves.fleet.wave import CircuitBreakerActor, WaveActor
+from kit.moves.group import plan as group, replace, soak, toggle
+from kit.moves.group.group_state import GroupState
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.soak import SoakActor
+from kit.moves.group.toggle import ToggleActor
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.deployers import Deployer, Order
 from tests.adversary.groups import KC, Mix

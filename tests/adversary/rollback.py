@@ -14,26 +14,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kit.clients.brokers import ClusterMetadata
+from kit.engine.model.clock import Clock
+from kit.engine.model.performer import WriteAttempt
 from kit.errors import OfframpError
-from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import WriteAttempt
-from kit.migrate.kraft import conditions, controllers, standing
-from kit.migrate.kraft.conditions import Look
-from kit.migrate.kraft.controllers import StopActor
-from kit.migrate.kraft.hand_back import HandBackActor
-from kit.migrate.kraft.orders import Hands
-from kit.migrate.kraft.standing import MoveReads, Standing
-from kit.migrate.kraft.steps import KraftParameters, hand_back_step, stop_step
+from kit.kraft.move import cluster_state as standing, conditions, controllers
+from kit.kraft.move.cluster_state import ClusterState, MoveReads
+from kit.kraft.move.conditions import Look
+from kit.kraft.move.controllers import StopActor
+from kit.kraft.move.hand_back import HandBackActor
+from kit.kraft.move.orders import NodeOperator
+from kit.kraft.move.steps import KraftParameters, hand_back_step, stop_step
+from kit.kraft.read.control_znodes import fetch_control
+from kit.kraft.read.metadata_partitions import fetch_replicas
+from kit.kraft.read.metadata_znodes import with_max_state_epoch
 from kit.profile import KraftSettings
-from kit.read.brokers import ClusterMetadata
-from kit.read.control_znodes import fetch_control
-from kit.read.metadata_partitions import fetch_replicas
-from kit.read.metadata_znodes import with_max_state_epoch
 from kit.tables.kraft import NodeFact
 from tests.adversary.judge import Wrong
 from tests.adversary.mistakes import Mistake
 from tests.kraft_records import SOUND, broker, node
-from tests.unit.migrate.kraft.move_plans import PROFILE, SAME, Report, cluster_with, metadata, partition
+from tests.unit.kraft.move.move_plans import PROFILE, SAME, Report, cluster_with, metadata, partition
 from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 WAITING, COPYING, ABORTED, DUAL_WRITE = "waiting", "copying", "aborted", "dual write"
@@ -121,7 +121,7 @@ class ContestedMove:
         self.cluster = cluster_with(
             profile=replace(PROFILE, kraft=KraftSettings(controllers=controllers)), zookeeper=self.zookeeper
         )
-        self.hands = Hands(
+        self.hands = NodeOperator(
             self.cluster, self, clock=Clock(monotonic=lambda: self.at, sleep=self.sleep), reads=self.reads
         )
         self.hands.look = lambda words: self.look()  # type: ignore[method-assign]
@@ -192,7 +192,7 @@ class ContestedMove:
         if self.zookeeper.root.at("/controller") is None:
             self.zookeeper.put("/controller", b'{"version":2,"brokerid":1}', ephemeral_owner=7)
 
-    def look(self) -> Standing:
+    def look(self) -> ClusterState:
         self._go_on()
         nodes = [self._node(number) for number in self.named]
         leader = next((each for each in nodes if each.is_leader), None)
@@ -205,7 +205,7 @@ class ContestedMove:
             log_read_at=None if leader is None else SOUND.log_read_at,
             n_aborted=1 if leader is not None and self.has_aborted else 0,
         )
-        return Standing(facts, BROKER_PLACES)
+        return ClusterState(facts, BROKER_PLACES)
 
     def _node(self, number: int) -> NodeFact:
         if self.leader not in self.running and self.running:
@@ -323,7 +323,7 @@ CLAIM_NOT_COMPARED: Mistake = {
 }
 UNREACHABLE_IS_STOPPED: Mistake = {
     (NodeFact, "is_stopped"): property(lambda self: self.error is not None and not self.is_listening),
-    (Standing, "unreachable_controllers"): property(lambda self: []),
+    (ClusterState, "unreachable_controllers"): property(lambda self: []),
 }
 VOTERS_NOT_ASKED: Mistake = {(where, "voters_problem"): _is_met for where in (conditions, controllers, standing)}
 FEW_THAT_ANSWER_ARE_ALL: Mistake = {(where, "unknown_voters"): _is_met for where in (conditions, standing)}

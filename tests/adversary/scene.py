@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import RunRecord, load_run
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.group.plan import GroupPlanRequest
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import RunRecord, load_run
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.moves.group.plan import GroupPlanRequest
 from tests.adversary.judge import Wrong
 from tests.adversary.moves import Move
 from tests.adversary.plans import plan_fleet, plan_group

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from kit.engine.execution.run import RunResult
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import load_run
+from kit.engine.model.states import RunState
 from kit.errors import OfframpError, PlanError
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import RunResult
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.group import plan as group
-from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
-from kit.migrate.group.plan import PATH, GroupPlanRequest
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.moves.group import plan as group
+from kit.moves.group.group_state import KC, MEZKCC, OZKCC
+from kit.moves.group.plan import PATH, GroupPlanRequest
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import PLAIN, Manner

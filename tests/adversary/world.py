@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
+from kit.engine.execution.run import start_run
+from kit.engine.lock import LOCKS
+from kit.engine.model.approval import Approval, approve
+from kit.engine.model.clock import Clock
+from kit.engine.model.plan import Plan
 from kit.errors import OfframpError, PlanError
-from kit.migrate.engine.approval import Approval, approve
-from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.plan import Plan
-from kit.migrate.execution.run import start_run
-from kit.migrate.group.group_state import GroupState
-from kit.migrate.group.toggle import mode_path
-from kit.migrate.lock import LOCKS
+from kit.moves.group.group_state import GroupState
+from kit.moves.group.toggle import mode_path
 from tests.adversary.deployers import Manner, Order, finish
 from tests.adversary.groups import ModelGroup
 from tests.adversary.judge import Facts, RunJudge

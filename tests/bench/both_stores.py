@@ -13,9 +13,9 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from kit.kraft.read.metadata_znodes import fetch_metadata_znodes
 from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.zookeeper import ZooKeeper
-from kit.read.metadata_znodes import fetch_metadata_znodes
 from tests.bench import diff_reader
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row

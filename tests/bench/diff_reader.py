@@ -26,9 +26,9 @@ def main(connect_string: str, log_path: str) -> None:
     import polars as pl
     from kazoo.client import KazooClient
 
-    from kit.analyze.metadata.diff import metadata_diff
-    from kit.metadata_log import read_log
-    from kit.read.metadata_znodes import fetch_metadata_znodes
+    from kit.kraft.analyze.diff import metadata_diff
+    from kit.kraft.metadata_log import read_log
+    from kit.kraft.read.metadata_znodes import fetch_metadata_znodes
     from kit.tables import schema as tables
 
     marks = [time.perf_counter()]

@@ -69,10 +69,10 @@ def main(cores: str, folder: str) -> None:
     """That process."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
-    from kit.metadata_log.tasks import read_files as read_logs
+    from kit.kraft.metadata_log.tasks import read_files as read_logs
+    from kit.kraft.zookeeper_history import read_files as read_snapshots
     from kit.profile import SparkSettings
     from kit.spark.session import start
-    from kit.zookeeper_files import read_files as read_snapshots
 
     spark = start(SparkSettings(master=f"local[{cores}]"), "bench")
     for line in sys.stdin:

@@ -12,8 +12,8 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.admin import OffsetSpec
 
+from kit.groups.snapshot import observe
 from kit.lab.java import jars
-from kit.snapshot import observe
 from kit.spark.java import java_command
 from tests.bench import kminion, reader
 from tests.bench.clock import Timing, compare, expect, in_turn, say, timed

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import psutil
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.groups.snapshot import observe
 from kit.lab import Lab
 from kit.lab.lab import QUICK_SPARK
 from kit.lab.servers.kraft import KRaftBroker
 from kit.profile import load_profile
-from kit.snapshot import observe
 from tests.bench.clock import expect, say
 from tests.bench.report import watch
 from tests.bench.rows import Row

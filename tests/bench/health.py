@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from kit import analyze, health
+from kit import analyze
+from kit.health import sources as health
 from kit.history import History
 from kit.profile import SparkSettings
 from kit.spark.session import start

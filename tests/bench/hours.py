@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 
-from kit.history import Hours
+from kit.health.hours import Hours
 from kit.profile import SparkSettings
 from kit.spark.session import start
 from kit.tables import schema as tables

@@ -14,11 +14,11 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import functions as F
 
 from kit.analyze import partition_lag
-from kit.cluster import Cluster, librdkafka_settings
+from kit.clients.cluster import Cluster, librdkafka_settings
+from kit.groups.snapshot import observe
+from kit.health.read.next_records import find_record_times
+from kit.health.read.offset_times import RESOLUTION_MS, Position
 from kit.lab.topics import QUIET
-from kit.read.next_records import find_record_times
-from kit.read.offset_times import RESOLUTION_MS, Position
-from kit.snapshot import observe
 from kit.spark.session import spark_session
 from kit.tables.groups import RecordTime
 from tests.bench.clock import compare, expect, say, timed

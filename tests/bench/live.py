@@ -10,10 +10,10 @@ from http.client import HTTPConnection
 from importlib import import_module
 from typing import Any
 
-from kit.export.metrics import Count, metrics_of
-from kit.export.readings import Readings
-from kit.export.serving import Server, page_of
-from kit.live import Look, Looks
+from kit.health.export.metrics import Count, metrics_of
+from kit.health.export.readings import Readings
+from kit.health.export.serving import Server, page_of
+from kit.health.live import Look, Looks
 from tests.bench import kminion
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row

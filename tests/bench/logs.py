@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-from kit.logs import read_client_logs
-from kit.logs.wordings import BY_SOURCE, CONTEXT, JAVA
+from kit.rebalances.logs import read_client_logs
+from kit.rebalances.logs.wordings import BY_SOURCE, CONTEXT, JAVA
 from kit.spark.session import spark_session
 from tests.bench.clock import expect, in_turn, say, timed
 from tests.bench.rows import Row

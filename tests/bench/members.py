@@ -9,12 +9,12 @@ from functools import partial
 import psutil
 from kazoo.client import KazooClient
 
+from kit.clients.multiread import Znode, fetch_children, fetch_data
 from kit.consumer.zookeeper.assignors import assign_range
 from kit.lab.members.handles import Consumer
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.read.multiread import Znode, fetch_children, fetch_data
 from tests.bench.clock import compare, say
 from tests.bench.rows import Row
 from tests.bench.site import Site

@@ -25,8 +25,8 @@ LOG_GOAL, SNAPSHOT_GOAL = 10, 20
 _HEAP_MB, _ROUNDS = 3_000, 3
 _PARTITION_ID_AT = 3
 """Behind the frame version, the type and the version of the record, a byte each."""
-_READ_LOG = "from kit.metadata_log import read_log; print(len(read_log({!r}).partitions))"
-_READ_SNAPSHOT = "from kit.zookeeper_files import read_zookeeper_files as read; print(len(read([{!r}]).znodes))"
+_READ_LOG = "from kit.kraft.metadata_log import read_log; print(len(read_log({!r}).partitions))"
+_READ_SNAPSHOT = "from kit.kraft.zookeeper_history import read_zookeeper_files as read; print(len(read([{!r}]).znodes))"
 
 
 def compared(site: Site) -> Iterator[Row]:

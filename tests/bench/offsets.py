@@ -14,13 +14,13 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
+from kit.engine.model.performer import Outcome
 from kit.lab.topics import QUIET
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.offsets.kafka import KafkaWriter
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.performer import OffsetsActor
-from kit.migrate.offsets.plan import PlanOptions, Reset, plan_reset, select
+from kit.moves.offsets.kafka import KafkaWriter
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.performer import OffsetsActor
+from kit.moves.offsets.plan import PlanOptions, Reset, plan_reset, select
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import BROKERS_ONLY, PARTITIONS, TOPIC, Site, group_name

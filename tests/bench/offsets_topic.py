@@ -10,11 +10,11 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kit.lab.topics import QUIET
-from kit.offsets_topic import OffsetsTopic, read_offsets_topic
-from kit.offsets_topic.commits import commit_rows
-from kit.offsets_topic.fetching import BATCH, WAIT_S, Fetch, PartitionRange, reader_settings
-from kit.offsets_topic.keys import parse_keys
 from kit.profile import Profile, SparkSettings, load_profile
+from kit.rebalances.offsets_topic import OffsetsTopic, read_offsets_topic
+from kit.rebalances.offsets_topic.commits import commit_rows
+from kit.rebalances.offsets_topic.fetching import BATCH, WAIT_S, Fetch, PartitionRange, reader_settings
+from kit.rebalances.offsets_topic.keys import parse_keys
 from kit.spark.session import spark_session
 from tests.bench.clock import expect, in_turn, say, timed
 from tests.bench.rows import Row

@@ -37,10 +37,10 @@ def peak_mb() -> float:
 
 
 def main(profiles: str, name: str, what: str) -> None:
-    from kit.cluster import connect
+    from kit.clients.cluster import connect
+    from kit.groups.read.zookeeper import fetch_consumers
+    from kit.groups.snapshot import observe
     from kit.profile import load_profile
-    from kit.read.zookeeper import fetch_consumers
-    from kit.snapshot import observe
 
     imported_mb = peak_mb()
     with connect(load_profile(name, profiles)) as cluster:

@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka.protocol.consumer import OffsetCommitRequest
 from kazoo.client import KazooClient
 
-from kit.cluster import Cluster, connect
+from kit.clients.broker_client import BrokerClient
+from kit.clients.cluster import Cluster, connect
 from kit.lab import Lab
 from kit.lab.java import jvm
 from kit.lab.lab import QUICK_SPARK
 from kit.lab.servers import kafka, zookeeper
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.broker_client import BrokerClient
 from tests.bench.clock import expect, say
 
 TOPIC = "orders"

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from kit.errors import SetupError
 from kit.lab import Lab, state
 from kit.lab.java import jars
-from kit.logs.local import SMALL
 from kit.profile import load_profile
+from kit.rebalances.logs.local import SMALL
 from kit.spark.java import java_command
 from tests.bench.clock import Timing, compare, expect, say
 from tests.bench.logs import write_log
@@ -29,7 +29,7 @@ _HOW_TO_GIVE = f"""{RELEASE} is not set: java starts the class of Kafka's comman
           of a release, which looks at each jar and starts JMX. {RELEASE}=<an unpacked release of Kafka> make bench"""
 _BY_SPARK = """
 import sys
-from kit.rebalances import read_rebalances
+from kit.rebalances.sources import read_rebalances
 from kit.spark.session import spark_session
 print(len(read_rebalances(spark_session(), sys.argv[1], zone="UTC").told()))
 """

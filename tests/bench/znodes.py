@@ -11,9 +11,9 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from kit.clients.multiread import ITEMS_PER_REQUEST, REQUESTS_IN_FLIGHT
+from kit.groups.read.zookeeper import ConsumersTree, fetch_consumers
 from kit.lab.java import compiled, jars
-from kit.read.multiread import ITEMS_PER_REQUEST, REQUESTS_IN_FLIGHT
-from kit.read.zookeeper import ConsumersTree, fetch_consumers
 from kit.spark.java import java_command
 from tests.bench.clock import Timing, compare, expect, say, timed
 from tests.bench.rows import Row

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from kit.cluster import connect
-from kit.migrate.engine.record import list_runs
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.operations import Operations
+from kit.clients.cluster import connect
+from kit.engine.model.record import list_runs
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.operations.operations import Operations
 from kit.tables.groups import KAFKA
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage

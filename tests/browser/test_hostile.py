@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
+from kit.groups.show.page import render_html
+from kit.groups.show.searchable import Searchable
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.show.page import render_html
-from kit.show.searchable import Searchable
 from kit.text.visible import visible
 from tests import hostile_faces
 from tests.browser.jupyter import Jupyter, jupyter_lab
@@ -106,7 +106,7 @@ def test_no_wizard_and_no_page_runs_a_name(tab, heard, tmp_path, monkeypatch, nu
 def test_the_report_of_a_notebook_runs_no_name(tab, heard, tmp_path):
     """Each name as a table's cell, as printed text and as an error."""
     frame = hostile_faces.of_every_type(hostile_faces.SHORT)
-    from kit.show import display
+    from kit.groups.show import display
 
     outputs = [
         nbformat.v4.new_output("execute_result", {"text/html": display.table(frame).to_html()}, execution_count=1),

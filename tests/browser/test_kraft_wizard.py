@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.model.plan import load_plan
+from kit.engine.model.record import list_runs
+from kit.engine.runs_folder import plan_files
 from kit.lab import Lab
-from kit.migrate.engine.plan import load_plan
-from kit.migrate.engine.record import list_runs
-from kit.migrate.runs_folder import plan_files
 from kit.profile import load_profile
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.kraft_screens import look

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 from playwright.sync_api import expect
 
+from kit.engine.model.record import list_runs
 from kit.lab import Lab
-from kit.migrate.engine.record import list_runs
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
 from tests.browser.wizard import Wizard

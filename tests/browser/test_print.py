@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from kit.migrate.rendering.pages import record_html
+from kit.engine.rendering.pages import record_html
 from tests.models.engine import ModelRun
 
 PAPER = {"width": 1032, "height": 703}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.model.record import list_runs
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
-from kit.migrate.engine.record import list_runs
 from kit.profile import load_profile
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage

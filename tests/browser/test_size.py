@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from kit.live import Looks
+from kit.groups.report import run_report
+from kit.health.live import Looks
 from kit.profile import load_profile
-from kit.report import run_report
 from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage, picture

@@ -106,7 +106,7 @@ def notebooks(installed) -> Path:
 def test_nothing_comes_from_the_checkout(installed, notebooks):
     where = installed.run("python", "-c", "import kit, widgets; print(kit.__file__, widgets.__file__)").split()
     assert [Path(each).is_relative_to(installed.home / "env") for each in where] == [True, True]
-    exported = Path(where[0]).parent / "export"
+    exported = Path(where[0]).parent / "health/export"
     assert {path.name for path in exported.iterdir()} >= {"alerts.yml", "dashboard.json"}
     names = {str(path.relative_to(notebooks)) for path in notebooks.glob("*/*.ipynb")}
     assert names == {str(path.relative_to(ROOT / "notebooks")) for path in (ROOT / "notebooks").glob("*/*.ipynb")}

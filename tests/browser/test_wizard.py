@@ -9,12 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import TimeoutError as NotInTime
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError as NotInTime, expect
 
+from kit.engine.model.record import list_runs, load_run
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.engine.record import list_runs, load_run
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
 from tests.browser.wizard import RUN_MS, Wizard

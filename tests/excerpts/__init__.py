@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kit.analyze.rebalances.consumer_instances import datetime_of
-from kit.rebalances import Rebalances
+from kit.rebalances.analyze.consumer_instances import datetime_of
+from kit.rebalances.sources import Rebalances
 
 FOLDER = "OFFRAMP_EXCERPTS"
 """The variable that names the folder with the texts, one file each, named as ``facts.toml`` names it."""

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from kit.analyze.proof.consumption_intervals import EVICTION_MS
+from kit.proof.analyze.consumption_intervals import EVICTION_MS
 from kit.tables import schema as tables
 from kit.tables.groups import ConsumedRecord, Produced, ZnodeLife
 

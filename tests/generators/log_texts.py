@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
-from kit.logs import ClientLogs, read_client_logs
+from kit.rebalances.logs import ClientLogs, read_client_logs
 
 A = "consumer-7-11111111-2222-3333-4444-555555555555"
 B = "consumer-7-66666666-7777-8888-9999-aaaaaaaaaaaa"

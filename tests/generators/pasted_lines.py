@@ -1,4 +1,4 @@
-"""Every wording of ``kit.logs`` as a client would print it, behind what people and programs put in front of it."""
+"""Every wording of ``kit.rebalances.logs`` as a client would print it, behind what people and programs put in front of it."""
 
 # ruff: noqa: E501  # lists of what stands in front
 
@@ -10,8 +10,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from kit.logs import wordings
-from kit.logs.wordings import BY_SOURCE, CONTEXT, LogTemplate
+from kit.rebalances.logs import wordings
+from kit.rebalances.logs.wordings import BY_SOURCE, CONTEXT, LogTemplate
 
 GROUP = "g-1"
 MEMBER = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"

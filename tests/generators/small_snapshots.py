@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kit.snapshot import Snapshot
+from kit.groups.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.spark import in_spark
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from kit.snapshot import Snapshot
+from kit.groups.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.polars import stamped_frame
 

@@ -12,17 +12,17 @@ import polars as pl
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from kit.clients.registration import parse_registration
 from kit.consumer.zookeeper.assignors import Assignment, assign
-from kit.consumption import load_consumption, load_production
 from kit.errors import LabError
+from kit.groups.read.owner_history import OwnerWatch
 from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.proof import Proof, prove
-from kit.read.owner_history import OwnerWatch
-from kit.read.registration import parse_registration
+from kit.proof.consumption import load_consumption, load_production
+from kit.proof.verify import Proof, prove
 from kit.tables import schema as tables
 from tests.soak import Record, report
 

@@ -29,22 +29,22 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
-from kit.cluster import Cluster, kafka_settings
+from kit.clients.cluster import Cluster, kafka_settings
+from kit.clients.nodes import fetch_node_metadata
+from kit.engine.model.approval import approve
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan, load_plan
+from kit.engine.runs_folder import PLANS, PREFIX, add_approval
 from kit.errors import OfframpError, TargetBusy
-from kit.kraft import broker_addresses
+from kit.kraft.move.cluster_state import READS, look
+from kit.kraft.move.rehearsals import RehearsalResult, keep
+from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.sync import sync_problem
+from kit.kraft.status import broker_addresses
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.migrate.engine.approval import approve
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan, load_plan
-from kit.migrate.kraft.rehearsals import RehearsalResult, keep
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.standing import READS, look
-from kit.migrate.kraft.sync import sync_problem
-from kit.migrate.operations import Operations
-from kit.migrate.runs_folder import PLANS, PREFIX, add_approval
+from kit.operations.operations import Operations
 from kit.profile import load_profile
-from kit.read.nodes import fetch_node_metadata
 from tests.servers.awaiting import awaited
 from tests.servers.kraft_walk import Ended, KraftWalk
 from tests.soak import Record, report
@@ -64,8 +64,8 @@ KILLED = -9
 _CHILD = """
 import os, signal, sys, threading
 from fnmatch import fnmatchcase
-from kit.migrate.kraft import hand_back
-from kit.migrate.rendering import text
+from kit.kraft.move import hand_back
+from kit.engine.rendering import text
 
 where, after_s = sys.argv.pop(1), float(sys.argv.pop(1))
 text_of, transaction = text.event_text, hand_back._transaction

@@ -20,17 +20,17 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import kit
-from kit.analyze.rebalances.attempts import member_rebalances, rebalances
-from kit.analyze.rebalances.epochs import epoch_rebalances
-from kit.analyze.rebalances.findings import log_findings
-from kit.analyze.rebalances.logs_vs_topic import source_differences
-from kit.analyze.rebalances.remarks import log_remarks
-from kit.analyze.rebalances.stored import topic_rebalances
-from kit.analyze.rebalances.story import sentences, story
 from kit.cli.main import app
 from kit.lab import Lab
-from kit.logs import read_client_logs
-from kit.offsets_topic import OffsetsTopic, read_offsets_topic
+from kit.rebalances.analyze.attempts import member_rebalances, rebalances
+from kit.rebalances.analyze.epochs import epoch_rebalances
+from kit.rebalances.analyze.findings import log_findings
+from kit.rebalances.analyze.logs_vs_topic import source_differences
+from kit.rebalances.analyze.remarks import log_remarks
+from kit.rebalances.analyze.stored import topic_rebalances
+from kit.rebalances.analyze.story import sentences, story
+from kit.rebalances.logs import read_client_logs
+from kit.rebalances.offsets_topic import OffsetsTopic, read_offsets_topic
 from tests.interop import log_scenes
 from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
 from tests.property.conftest import spark  # noqa: F401

@@ -23,10 +23,10 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from kit.clients.consumer_protocol import EMBEDDED_RACK
 from kit.consumer import KafkaConsumer, Stream, ZookeeperConsumer
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.read.consumer_protocol import EMBEDDED_RACK
 from tests.soak import IS_SOAK, Record, first, report
 
 """Every end with every flavour; without it some with one only. A Kafka consumer has no time-out."""

@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kit.errors import PlanError, UnsafePlan
-from kit.kraft_story import read_story
+from kit.kraft.story import read_story
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected

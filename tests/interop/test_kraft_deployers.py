@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from kit.errors import OfframpError, RunError, StalePlan, UnsafePlan
-from kit.kraft import KraftStatus
+from kit.kraft.status import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.java.jvm import properties
 from kit.lab.process import wait_until

@@ -14,7 +14,7 @@ import pytest
 
 import widgets
 from kit.errors import LabError, NothingToDo, OfframpError, UnsafePlan
-from kit.kraft import KraftStatus
+from kit.kraft.status import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import await_reassigned, reassign
 from kit.lab.process import wait_until

@@ -20,18 +20,18 @@ from functools import partial
 import polars as pl
 import pytest
 
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
+from kit.engine.execution.run import Run, RunResult
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan
 from kit.errors import ApprovalError, PlanError, TargetBusy, UnsafePlan
-from kit.kraft import KraftStatus
+from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.status import KraftStatus
+from kit.kraft.zookeeper_history import read_zookeeper_files
 from kit.lab import Lab, faults
 from kit.lab.servers.migrating import connected
 from kit.lab.servers.tcp_proxy import TcpProxy
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan
-from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.operations import Operations
-from kit.zookeeper_files import read_zookeeper_files
+from kit.operations.operations import Operations
 from tests.interop.kraft_scene import LOCK_S, OVERRIDES, KraftScene, approve_as_bob
 from tests.soak import IS_SOAK
 

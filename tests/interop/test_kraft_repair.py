@@ -21,12 +21,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kit.errors import NothingToDo, PlanError, UnsafePlan
-from kit.kraft import broker_addresses
+from kit.kraft.move.cluster_state import names_controller
+from kit.kraft.status import broker_addresses
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.topics import QUIET
-from kit.migrate.kraft.standing import names_controller
 from tests.interop.kraft_scene import KraftScene
 from tests.soak import soak_only
 

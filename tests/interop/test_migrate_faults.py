@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.execution.run import Run, RunResult
+from kit.engine.model.clock import Clock
+from kit.engine.model.event import Event
+from kit.engine.model.record import load_run
+from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, ConnectError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
-from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.record import load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.operations import Operations
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.plan import GroupPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
 from tests.soak import first, soak_only
@@ -95,8 +95,8 @@ def at(run: Run, step_id: str, event: str, do: Callable[[], object]) -> None:
 ACTING = """
 import os, signal, sys
 from pathlib import Path
-from kit.cluster import connect
-from kit.migrate.operations import Operations
+from kit.clients.cluster import connect
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 
 profile, root, run_id, step_id, name = sys.argv[1:]

@@ -13,26 +13,26 @@ import pytest
 from kazoo.client import KazooClient
 
 import widgets
-from kit import views
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.lock import LOCKS, ZookeeperLock
+from kit.engine.model.plan import Plan
+from kit.engine.model.progress import evidence
+from kit.engine.model.states import RunState
+from kit.engine.rendering.text import plan_text
 from kit.errors import InputError, LockLost, NotFound, PlanError, UnsafePlan
+from kit.groups import views
+from kit.groups.snapshot import observe
 from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.progress import evidence
-from kit.migrate.engine.states import RunState
-from kit.migrate.fleet.plan import FleetPlanRequest, fleet, survey
-from kit.migrate.fleet.wave import NOT_FOLLOWING
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.group.toggle import not_following
-from kit.migrate.lock import LOCKS, ZookeeperLock
-from kit.migrate.operations import Operations
-from kit.migrate.rendering.text import plan_text
+from kit.moves.fleet.plan import FleetPlanRequest, fleet, survey
+from kit.moves.fleet.wave import NOT_FOLLOWING
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.plan import GroupPlanRequest
+from kit.moves.group.toggle import not_following
+from kit.operations.operations import Operations
 from kit.profile import load_profile
-from kit.snapshot import observe
 from tests.interop.group import gauges_of
 from tests.soak import IS_SOAK, Record, report, soak_only
 

@@ -12,20 +12,20 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.execution.run import Run, RunResult
+from kit.engine.lock import ZookeeperLock
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import load_run
+from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError, StalePlan, TargetBusy, UnsafePlan
 from kit.lab import Lab, faults
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.process import wait_until
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.plan import PATH, GroupPlanRequest
-from kit.migrate.lock import ZookeeperLock
-from kit.migrate.operations import Operations
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.plan import PATH, GroupPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
 from tests.soak import IS_SOAK, Record, first, report, soak_only
@@ -304,7 +304,7 @@ def ids(shared: Group) -> list[str]:
 
 
 def test_every_stage_is_on_the_path() -> None:
-    from kit.analyze.groups.stages import STAGES
+    from kit.groups.analyze.stages import STAGES
 
     assert [stage for stage in STAGES if stage in PATH] == list(PATH)
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kit import connect, observe
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
 from kit.lab import Lab
 from kit.lab.topics import QUIET
 from kit.profile import load_profile

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from kit.engine.execution.run import Run, start_run
+from kit.engine.model.approval import approve
+from kit.engine.model.clock import Clock
+from kit.engine.model.observation import IGNORED, MAY_GROW, Observation
+from kit.engine.model.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.engine.model.plan import Plan
+from kit.engine.model.step import Change, Step
 from kit.errors import ConnectError, LockLost, ReadError, TargetBusy
-from kit.migrate.engine.approval import approve
-from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.observation import IGNORED, MAY_GROW, Observation
-from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.step import Change, Step
-from kit.migrate.execution.run import Run, start_run
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 GROUP = "shop.orders"

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import polars as pl
 
+from kit.engine.model.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.engine.model.plan import Plan
+from kit.engine.model.recipes import targets_of
 from kit.errors import ConnectError
-from kit.migrate import recipes
-from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.recipes import targets_of
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.fleet.wave import NOT_FOLLOWING
-from kit.migrate.group.toggle import mode_path
-from kit.snapshot import Snapshot
+from kit.groups.snapshot import Snapshot
+from kit.moves.fleet import plan as fleet
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.moves.fleet.wave import NOT_FOLLOWING
+from kit.moves.group.toggle import mode_path
+from kit.operations import recipes
 from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, MigrationState, ReadTiming
 from tests.generators.snapshots import snapshot_of
 from tests.models.operations import ToyOperations

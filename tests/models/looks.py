@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from kit.errors import ConnectError
-from kit.live import Look
+from kit.health.live import Look
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

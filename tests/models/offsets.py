@@ -6,18 +6,18 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+from kit.engine.execution.run import Run
 from kit.errors import ConnectError
-from kit.migrate.execution.run import Run
-from kit.migrate.offsets import build, current, observations, performer, plan
-from kit.migrate.offsets.fetch import GroupInStore, Stores
-from kit.migrate.offsets.kafka import ACCEPTED
-from kit.migrate.offsets.moves import NOTHING, Stored, item_of
-from kit.migrate.offsets.topics import Present, Topic
-from kit.migrate.operations import Operations
-from kit.migrate.undo_rights import UNDO_RIGHTS
+from kit.groups.read.commit_limits import CommitLimits
+from kit.groups.read.topics import TopicSight
+from kit.moves.offsets import build, current, observations, performer, plan
+from kit.moves.offsets.fetch import GroupInStore, Stores
+from kit.moves.offsets.kafka import ACCEPTED
+from kit.moves.offsets.moves import NOTHING, Stored, item_of
+from kit.moves.offsets.topics import Present, Topic
+from kit.moves.undo_rights import UNDO_RIGHTS
+from kit.operations.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
-from kit.read.commit_limits import CommitLimits
-from kit.read.topics import TopicSight
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 from tests.models.operations import ToyLock
 from widgets.offsets.model import OffsetMove

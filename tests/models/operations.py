@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+from kit.engine.execution.run import Run
+from kit.engine.model.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.engine.model.plan import Plan
+from kit.engine.model.recipes import targets_of
 from kit.errors import ConnectError
-from kit.migrate import recipes
-from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.recipes import targets_of
-from kit.migrate.execution.run import Run
-from kit.migrate.group import plan as group
-from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, MemberState, PartitionOffsets
-from kit.migrate.group.plan import GroupPlanRequest, plan_from
-from kit.migrate.operations import Operations
+from kit.moves.group import plan as group
+from kit.moves.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, MemberState, PartitionOffsets
+from kit.moves.group.plan import GroupPlanRequest, plan_from
+from kit.operations import recipes
+from kit.operations.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from widgets.group.model import GroupMigration
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kit.migrate.group.group_state import CLASSIC, CONSUMER, MemberState
-from kit.migrate.protocol.state import ProtocolState
+from kit.moves.group.group_state import CLASSIC, CONSUMER, MemberState
+from kit.moves.protocol.state import ProtocolState
 from kit.protocol.read import GroupProtocol, ProtocolMember
 
 PARTITIONS = 6

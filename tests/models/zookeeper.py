@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kit.read.multiread import STAT, STAT_FIELDS
+from kit.clients.multiread import STAT, STAT_FIELDS
 
 GET_DATA, GET_CHILDREN, ERROR, NO_NODE, NO_AUTH = 4, 8, -1, -101, -102
 _HEADER = struct.Struct(">i?i")

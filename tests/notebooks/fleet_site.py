@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
 from kit.errors import LabError
+from kit.groups.snapshot import observe
 from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.migrate.fleet.plan import fleet
+from kit.moves.fleet.plan import fleet
 from kit.profile import Profile, load_profile
-from kit.snapshot import observe
 from kit.tables.groups import KAFKA
 from tests.interop.group import gauges_of
 from tests.notebooks import znodes

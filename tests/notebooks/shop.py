@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
 from kit.errors import LabError
+from kit.groups.report import Report, run_report
+from kit.groups.snapshot import observe
 from kit.lab import Lab, NewMember, OldMember
 from kit.lab.members.handles import Consumer
 from kit.lab.process import wait_until
 from kit.profile import Profile, load_profile
-from kit.report import Report, run_report
-from kit.snapshot import observe
 
 TOPICS = {"orders": 4, "payments": 3, "clicks": 4}
 READ = {"orders": 40, "payments": 30, "clicks": 40}

@@ -15,12 +15,12 @@ from bs4 import BeautifulSoup
 from click.testing import Result
 from typer.testing import CliRunner
 
-from kit.cli.kraft import app
+from kit.engine.model.record import list_runs
 from kit.errors import PartialRead
+from kit.kraft.verbs.kraft import app
 from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, set_quotas
 from kit.lab.servers.migrating import connected
-from kit.migrate.engine.record import list_runs
 from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
 from tests.notebooks.html_pages import loaded

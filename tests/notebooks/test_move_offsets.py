@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
 import widgets
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.model.record import list_runs
 from kit.errors import IllegalMove, InputError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.engine.record import list_runs
-from kit.migrate.operations import Operations
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.notebooks import html_tables, nbval, znodes
 from tests.notebooks.executed import NOTEBOOKS, execute

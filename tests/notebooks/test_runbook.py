@@ -10,13 +10,13 @@ import nbformat
 import papermill
 import pytest
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.engine.model.record import list_runs
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.engine.record import list_runs
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.operations import Operations
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.plan import GroupPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.interop.group import Group
 from tests.notebooks import html_tables, nbval, znodes

@@ -8,10 +8,10 @@ import nbformat
 import papermill
 import pytest
 
-from kit.cluster import connect
-from kit.migrate.engine.record import list_runs
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.operations import Operations
+from kit.clients.cluster import connect
+from kit.engine.model.record import list_runs
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.operations.operations import Operations
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.notebooks import html_tables, nbval, znodes
 from tests.notebooks.executed import NOTEBOOKS, execute

@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
-from kit.consumption import (
+from kit.errors import HistoryError, PartialRead
+from kit.proof.consumption import (
     load_consumption,
     load_production,
     spark_consumption,
     spark_production,
     verify_loaded,
 )
-from kit.errors import HistoryError, PartialRead
 from kit.tables import schema as tables
 
 

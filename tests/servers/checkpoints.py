@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit.metadata_log import MetadataLog
-from kit.metadata_log.image import Image
-from kit.metadata_log.log import stream
-from kit.metadata_log.rows import item_rows, number_text
-from kit.metadata_log.transactions import with_transactions
-from kit.read.zookeeper_files.files import find_files
-from kit.read.zookeeper_files.transactions import Log
+from kit.kraft.metadata_log import MetadataLog
+from kit.kraft.metadata_log.image import Image
+from kit.kraft.metadata_log.log import stream
+from kit.kraft.metadata_log.rows import item_rows, number_text
+from kit.kraft.metadata_log.transactions import with_transactions
+from kit.kraft.zookeeper_files.files import find_files
+from kit.kraft.zookeeper_files.transactions import Log
 
 DONE = ("create", "set_data", "delete")
 

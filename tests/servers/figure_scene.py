@@ -22,13 +22,13 @@ from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
 from kazoo.client import KazooClient
 
 from kit import connect
-from kit.cluster import Cluster
+from kit.clients.broker_client import BrokerClient, Deadline
+from kit.clients.cluster import Cluster
+from kit.groups.read.coordinator import fetch_groups
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.broker_client import BrokerClient, Deadline
-from kit.read.coordinator import fetch_groups
 from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import commit
 from tests.servers.streams_member import heartbeat

@@ -14,16 +14,16 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from kit.both_stores import MetadataDiff, kraft_diff
 from kit.cli.main import app
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
 from kit.errors import InputError, OfframpError
-from kit.kraft import KraftStatus, kraft_status
+from kit.kraft.both_stores import MetadataDiff, kraft_diff
+from kit.kraft.preflight import Preflight, kraft_preflight
+from kit.kraft.settings_files import read_settings_folder
+from kit.kraft.status import KraftStatus, kraft_status
 from kit.lab import Lab
 from kit.lab.servers.migrating import connected
-from kit.preflight import Preflight, kraft_preflight
 from kit.profile import load_profile
-from kit.settings_files import read_settings_folder
 from kit.tables.kraft import NodeFact
 from tests.notebooks.node_files import collect_node_files
 from tests.servers.awaiting import SECONDS, awaited

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kit.cluster import connect
+from kit.clients.cluster import connect
 from kit.errors import OfframpError
-from kit.migrate import lease
-from kit.migrate.kafka_lock import KafkaLock, LockGroups
+from kit.operations import lease
+from kit.operations.kafka_lock import KafkaLock, LockGroups
 from kit.profile import load_profile
 
 

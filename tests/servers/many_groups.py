@@ -6,7 +6,7 @@ from functools import partial
 
 from kafka.protocol.consumer import OffsetCommitRequest
 
-from kit.read.broker_client import BrokerClient, Deadline
+from kit.clients.broker_client import BrokerClient, Deadline
 
 
 def commit_groups(client: BrokerClient, group_ids: list[str], topic: str, partitions: int) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from kit.engine.execution.run import Run, start_run
+from kit.engine.model.approval import approve
+from kit.engine.model.states import RunState
 from kit.errors import TargetBusy
 from kit.lab.process import wait_until
-from kit.migrate.engine.approval import approve
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run, start_run
-from kit.migrate.offsets.fetch import Stores, fetch_stores
-from kit.migrate.offsets.kafka import KafkaWriter
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.performer import OffsetsPerformer
-from kit.migrate.offsets.zookeeper import offset_path
+from kit.moves.offsets.fetch import Stores, fetch_stores
+from kit.moves.offsets.kafka import KafkaWriter
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.performer import OffsetsPerformer
+from kit.moves.offsets.zookeeper import offset_path
 from tests.servers.awaiting import SECONDS, awaited
 
 DEADLINE_S = 60.0

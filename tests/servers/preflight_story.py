@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 from confluent_kafka import ElectionType
 
-from kit.kraft import KraftStatus
+from kit.kraft.preflight import PreflightFacts, judge, read_preflight_facts
+from kit.kraft.settings_files import read_settings_folder
+from kit.kraft.status import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, await_reassigned, reassign, set_quotas
 from kit.lab.servers.migrating import MIGRATION, connected
-from kit.preflight import PreflightFacts, judge, read_preflight_facts
-from kit.settings_files import read_settings_folder
 from kit.tables.preflight import BrokerLogDir
 from kit.text.properties import parse_properties, render_properties
 from tests.servers.awaiting import awaited

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from kit.cluster import Cluster
-from kit.consumption import load_consumption, load_production
+from kit.clients.cluster import Cluster
 from kit.errors import ConnectError, NotFound
 from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
-from kit.migrate.protocol.state import ProtocolState, read_protocol_state
-from kit.proof import Proof, prove
+from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.proof.consumption import load_consumption, load_production
+from kit.proof.verify import Proof, prove
 from tests.servers.awaiting import awaited
 
 PARTITIONS, RATE = 6, 100.0

@@ -9,9 +9,9 @@ from confluent_kafka import Consumer
 from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from kit.clients.broker_client import BrokerClient, Deadline
 from kit.lab import Lab
 from kit.lab.topics import QUIET
-from kit.read.broker_client import BrokerClient, Deadline
 from tests.servers.awaiting import awaited
 
 SESSION_MS = 120_000

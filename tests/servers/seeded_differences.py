@@ -18,13 +18,13 @@ from urllib.parse import quote
 import polars as pl
 from kazoo.client import KazooClient
 
-from kit.both_stores import MetadataDiff, diff_stores
+from kit.clients.multiread import fetch_data
+from kit.kraft.both_stores import MetadataDiff, diff_stores
+from kit.kraft.metadata_log import read_log
+from kit.kraft.read.metadata_values import RESOURCE_TYPES
+from kit.kraft.read.znode_tree import fetch_znodes
 from kit.lab import Lab
 from kit.lab.servers.migrating import connected
-from kit.metadata_log import read_log
-from kit.read.metadata_values import RESOURCE_TYPES
-from kit.read.multiread import fetch_data
-from kit.read.znode_tree import fetch_znodes
 from tests import metadata_records as written
 
 CHROOT = "/copy"

@@ -17,11 +17,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import kit
-from kit import analyze, health
+from kit import analyze
 from kit.errors import HistoryError
+from kit.health import sources as health
 from kit.history import Upkeep
-from kit.logs import lines, read_client_logs
-from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
+from kit.rebalances.logs import lines, read_client_logs
+from kit.rebalances.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 COUNTED = ("snapshots", "groups", "committed_offsets")
 LAG = ("group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag")
@@ -59,7 +60,7 @@ def main(profile_file: str, folder: str, log: str) -> None:
         "generations": topic.generations.count(),
         "account": verify_offsets_topic(topic),
         "told": told(spark, log),
-        "told_by_tasks": told_by_tasks(spark, log),
+        "describe_by_tasks": describe_by_tasks(spark, log),
         "lag": rows(lag, *LAG),
         "judged": rows(judged(spark, topic.commits, history), *LAG),
         "readiness": rows(readiness, *READINESS),
@@ -101,7 +102,7 @@ def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
     return rows(pl.DataFrame(events.toArrow()), "line", "kind", "group_id", "generation")
 
 
-def told_by_tasks(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
+def describe_by_tasks(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "_HELD_HERE", 0)
         return told(spark, log)

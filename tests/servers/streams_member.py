@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka.protocol.api_message import ApiMessage
 
-from kit.read.broker_client import BrokerClient, Deadline
+from kit.clients.broker_client import BrokerClient, Deadline
 
 
 class StreamsGroupHeartbeatRequest(ApiMessage, load_json="tests.servers"):

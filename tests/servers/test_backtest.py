@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 
 import kit
-from kit import analyze, health
+from kit import analyze
 from kit.analyze import BurrowRule, LagRule
-from kit.analyze.health.windows import INTERVALS
+from kit.health import sources as health
+from kit.health.analyze.windows import INTERVALS
 from kit.lab.process import wait_until
-from kit.offsets_topic import read_offsets_topic
 from kit.profile import load_profile
+from kit.rebalances.offsets_topic import read_offsets_topic
 from tests.servers.awaiting import SECONDS
 
 GROUP, TOPIC = "halted", "halted"

@@ -18,12 +18,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 import kit
-from kit import analyze, health
-from kit.analyze.health.windows import INTERVALS
+from kit import analyze
+from kit.health import sources as health
+from kit.health.analyze.windows import INTERVALS
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.offsets_topic import read_offsets_topic
 from kit.profile import load_profile
+from kit.rebalances.offsets_topic import read_offsets_topic
 from tests.servers import burrow
 from tests.soak import IS_SOAK, report
 

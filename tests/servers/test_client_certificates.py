@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import connect, librdkafka_settings
+from kit.clients.cluster import connect, librdkafka_settings
 from kit.connections import check_connections
 from kit.lab import Lab
 from kit.lab.process import wait_until

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.model.states import RunState
 from kit.errors import WrongCluster
-from kit.migrate.engine.states import RunState
-from kit.migrate.fleet.plan import FleetPlanRequest, plan_fleet
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
+from kit.moves.fleet.plan import FleetPlanRequest, plan_fleet
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.profile import load_profile
 from tests.servers.offset_operations import OffsetOperations, when_acting
 

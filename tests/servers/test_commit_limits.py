@@ -9,11 +9,11 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from kit import connect
 from kit.errors import UnsafePlan
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.plan import PlanOptions, plan_delete, select
+from kit.groups.read.commit_limits import CommitLimits, fetch_commit_limits
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.plan import PlanOptions, plan_delete, select
 from kit.profile import load_profile
-from kit.read.commit_limits import CommitLimits, fetch_commit_limits
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator
 from tests.servers.offset_operations import OffsetOperations

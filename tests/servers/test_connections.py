@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kit import cluster as connecting
 from kit import connect
+from kit.clients import cluster as connecting
 from kit.errors import ConnectError
 from kit.lab.ports import free_ports
-from kit.migrate.group.plan import performer
-from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.group.toggle import ToggleParameters, toggle_step
+from kit.moves.group.plan import performer
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.toggle import ToggleParameters, toggle_step
 from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import awaited

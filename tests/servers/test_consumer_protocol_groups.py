@@ -10,18 +10,19 @@ import pytest
 from confluent_kafka import TopicCollection
 from typer.testing import CliRunner
 
-from kit import connect, observe, spark_session, views
+from kit import connect, observe, spark_session
 from kit.analyze import epoch_rebalances
 from kit.cli.main import app
+from kit.clients.broker_client import Deadline
 from kit.consumer.kafka.consumer import KafkaConsumer
+from kit.groups import views
+from kit.groups.read import consumer_group_describe
+from kit.groups.snapshot import verify_read
 from kit.lab import NewMember
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 from kit.profile import load_profile
-from kit.read import consumer_group_describe
-from kit.read.broker_client import Deadline
-from kit.snapshot import verify_read
+from kit.rebalances.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 NEW = {"group.protocol": "consumer"}
 TOPIC, OTHER = "both-protocols", "another-topic"

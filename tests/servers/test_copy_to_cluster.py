@@ -13,16 +13,16 @@ from confluent_kafka import Producer, TopicPartition
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.model.states import RunState
 from kit.errors import InputError, NothingToDo
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.topics import QUIET
-from kit.migrate.engine.states import RunState
-from kit.migrate.offsets.fetch import fetch_stores
-from kit.migrate.offsets.other_cluster import OtherCluster, plan_copy_to_cluster
-from kit.migrate.offsets.plan import PlanOptions, select
-from kit.migrate.operations import Operations
+from kit.moves.offsets.fetch import fetch_stores
+from kit.moves.offsets.other_cluster import OtherCluster, plan_copy_to_cluster
+from kit.moves.offsets.plan import PlanOptions, select
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.servers.awaiting import awaited
 from tests.servers.offset_operations import OffsetOperations

@@ -18,21 +18,21 @@ from typer.testing import CliRunner
 
 from kit import connect
 from kit.cli.main import app
+from kit.engine.execution.run import Run, start_run
+from kit.engine.model.approval import approve
+from kit.engine.model.performer import Outcome
+from kit.engine.model.plan import load_plan
+from kit.engine.model.states import RunState
 from kit.errors import ConnectError, InputError, NotFound, ReadError, UnsafePlan
 from kit.lab import faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.migrate.engine.approval import approve
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.plan import load_plan
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run, start_run
-from kit.migrate.offsets import group_deleter
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups, save_backup
-from kit.migrate.offsets.files import load_offsets
-from kit.migrate.offsets.group_steps import offsets_of
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.operations import Operations
+from kit.moves.offsets import group_deleter
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups, save_backup
+from kit.moves.offsets.files import load_offsets
+from kit.moves.offsets.group_steps import offsets_of
+from kit.moves.offsets.moves import Stored
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.generators import hostile
 from tests.servers.awaiting import SECONDS, awaited
@@ -380,9 +380,9 @@ _CHILD = """
 import os, signal, sys
 from pathlib import Path
 from kit import connect, load_profile
-from kit.migrate.execution.run import Run
-from kit.migrate.offsets import group_deleter
-from kit.migrate.offsets.delete_groups import performer
+from kit.engine.execution.run import Run
+from kit.moves.offsets import group_deleter
+from kit.moves.offsets.delete_groups import performer
 from tests.servers.offset_operations import ProcessLock
 
 profile, folder, verb, function, line, passing = sys.argv[1:]

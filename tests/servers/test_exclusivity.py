@@ -11,15 +11,15 @@ from math import inf
 import polars as pl
 from kazoo.client import KazooClient
 
-from kit.analyze.proof.duplicates import CAUSES
-from kit.consumption import load_consumption, load_production, verify_loaded
+from kit.groups.read.owner_history import OwnerWatch, load_owner_history
 from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.new_consumers import PacedProducer
 from kit.lab.process import wait_until
 from kit.lab.servers.tcp_proxy import TcpProxy
-from kit.proof import Proof, prove
-from kit.read.owner_history import OwnerWatch, load_owner_history
+from kit.proof.analyze.duplicates import CAUSES
+from kit.proof.consumption import load_consumption, load_production, verify_loaded
+from kit.proof.verify import Proof, prove
 from kit.tables import schema as tables
 
 PARTITIONS = 4

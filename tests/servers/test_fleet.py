@@ -9,14 +9,15 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from kit import connect, observe, views
+from kit import connect, observe
 from kit.analyze import partition_progress
 from kit.cli.main import app
 from kit.demo.migration import migrate_and_prove
+from kit.groups import views
 from kit.lab import Lab, fleet, scenario
 from kit.lab.process import wait_until
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.operations import Operations
+from kit.moves.group.plan import GroupPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.servers.awaiting import awaited
 from tests.soak import report, soak_only

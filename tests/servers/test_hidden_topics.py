@@ -20,23 +20,23 @@ from confluent_kafka.admin import (
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.model.states import RunState
 from kit.errors import LockLost, ReadError, RunError, TargetBusy, UnsafePlan
-from kit.kraft import broker_addresses, read_facts
+from kit.groups.read.coordinator import LOCK_GROUPS
+from kit.groups.read.topics import TopicSight, fetch_sight, fetch_undescribable
+from kit.groups.snapshot import observe, verify_read
+from kit.kraft.move.sync import sync_problem
+from kit.kraft.status import broker_addresses, read_facts
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
-from kit.migrate.engine.states import RunState
-from kit.migrate.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_group, remove_members
-from kit.migrate.kraft.sync import sync_problem
-from kit.migrate.lease import TOPIC
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
-from kit.migrate.offsets.inputs import PlanOptions
-from kit.migrate.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
+from kit.moves.offsets.inputs import PlanOptions
+from kit.moves.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
+from kit.operations.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_group, remove_members
+from kit.operations.lease import TOPIC
 from kit.profile import load_profile
-from kit.read.coordinator import LOCK_GROUPS
-from kit.read.topics import TopicSight, fetch_sight, fetch_undescribable
-from kit.snapshot import observe, verify_read
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.tuned_lab import TunedLab

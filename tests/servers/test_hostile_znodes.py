@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kit import observe, views
-from kit.cluster import Cluster, connect
+from kit import observe
+from kit.clients.cluster import Cluster, connect
+from kit.engine.model.performer import Outcome
+from kit.groups import views
 from kit.lab import Lab
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.fleet.plan import fleet
-from kit.migrate.fleet.wave import WaveActor, WaveParameters, wave_step
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.toggle import Toggle, mode_path, read_toggle
-from kit.migrate.offsets.zookeeper import ZookeeperWriter
+from kit.moves.fleet.plan import fleet
+from kit.moves.fleet.wave import WaveActor, WaveParameters, wave_step
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.toggle import Toggle, mode_path, read_toggle
+from kit.moves.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
 from tests.generators import hostile
 from tests.generators.nasty_znodes import NASTY, PLACES, REGISTRATION

@@ -19,17 +19,17 @@ from confluent_kafka.admin import (
 )
 
 from kit import observe
-from kit.cluster import Cluster, connect, connect_kafka
+from kit.clients.broker_client import Deadline
+from kit.clients.cluster import Cluster, connect, connect_kafka
 from kit.errors import LockLost, OfframpError, RunError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
-from kit.migrate import held_locks, lease
-from kit.migrate.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
-from kit.migrate.lease import TOPIC, Lease, Mark, Member
-from kit.migrate.offsets.kafka import ACCEPTED, KafkaWriter
-from kit.migrate.offsets.moves import Stored
+from kit.moves.offsets.kafka import ACCEPTED, KafkaWriter
+from kit.moves.offsets.moves import Stored
+from kit.operations import held_locks, lease
+from kit.operations.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
+from kit.operations.lease import TOPIC, Lease, Mark, Member
 from kit.profile import load_profile
-from kit.read.broker_client import Deadline
 from tests.adversary.mistakes import BLIND_RETRIES, put_back
 from tests.servers.awaiting import SECONDS, awaited
 

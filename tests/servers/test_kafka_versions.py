@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit import connect, observe, views
-from kit.cluster import Cluster
+from kit import connect, observe
+from kit.clients.cluster import Cluster
 from kit.errors import TargetBusy
+from kit.groups import views
+from kit.groups.snapshot import verify_read
 from kit.lab import NewMember
 from kit.lab.java.jars import KAFKA_SETS
 from kit.lab.process import wait_until
-from kit.migrate.run_lock import RunLock
+from kit.operations.run_lock import RunLock
 from kit.profile import load_profile
-from kit.snapshot import verify_read
 from tests.servers.tuned_lab import TunedLab
 
 TOPIC, PARTITIONS, N_RECORDS = "versions", 4, 40

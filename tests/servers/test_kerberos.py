@@ -9,15 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import connect, librdkafka_settings
+from kit.clients.cluster import connect, librdkafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ProfileError, SetupError
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.process import wait_until
-from kit.migrate.group.group_state import read_group_state
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.operations import Operations
-from kit.offsets_topic.bounds import fetch_bounds
+from kit.moves.group.group_state import read_group_state
+from kit.moves.group.plan import GroupPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
+from kit.rebalances.offsets_topic.bounds import fetch_bounds
 from kit.security.clients import librdkafka_has_kerberos
 from kit.security.kerberos import KerberosLogin, credentials
 from tests.servers.awaiting import SECONDS, awaited

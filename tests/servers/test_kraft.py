@@ -14,15 +14,15 @@ import pytest
 from confluent_kafka.admin import NewTopic, ScramMechanism
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
+from kit.clients.nodes import fetch_node_settings
 from kit.errors import ConnectError, PartialRead, ReadError, WrongCluster
-from kit.kraft import KraftStatus, broker_addresses, read_facts
+from kit.kraft.metadata_log import read_log
+from kit.kraft.move.cluster_state import READS
+from kit.kraft.read.metadata_partitions import fetch_replicas
+from kit.kraft.status import KraftStatus, broker_addresses, read_facts
 from kit.lab import Lab, faults
 from kit.lab.entities import ACLS, TOPICS, done, make_one_of_everything, set_quotas
 from kit.lab.servers.migrating import connected
-from kit.metadata_log import read_log
-from kit.migrate.kraft.standing import READS
-from kit.read.metadata_partitions import fetch_replicas
-from kit.read.nodes import fetch_node_settings
 from tests.servers.dumped_log import dumped, read_here
 from tests.servers.kraft_kinds import KINDS, MANY_USERS, make_many, new_admin, set_credential, set_metrics
 from tests.servers.kraft_walk import KraftWalk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from kit.kraft import KraftStatus
+from kit.kraft.status import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.entities import done
 from tests.servers.kraft_kinds import new_admin

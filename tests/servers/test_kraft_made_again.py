@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from kit.both_stores import MetadataDiff
 from kit.errors import OfframpError
+from kit.kraft.both_stores import MetadataDiff
+from kit.kraft.metadata_log import read_log
+from kit.kraft.metadata_log.controllers import Controllers
 from kit.lab import Lab, faults
 from kit.lab.entities import done
 from kit.lab.process import wait_until
-from kit.metadata_log import read_log
-from kit.metadata_log.controllers import Controllers
 from tests.servers.kraft_walk import KraftWalk, stands_still
 from tests.soak import soak_only
 

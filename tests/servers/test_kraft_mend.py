@@ -8,9 +8,9 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
+from kit.engine.model.performer import Outcome
+from kit.kraft.move.hand_back import _read, _transaction
 from kit.lab import Lab
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.kraft.hand_back import _read, _transaction
 
 ACL = [make_acl("world", "anyone", all=True, admin=False)]
 

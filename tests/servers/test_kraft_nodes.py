@@ -21,13 +21,13 @@ from confluent_kafka import ElectionType
 from confluent_kafka.admin import ConfigResource
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from kit.both_stores import MetadataDiff
 from kit.errors import ConnectError, LabError
+from kit.kraft.both_stores import MetadataDiff
+from kit.kraft.metadata_log import Controllers, read_log
 from kit.lab import Lab, faults
 from kit.lab.entities import alter_config, await_reassigned, done, reassign, set_quotas
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.metadata_log import Controllers, read_log
 from tests.servers.checkpoints import Checkpoint, checkpoints
 from tests.servers.kraft_changes import Changes
 from tests.servers.kraft_kinds import set_metrics

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from confluent_kafka.admin import ConfigResource
 
-from kit.analyze.metadata import topic_settings
-from kit.analyze.metadata.node_files import render, settings_change
-from kit.analyze.metadata.node_settings import MIGRATION
+from kit.kraft.analyze import topic_settings
+from kit.kraft.analyze.node_files import render, settings_change
+from kit.kraft.analyze.node_settings import MIGRATION
+from kit.kraft.preflight import Preflight
 from kit.lab.servers.migrating import MigratingBroker
-from kit.preflight import Preflight
 from kit.text.properties import parse_properties
 from tests.servers.awaiting import SECONDS
 from tests.servers.kraft_walk import KraftWalk

@@ -14,14 +14,14 @@ import pytest
 from kazoo.client import KazooClient
 from typer.testing import CliRunner
 
-from kit.cli.kraft import app
+from kit.kraft.metadata_file import load_metadata
+from kit.kraft.move.rehearsals import newest
+from kit.kraft.preflight import preflight_of
+from kit.kraft.rehearsal import Rehearsal, rehearse
+from kit.kraft.verbs.kraft import app
 from kit.lab import Lab
 from kit.lab.entities import make_one_of_everything
 from kit.lab.servers.migrating import connected
-from kit.metadata_file import load_metadata
-from kit.migrate.kraft.rehearsals import newest
-from kit.preflight import preflight_of
-from kit.rehearsal import Rehearsal, rehearse
 from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.kraft_walk import KraftWalk

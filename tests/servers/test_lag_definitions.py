@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from kit import analyze, connect, observe, of_group, views
+from kit import analyze, connect, observe, of_group
+from kit.groups import views
 from kit.lab.java import jars, jvm
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
@@ -46,7 +47,7 @@ def standing(lab) -> Iterator[None]:
         member.close()
 
 
-def told_by_kafka(lab) -> dict[int, tuple[str, str, str]]:
+def describe_by_kafka(lab) -> dict[int, tuple[str, str, str]]:
     """Partition → CURRENT-OFFSET, LOG-END-OFFSET and LAG as the command prints them."""
     arguments = ["--bootstrap-server", lab.servers.addresses(), "--describe", "--group", GROUP]
     arguments += ["--timeout", "60000"]  # It gives up after 5 s otherwise.
@@ -90,7 +91,7 @@ def listed(lag: pl.DataFrame, tool: str) -> dict[int, int]:
 
 def test_kafka_s_command_shows_what_is_said_of_it(lab, standing):
     lag = lag_of(lab)
-    told = told_by_kafka(lab)
+    told = describe_by_kafka(lab)
     shown = {row["partition"]: row["lag"] for row in analyze.lag_as(lag, "kafka").to_dicts()}
     assert shown == {0: 60, 1: 90, 2: -7, 3: None}
     assert {number: None if each[2] == "-" else int(each[2]) for number, each in told.items()} == shown

@@ -9,13 +9,13 @@ import pytest
 from kazoo.exceptions import ConnectionLoss
 from kazoo.interfaces import IAsyncResult
 
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate import held_locks
-from kit.migrate.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
-from kit.migrate.run_lock import RunLock
+from kit.operations import held_locks
+from kit.operations.run_lock import RunLock
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS
 

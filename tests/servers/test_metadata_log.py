@@ -32,19 +32,19 @@ from kafka import KafkaAdminClient
 from polars.testing import assert_frame_equal
 
 import kit
-from kit.cluster import kafka_settings
+from kit.clients.cluster import kafka_settings
+from kit.clients.nodes import fetch_node_facts
 from kit.errors import ConnectError
+from kit.kraft.metadata_log import Controllers, MetadataLog, read_files, read_log, verify_log
+from kit.kraft.metadata_log.batches import read_batches
+from kit.kraft.metadata_log.make_record_types import PLACE, table, text
+from kit.kraft.metadata_log.records import RECORD_TYPES
 from kit.lab import topics
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
 from kit.lab.process import ProcessSupervisor, wait_until
 from kit.lab.servers.kraft import KRaftServers
-from kit.metadata_log import Controllers, MetadataLog, read_files, read_log, verify_log
-from kit.metadata_log.batches import read_batches
-from kit.metadata_log.make_record_types import PLACE, table, text
-from kit.metadata_log.records import RECORD_TYPES
 from kit.profile import Profile
-from kit.read.nodes import fetch_node_facts
 from tests.servers.dumped_log import dumped, read_here
 from tests.soak import first
 

@@ -16,27 +16,20 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 from kazoo.exceptions import ConnectionLoss
 
 from kit import connect
-from kit.errors import (
-    InputError,
-    NotFound,
-    NothingToDo,
-    StalePlan,
-    UnsafePlan,
-    WrongCluster,
-)
+from kit.engine.execution.dry_run import dry_run
+from kit.engine.execution.run import Run
+from kit.engine.lock import ZookeeperLock
+from kit.engine.model.performer import Outcome
+from kit.engine.model.states import RunState
+from kit.errors import InputError, NotFound, NothingToDo, StalePlan, UnsafePlan, WrongCluster
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.dry_run import dry_run
-from kit.migrate.execution.run import Run
-from kit.migrate.lock import ZookeeperLock
-from kit.migrate.offsets.fetch import STORES, Stores
-from kit.migrate.offsets.kafka import KafkaWriter
-from kit.migrate.offsets.moves import NOTHING, Stored, item_of
-from kit.migrate.offsets.performer import OffsetsActor, OffsetsPerformer
-from kit.migrate.offsets.plan import (
+from kit.moves.offsets.fetch import STORES, Stores
+from kit.moves.offsets.kafka import KafkaWriter
+from kit.moves.offsets.moves import NOTHING, Stored, item_of
+from kit.moves.offsets.performer import OffsetsActor, OffsetsPerformer
+from kit.moves.offsets.plan import (
     PlanOptions,
     Reset,
     export_offsets,
@@ -48,7 +41,7 @@ from kit.migrate.offsets.plan import (
     save_backup,
     select,
 )
-from kit.migrate.offsets.zookeeper import ZookeeperWriter, offset_path
+from kit.moves.offsets.zookeeper import ZookeeperWriter, offset_path
 from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS, awaited
@@ -824,7 +817,7 @@ def test_undo_leaves_alone_a_group_that_later_runs_changed(operations, topic):
 @pytest.mark.parametrize("halt", ["stop", "crash"])
 def test_a_run_that_is_halted_between_two_batches_writes_each_znode_once(operations, topic, monkeypatch, halt):
     """Each znode is written once, however often the run is taken up."""
-    monkeypatch.setattr("kit.migrate.offsets.performer.KEYS_PER_BATCH", 1)
+    monkeypatch.setattr("kit.moves.offsets.performer.KEYS_PER_BATCH", 1)
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 30, 1: 40})
     operations.put(group, topic, {0: 10, 1: 10})

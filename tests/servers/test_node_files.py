@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.analyze.metadata.kafka_rules import judgements
-from kit.analyze.metadata.node_files import render, settings_change
-from kit.analyze.metadata.node_lint import lint
-from kit.analyze.metadata.node_settings import MODES, of_file
+from kit.kraft.analyze.kafka_rules import judgements
+from kit.kraft.analyze.node_files import render, settings_change
+from kit.kraft.analyze.node_lint import lint
+from kit.kraft.analyze.node_settings import MODES, of_file
 from kit.text.properties import parse_properties
 from tests.generators.node_files import SOUND, VOTERS, random_file
 from tests.servers.settings_oracle import TABLE, known_settings, refusals

@@ -12,10 +12,10 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import connect, librdkafka_settings
+from kit.clients.cluster import connect, librdkafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, ReadError
 from kit.lab.process import wait_until
-from kit.migrate.offsets.plan import PlanOptions, Reset, plan_reset, select
+from kit.moves.offsets.plan import PlanOptions, Reset, plan_reset, select
 from kit.profile import Profile, load_profile
 from kit.security.tokens import provider_of
 from tests.servers.awaiting import SECONDS

@@ -28,9 +28,9 @@ from kit.errors import NotFound, PartialRead
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic, verify_offsets_topic
-from kit.offsets_topic.fetching import Fetch, PartitionRange
 from kit.profile import load_profile
+from kit.rebalances.offsets_topic import OFFSETS_TOPIC, read_offsets_topic, verify_offsets_topic
+from kit.rebalances.offsets_topic.fetching import Fetch, PartitionRange
 from kit.tables import schema as tables
 from tests import coordinator_records as written
 from tests.servers.awaiting import SECONDS, awaited
@@ -124,7 +124,7 @@ def test_a_small_topic_is_read_without_spark_as_with_it(lab, spark, profile, mon
         order = [each for each in ("partition", "offset") if each in rows.columns]
         assert rows.sort(order).equals(by_spark.sort(order)), name
     assert here.commits.height >= 4
-    monkeypatch.setattr("kit.offsets_topic.topic.SMALL", 1)
+    monkeypatch.setattr("kit.rebalances.offsets_topic.topic.SMALL", 1)
     with pytest.raises(AssertionError, match="Spark was started"):
         read_offsets_topic(start, profile, "topic-.*")
 

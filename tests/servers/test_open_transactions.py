@@ -11,19 +11,19 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kit import connect
+from kit.engine.model.actor import ClusterPerformer
+from kit.engine.model.performer import Outcome
+from kit.engine.model.states import RunState
+from kit.groups.read.coordinator import fetch_groups
 from kit.lab.topics import QUIET
-from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.states import RunState
-from kit.migrate.offsets import delete_groups, fetch
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
-from kit.migrate.offsets.group_deleter import GroupDeleter
-from kit.migrate.offsets.group_steps import KIND, RECIPES, before_of
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.performer import OffsetsPerformer
-from kit.migrate.offsets.plan import PlanOptions, Reset, plan_delete, plan_reset, select
+from kit.moves.offsets import delete_groups, fetch
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.moves.offsets.group_deleter import GroupDeleter
+from kit.moves.offsets.group_steps import KIND, RECIPES, before_of
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.performer import OffsetsPerformer
+from kit.moves.offsets.plan import PlanOptions, Reset, plan_delete, plan_reset, select
 from kit.profile import load_profile
-from kit.read.coordinator import fetch_groups
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations

@@ -9,14 +9,15 @@ import pytest
 from confluent_kafka import ShareConsumer
 from typer.testing import CliRunner
 
-from kit import connect, observe, views
+from kit import connect, observe
 from kit.cli.main import app
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
+from kit.groups import views
+from kit.groups.snapshot import verify_read
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.snapshot import verify_read
 from tests.servers.awaiting import awaited
 from tests.servers.streams_member import heartbeat
 

@@ -17,14 +17,15 @@ from confluent_kafka.admin import (
 from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
-from kit import connect, observe, of_group, views
+from kit import connect, observe, of_group
 from kit.cli.main import app
-from kit.health import outlook, seen_at_ms, verify_outlook
+from kit.groups import views
+from kit.health.read.retention import fetch_retention
+from kit.health.sources import outlook, seen_at_ms, verify_outlook
 from kit.lab import topics
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.retention import fetch_retention
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import commit
 from tests.servers.tuned_lab import TunedLab

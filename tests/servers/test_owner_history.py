@@ -9,9 +9,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from kit.errors import AuthenticationFailed
+from kit.groups.read.owner_history import OwnerWatch, load_owner_history
 from kit.lab.process import wait_until
 from kit.lab.servers.zookeeper import ZooKeeper
-from kit.read.owner_history import OwnerWatch, load_owner_history
 from kit.tables.groups import ZnodeLife
 
 SECONDS = 60.0

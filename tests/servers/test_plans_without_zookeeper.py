@@ -12,27 +12,19 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.execution.run import Run
+from kit.engine.model.plan import Plan
+from kit.engine.model.states import RunState
 from kit.errors import LockLost, PlanError, RunError, UnsafePlan
+from kit.kraft.move.request import KraftPlanRequest
 from kit.lab import Lab
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.kafka_lock import KafkaLock, LockGroups
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
-from kit.migrate.offsets.plan import (
-    PlanOptions,
-    Reset,
-    export_offsets,
-    plan_delete,
-    plan_import,
-    plan_reset,
-    select,
-)
-from kit.migrate.operations import Operations
+from kit.moves.fleet.plan import FleetPlanRequest
+from kit.moves.group.plan import GroupPlanRequest
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest
+from kit.moves.offsets.plan import PlanOptions, Reset, export_offsets, plan_delete, plan_import, plan_reset, select
+from kit.operations.kafka_lock import KafkaLock, LockGroups
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.offset_operations import OffsetOperations, when_acting

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kit import connect
 from kit.cli.main import app
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
 from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.lab import Lab
 from kit.lab.topics import QUIET

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from kit import connect
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
 from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.lab import Lab
 from kit.lab.topics import QUIET

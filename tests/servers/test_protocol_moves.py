@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.execution.run import Run
+from kit.engine.model.event import Event
+from kit.engine.model.plan import Plan
+from kit.engine.model.states import RunState
 from kit.errors import PlanError, UnsafePlan
 from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run
-from kit.migrate.operations import Operations
-from kit.migrate.protocol import group_configs
-from kit.migrate.protocol.group_configs import fetch_configs
-from kit.migrate.protocol.plan import ProtocolPlanRequest
+from kit.moves.protocol import group_configs
+from kit.moves.protocol.group_configs import fetch_configs
+from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.operations.operations import Operations
 from kit.profile import load_profile
 from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute

@@ -6,8 +6,9 @@ import subprocess
 
 from confluent_kafka import Consumer, TopicPartition
 
-from kit import connect, observe, views
-from kit.cluster import Cluster
+from kit import connect, observe
+from kit.clients.cluster import Cluster
+from kit.groups import views
 from kit.lab import Lab
 from kit.lab.java import jars, jvm
 from kit.lab.topics import QUIET

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kit import connect, observe, views
+from kit import connect, observe
+from kit.groups import views
+from kit.groups.snapshot import verify_read
 from kit.lab import Lab, faults
 from kit.profile import load_profile
-from kit.snapshot import verify_read
 
 GROUPS = [f"roll-{number}" for number in range(12)]
 

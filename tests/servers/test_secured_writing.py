@@ -12,17 +12,17 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
 
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
 from kit.consumer.zookeeper.znodes import GroupZnodes
+from kit.engine.lock import LOCKS, ZookeeperLock
+from kit.engine.model.performer import Outcome
 from kit.errors import AuthenticationFailed
 from kit.lab import Lab
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.group.group_state import PartitionOffsets
-from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
-from kit.migrate.group.toggle import Toggle, mode_path, set_toggle
-from kit.migrate.lock import LOCKS, ZookeeperLock
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.zookeeper import ZookeeperWriter
+from kit.moves.group.group_state import PartitionOffsets
+from kit.moves.group.raised_offsets import raise_zookeeper_offsets
+from kit.moves.group.toggle import Toggle, mode_path, set_toggle
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS

@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 from kazoo.client import KazooClient
 
-from kit import collect, connect, observe, of_group, views
+from kit import collect, connect, observe, of_group
 from kit.errors import NotFound, PartialRead
+from kit.groups import views
+from kit.groups.snapshot import verify_read
 from kit.profile import load_profile
-from kit.snapshot import verify_read
 from tests.servers.awaiting import SECONDS, awaited
 from tests.soak import first
 
@@ -234,7 +235,7 @@ def test_znodes_that_hold_something_else_are_rows_with_errors(cluster, zookeeper
 
 
 def test_a_topic_deleted_between_the_reads_has_unknown_ends(lab, cluster):
-    from kit.read.brokers import fetch_log_offsets, fetch_metadata
+    from kit.clients.brokers import fetch_log_offsets, fetch_metadata
 
     lab.create_topic("vanishing", 2)
     rows = [row for row in fetch_metadata(cluster.broker_client).topic_partitions if row.topic == "vanishing"]
@@ -266,9 +267,9 @@ def test_reading_leaves_no_watch_behind(lab, cluster):
 
 
 def test_a_server_without_multiread_gives_the_same(lab, zookeeper):
+    from kit.clients.multiread import supports_multiread
+    from kit.groups.read.zookeeper import fetch_consumers
     from kit.lab.servers.zookeeper import ZooKeeper
-    from kit.read.multiread import supports_multiread
-    from kit.read.zookeeper import fetch_consumers
 
     assert supports_multiread(zookeeper)
     old_server = ZooKeeper(lab.supervisor, version="3.4", name="zookeeper-3.4")

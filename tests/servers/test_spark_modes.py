@@ -16,7 +16,8 @@ import polars as pl
 import pyspark
 import pytest
 
-from kit import connect, observe, views
+from kit import connect, observe
+from kit.groups import views
 from kit.lab.lab import QUICK_SPARK
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
@@ -163,7 +164,7 @@ def check(lab, tmp_path, result: dict) -> None:
     assert result["generations"] >= 2
     assert result["account"].startswith("3 of 3 partitions")
     assert [tuple(event) for event in result["told"]] == TOLD
-    assert [tuple(event) for event in result["told_by_tasks"]] == TOLD
+    assert [tuple(event) for event in result["describe_by_tasks"]] == TOLD
     assert result["since"] == 0
     assert result["partitioned"] == ["coordinator", "date"]
 

@@ -12,12 +12,12 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from confluent_kafka.cimpl import NewTopic
 
 from kit import connect
-from kit.cluster import Cluster
+from kit.clients.brokers import fetch_metadata
+from kit.clients.cluster import Cluster
 from kit.errors import UnsafePlan
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.groups.read.topics import TopicSight, fetch_sight
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
 from kit.profile import load_profile
-from kit.read.brokers import fetch_metadata
-from kit.read.topics import TopicSight, fetch_sight
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.tuned_lab import TunedLab

@@ -15,18 +15,19 @@ from kafka.errors import UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 from typer.testing import CliRunner
 
-from kit import analyze, connect, observe, of_group, views
+from kit import analyze, connect, observe, of_group
 from kit.cli.main import app
-from kit.cluster import librdkafka_settings
+from kit.clients.broker_client import IN_FLIGHT
+from kit.clients.cluster import librdkafka_settings
 from kit.errors import ConnectError, InputError
-from kit.health import METHODS, seen_at_ms, time_lag
+from kit.groups import views
+from kit.groups.snapshot import Snapshot
+from kit.health.read.offset_times import fetch_record_times
+from kit.health.read.record_timestamps import read_record_times
+from kit.health.sources import METHODS, seen_at_ms, time_lag
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.broker_client import IN_FLIGHT
-from kit.read.offset_times import fetch_record_times
-from kit.read.record_timestamps import read_record_times
-from kit.snapshot import Snapshot
 from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import commit
 

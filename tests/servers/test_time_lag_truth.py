@@ -16,12 +16,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kit import analyze, connect, observe, views
-from kit.cluster import Cluster
-from kit.health import METHODS, seen_at_ms, time_lag
+from kit import analyze, connect, observe
+from kit.clients.cluster import Cluster
+from kit.groups import views
+from kit.health.read.offset_times import fetch_anchors
+from kit.health.sources import METHODS, seen_at_ms, time_lag
 from kit.lab import Lab
 from kit.profile import load_profile
-from kit.read.offset_times import fetch_anchors
 from tests.servers.coordinators import await_coordinator
 from tests.servers.lag_peers import LookupTable, TwoAnchors
 from tests.servers.late_topics import KINDS, PARTITIONS, Compacted, Late, Noted, now_ms, running

@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 import pytest
 
 from kit import connect
+from kit.engine.execution.run import Run
+from kit.engine.model.actor import ClusterPerformer
+from kit.engine.model.performer import Outcome
+from kit.engine.model.states import RunState
 from kit.errors import NothingToDo
 from kit.lab.process import wait_until
-from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run
-from kit.migrate.offsets import delete_groups
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
-from kit.migrate.offsets.fetch import fetch_topics
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.offsets.plan import (
+from kit.moves.offsets import delete_groups
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.moves.offsets.fetch import fetch_topics
+from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.plan import (
     PlanOptions,
     Reset,
     export_offsets,

@@ -18,18 +18,18 @@ from confluent_kafka.admin import (
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from kit import connect
+from kit.clients.broker_client import BrokerClient
+from kit.engine.model.performer import Outcome
 from kit.errors import UnsafePlan
+from kit.groups.read import rights
 from kit.lab import Lab
-from kit.migrate.engine.performer import Outcome
-from kit.migrate.group.toggle import toggle_rights
-from kit.migrate.offsets import open_transactions
-from kit.migrate.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
-from kit.migrate.offsets.group_deleter import GroupDeleter
-from kit.migrate.offsets.plan import PlanOptions, Reset, plan_copy, plan_delete, plan_reset, select
-from kit.migrate.undo_rights import kafka_finding
+from kit.moves.group.toggle import toggle_rights
+from kit.moves.offsets import open_transactions
+from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
+from kit.moves.offsets.group_deleter import GroupDeleter
+from kit.moves.offsets.plan import PlanOptions, Reset, plan_copy, plan_delete, plan_reset, select
+from kit.moves.undo_rights import kafka_finding
 from kit.profile import load_profile
-from kit.read import rights
-from kit.read.broker_client import BrokerClient
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator

@@ -11,10 +11,10 @@ from kazoo.client import KazooClient
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import connect
+from kit.clients.cluster import connect
+from kit.health.live import Looks
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.live import Looks
 from kit.profile import load_profile
 
 COST = re.compile(r"; \d+\.\d s, (\d+) requests to brokers and (\d+) to ZooKeeper")

@@ -20,12 +20,12 @@ from confluent_kafka.admin import (
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
 from kit.errors import RunError
 from kit.lab import Lab
 from kit.lab.java import jars, jvm
 from kit.lab.topics import QUIET
-from kit.migrate.kafka_lock import KafkaLock, LockGroups
+from kit.operations.kafka_lock import KafkaLock, LockGroups
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.tuned_lab import TunedLab

@@ -14,11 +14,11 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 from polars.testing import assert_frame_equal
 
+from kit.kraft.read.znode_tree import fetch_znodes
+from kit.kraft.zookeeper_history import ZooKeeperFiles, read_zookeeper_files, verify_files
 from kit.lab.java import jars, jvm
 from kit.lab.process import ProcessSupervisor, wait_until
 from kit.lab.servers.zookeeper import ZooKeeper
-from kit.read.znode_tree import fetch_znodes
-from kit.zookeeper_files import ZooKeeperFiles, read_zookeeper_files, verify_files
 from tests.servers.awaiting import SECONDS
 
 SECRET = "hush-hush"

@@ -12,13 +12,13 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl
 
+from kit.clients.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
+from kit.engine.lock import ClusterLock
 from kit.errors import OfframpError
+from kit.kraft.move.rights import hidden_problem, writes_problem
+from kit.kraft.read.control_znodes import fetch_control
+from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.lab import Lab
-from kit.migrate.kraft.rights import hidden_problem, writes_problem
-from kit.migrate.lock import ClusterLock
-from kit.read.control_znodes import fetch_control
-from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
-from kit.read.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
 from kit.security.settings import Security, ZookeeperSecurity
 
 NODES = [make_digest_acl("node", "pw", all=True), *READ_ACL_UNSAFE]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka.admin import ConfigResource, NewTopic
 
-from kit.kraft import status_without
+from kit.kraft.status import status_without
 from kit.lab import Lab, faults, topics
 from kit.lab.entities import alter_config, await_reassigned, done, reassign
 from kit.lab.process import wait_until

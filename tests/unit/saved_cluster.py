@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from kit.analyze.metadata.node_settings import NodeSettings
-from kit.analyze.metadata.phase import Facts
-from kit.analyze.metadata.preflight_checks import PreflightFacts
-from kit.metadata_file import SavedMetadata
+from kit.kraft.analyze.node_settings import NodeSettings
+from kit.kraft.analyze.phase import Facts
+from kit.kraft.analyze.preflight_checks import PreflightFacts
+from kit.kraft.metadata_file import SavedMetadata
 from kit.tables import schema as tables
 from kit.tables.kraft import MetadataControl, NodeFact
 from kit.tables.metadata import MetadataItem

@@ -19,11 +19,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kit import errors
-from kit.analyze.rebalances.findings import log_findings
-from kit.analyze.rebalances.logs_vs_topic import source_differences
 from kit.cli.main import app
-from kit.migrate.group import rules as group_rules
+from kit.moves.group import rules as group_rules
 from kit.profile import load_profile
+from kit.rebalances.analyze.findings import log_findings
+from kit.rebalances.analyze.logs_vs_topic import source_differences
 from tests import docs
 from tests.docs import ROOT
 
@@ -277,20 +277,20 @@ def test_each_finding_about_rebalances_is_explained():
 
 
 MAP = {
-    "a column of lag": ("kit/analyze/groups/lag.py", "lag_retained="),
-    "a broker's log line": ("kit/logs/broker_wordings.py", "member_joining|"),
-    "the write of the toggle": ("kit/migrate/group/toggle.py", "client.set_async("),
-    "the heat map's colours": ("kit/show/charts.py", "symlog"),
+    "a column of lag": ("kit/groups/analyze/lag.py", "lag_retained="),
+    "a broker's log line": ("kit/rebalances/logs/broker_wordings.py", "member_joining|"),
+    "the write of the toggle": ("kit/moves/group/toggle.py", "client.set_async("),
+    "the heat map's colours": ("kit/groups/show/charts.py", "symlog"),
     "a fault in the lab": ("kit/lab/faults.py", "def kill("),
-    "what `offramp groups` prints": ("kit/analyze/groups/summary.py", "def group_summary("),
-    "how long an approval holds": ("kit/migrate/operations.py", "VALID_FOR ="),
-    "an approval that expired": ("kit/migrate/engine/approval.py", "the approval expired"),
-    "which znodes are read under": ("kit/read/zookeeper.py", "def _fetch_groups("),
-    "counts as stuck": ("kit/analyze/health/burrow.py", '"STALL",'),
-    "a metric of `offramp export`": ("kit/export/metrics.py", "offramp_consumer_group"),
-    "a check of the preflight": ("kit/analyze/metadata/preflight.py", "*preflight_topics.CHECKS"),
-    "brokers are rolled": ("kit/migrate/kraft/step_maker.py", "def _last_apart("),
-    "a record type of the metadata log": ("kit/metadata_log/make_record_types.py", '"record_types.json"'),
+    "what `offramp groups` prints": ("kit/groups/analyze/summary.py", "def group_summary("),
+    "how long an approval holds": ("kit/operations/operations.py", "VALID_FOR ="),
+    "an approval that expired": ("kit/engine/model/approval.py", "the approval expired"),
+    "which znodes are read under": ("kit/groups/read/zookeeper.py", "def _fetch_groups("),
+    "counts as stuck": ("kit/health/analyze/burrow.py", '"STALL",'),
+    "a metric of `offramp export`": ("kit/health/export/metrics.py", "offramp_consumer_group"),
+    "a check of the preflight": ("kit/kraft/analyze/preflight.py", "*preflight_topics.CHECKS"),
+    "brokers are rolled": ("kit/kraft/move/step_maker.py", "def _last_apart("),
+    "a record type of the metadata log": ("kit/kraft/metadata_log/make_record_types.py", '"record_types.json"'),
 }
 """What a new owner looks for: what the file that the map names has to hold."""
 

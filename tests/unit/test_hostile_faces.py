@@ -13,7 +13,7 @@ from hypothesis import given
 
 import kit
 import widgets
-from kit.show import charts, display
+from kit.groups.show import charts, display
 from kit.text.visible import cell, html_text, visible
 from tests import hostile_faces
 from tests.generators import hostile
@@ -133,7 +133,7 @@ def test_no_fragment_is_left_out(wizards):
 
 
 def test_html_is_escaped_in_one_place():
-    """Nobody but ``kit.text.visible`` escapes, and nobody prints but ``kit.cli.terminal``."""
+    """Nobody but ``kit.text.visible`` escapes, and nobody prints but ``kit.terminal.terminal``."""
     for path in [path for root in ROOTS for path in root.rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         froms = [

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from kit.cli.listing import print_frame
-from kit.cli.terminal import print_json, print_sentences, say, tell_csv
-from kit.migrate.engine.plan import load_plan, save_plan
-from kit.migrate.engine.record import list_runs, load_run
-from kit.migrate.offsets.files import load_offsets, save_offsets
-from kit.migrate.offsets.moves import Stored
-from kit.migrate.runs_folder import list_plans, run_folder
+from kit.engine.model.plan import load_plan, save_plan
+from kit.engine.model.record import list_runs, load_run
+from kit.engine.runs_folder import list_plans, run_folder
+from kit.moves.offsets.files import load_offsets, save_offsets
+from kit.moves.offsets.moves import Stored
+from kit.terminal.listing import print_frame
+from kit.terminal.terminal import print_json, print_sentences, say, tell_csv
 from kit.text.visible import cell, file_name, visible
 from tests import hostile_faces
 from tests.generators import hostile

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from kit.migrate.engine.observation import Observation
-from kit.migrate.engine.plan import parse_plan
-from kit.migrate.engine.record import load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.engine.values import readable
-from kit.migrate.fleet.wave import WaveParameters, wave_step
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.group.toggle import Toggle
-from kit.read.paths import is_znode_name
+from kit.clients.paths import is_znode_name
+from kit.engine.model.observation import Observation
+from kit.engine.model.plan import parse_plan
+from kit.engine.model.record import load_run
+from kit.engine.model.states import RunState
+from kit.engine.model.values import readable
+from kit.moves.fleet.wave import WaveParameters, wave_step
+from kit.moves.group.plan import GroupPlanRequest
+from kit.moves.group.toggle import Toggle
 from tests.generators.names import SECRET_LIKE
 from tests.models.engine import make_plan
 from tests.models.offsets import ToyOffsets, open_toy

@@ -11,7 +11,7 @@ from types import ModuleType
 import nbformat
 import pytest
 
-from kit.notebook_files import notebooks
+from kit.groups.notebook_files import notebooks
 
 
 def missing_names(code: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_every_name_in_a_notebook_is_there(file: Path):
     ("code", "missing"),
     [
         ("from kit import preflight\npreflight.gone(1)", ["preflight.gone"]),
-        ("from kit.preflight import gone", ["kit.preflight.gone"]),
+        ("from kit.kraft.preflight import gone", ["kit.kraft.preflight.gone"]),
         ("from kit import gone", ["kit.gone"]),
         ("import kit\nkit.display.gone", ["kit.display.gone"]),
         ("from kit import preflight as p\np.kraft_preflight(1).gone", []),

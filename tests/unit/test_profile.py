@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kit.errors import ProfileError
+from kit.groups.snapshot import chosen_groups
 from kit.profile import FILE_VARIABLE, GroupDeploySettings, SparkSettings, load_profile
 from kit.security.secret import Secret
-from kit.snapshot import chosen_groups
 
 GOOD = """
 [clusters.lab]

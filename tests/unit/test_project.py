@@ -66,23 +66,23 @@ def test_every_error_has_an_exit_code_of_its_own():
 
 ROOT = Path(kit.__file__).parents[1]
 WRITERS = {
-    "kit/migrate/group/raised_offsets.py",
-    "kit/migrate/group/toggle.py",
-    "kit/migrate/held_locks.py",
-    "kit/migrate/kafka_lock.py",
-    "kit/migrate/kraft/hand_back.py",
-    "kit/migrate/kraft/unregister.py",
-    "kit/migrate/protocol/group_configs.py",
-    "kit/migrate/lease.py",
-    "kit/migrate/lease_requests.py",
-    "kit/migrate/lock.py",
-    "kit/migrate/offsets/group_deleter.py",
-    "kit/migrate/offsets/kafka.py",
-    "kit/migrate/offsets/requests.py",
-    "kit/migrate/offsets/zookeeper.py",
+    "kit/moves/group/raised_offsets.py",
+    "kit/moves/group/toggle.py",
+    "kit/operations/held_locks.py",
+    "kit/operations/kafka_lock.py",
+    "kit/kraft/move/hand_back.py",
+    "kit/kraft/move/unregister.py",
+    "kit/moves/protocol/group_configs.py",
+    "kit/operations/lease.py",
+    "kit/operations/lease_requests.py",
+    "kit/engine/lock.py",
+    "kit/moves/offsets/group_deleter.py",
+    "kit/moves/offsets/kafka.py",
+    "kit/moves/offsets/requests.py",
+    "kit/moves/offsets/zookeeper.py",
 }
 """Every file that writes to a cluster, beside the rooms whose whole purpose it is."""
-MAY_WRITE = ("kit/consumer/", "kit/lab/", "kit/demo/")
+MAY_WRITE = ("kit/consumer/", "kit/lab/", "kit/kraft/rehearsal_lab.py", "kit/demo/")
 FILES = {str(file.relative_to(ROOT)): file for room in ("kit", "widgets") for file in (ROOT / room).rglob("*.py")}
 
 WRITES = {
@@ -108,11 +108,11 @@ READ_REQUESTS = {
 """Requests of Kafka's protocol that change nothing; any other counts as a write."""
 NO_CLUSTER = {
     ("kit/history/files.py", "delete"),  # files of a history
-    ("kit/history/hours.py", "delete"),
-    ("kit/history/hours.py", "set"),  # a setting of Spark
+    ("kit/health/hours.py", "delete"),
+    ("kit/health/hours.py", "set"),  # a setting of Spark
     ("kit/history/upkeep.py", "delete"),
     ("kit/security/token_sources.py", "Request"),  # to the issuer of tokens
-    ("kit/rehearsal.py", "delete"),  # a znode of the lab's own ZooKeeper
+    ("kit/kraft/rehearsal.py", "delete"),  # a znode of the lab's own ZooKeeper
 }
 
 
@@ -196,7 +196,7 @@ def test_a_write_is_seen(source: str):
         "event.set()",
         "client.get_async('/a').get()",
         "from kafka.protocol.consumer import OffsetFetchRequest",
-        "from kit.migrate.offsets.delete_groups import DeleteGroupsRequest",
+        "from kit.moves.offsets.delete_groups import DeleteGroupsRequest",
         "MetadataRequest(topics=None, allow_auto_topic_creation=False)",
     ],
 )
@@ -237,7 +237,7 @@ ACTION = re.compile(
     re.IGNORECASE,
 )
 """What an action looks like, at the latest as the last words, or what another function hands in as the last."""
-LEFT = {"kit/logs/lines.py"}
+LEFT = {"kit/rebalances/logs/lines.py"}
 """Spark's condition after the path that was given: the path is what is wrong."""
 
 
@@ -286,22 +286,22 @@ def _text(node: ast.AST, known: Mapping[str, str]) -> str:
 MAY_PATCH = {
     # A verb of the command line takes strings alone. It connects, asks Spark and starts a lab by itself.
     "tests/property/history/faults.py": {"kit.spark.session.spark_session"},
-    "tests/unit/cli/conftest.py": {"kit.cluster.connect", "name"},
+    "tests/unit/cli/conftest.py": {"kit.clients.cluster.connect", "name"},
     "tests/unit/cli/opened.py": {"f'{verbs.__name__}.open_operations'"},
     "tests/unit/cli/test_progress.py": {"name"},
-    "tests/unit/migrate/kraft/test_overrides.py": {"kit.rehearsal.rehearse"},
-    "tests/unit/test_kraft_watch.py": {"kit.kraft_watch.look"},
+    "tests/unit/kraft/move/test_overrides.py": {"kit.kraft.rehearsal.rehearse"},
+    "tests/unit/kraft/test_kraft_watch.py": {"kit.kraft.watch.look"},
     # The real function is called, and its arguments are recorded.
-    "tests/unit/cli/test_never_cut.py": {"kit.cli.listing.print_table"},
-    "tests/unit/logs/test_foreign.py": {"kit.logs.known_text._with_kinds"},
+    "tests/unit/cli/test_never_cut.py": {"kit.terminal.listing.print_table"},
+    "tests/unit/rebalances/logs/test_foreign.py": {"kit.rebalances.logs.known_text._with_kinds"},
     # The functions describe this machine and its user. No argument could.
     "tests/browser/test_chromium.py": {"tests.browser.chromium.as_root", "tests.browser.chromium.ways"},
     "tests/unit/lab/java/test_jars.py": {"kit.lab.java.jars.all_checksums", "kit.lab.java.resolver.resolve"},
     "tests/unit/lab/java/test_java.py": {"kit.spark.java.bundled_java", "kit.spark.java.trust_options"},
-    "tests/unit/widgets/group/test_model.py": {"kit.migrate.engine.approval.system_user"},
+    "tests/unit/widgets/group/test_model.py": {"kit.engine.model.approval.system_user"},
     # Many functions read one toy cluster.
     "tests/models/offsets.py": {"module.name"},
-    "tests/property/read/test_hostile_znodes.py": {"snapshots.name"},
+    "tests/property/groups/read/test_hostile_znodes.py": {"snapshots.name"},
     # No input makes this function fail.
     "tests/unit/widgets/test_wizard.py": {"widgets.run.html.progress"},
     # Constants alone: ``lower`` checks that they are numbers.
@@ -350,14 +350,14 @@ def test_no_test_replaces_a_function_of_a_module():
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ('from kit import kraft\nmonkeypatch.setattr(kraft, "look", f)', ["kit.kraft.look"]),
-        ('import kit.history.hours\npatch.setattr(kit.history.hours, "f", f)', ["kit.history.hours.f"]),
-        ('monkeypatch.setattr("kit.cluster.connect", f)', ["kit.cluster.connect"]),
+        ('from kit.kraft import status\nmonkeypatch.setattr(status, "look", f)', ["kit.kraft.status.look"]),
+        ('import kit.health.hours\npatch.setattr(kit.health.hours, "f", f)', ["kit.health.hours.f"]),
+        ('monkeypatch.setattr("kit.clients.cluster.connect", f)', ["kit.clients.cluster.connect"]),
         ("monkeypatch.setattr(name, f)", ["name"]),
         ("monkeypatch.setattr(module, name, f)", ["module.name"]),
-        ('from kit.logs import scan\nmonkeypatch.setattr(scan, "BLOCK", 5)', []),
+        ('from kit.rebalances.logs import scan\nmonkeypatch.setattr(scan, "BLOCK", 5)', []),
         ('from kit.history.store import Reading\nmonkeypatch.setattr(Reading, "looks", f)', []),
-        ('from kit.migrate.engine import files\nmonkeypatch.setattr(files.os, "fsync", f)', []),
+        ('from kit.engine.model import files\nmonkeypatch.setattr(files.os, "fsync", f)', []),
         ('import sys\nmonkeypatch.setattr(sys, "argv", [])', []),
         ('monkeypatch.setattr(toy, "look", f)', []),
     ],
@@ -402,7 +402,7 @@ def test_no_sentence_of_the_product_prints_a_collection():
 MAY_ASK_TEXTS = {
     ("kit/history/files.py", "str(error)"): "Spark names the file and the types, or a task's error, in its text alone",
     (
-        "kit/rehearsal.py",
+        "kit/kraft/rehearsal.py",
         "row.sentence",
     ): "ranks what was found as a fact by how many words of a controller's log it has",
 }

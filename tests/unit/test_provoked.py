@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.analyze.metadata import contradictions, kafka_config, kafka_rules, node_lint
-from kit.analyze.metadata.preflight import CHECKS
+from kit.kraft.analyze import contradictions, kafka_config, kafka_rules, node_lint
+from kit.kraft.analyze.preflight import CHECKS
 from tests.servers import provoked
 from tests.servers.preflight_story import FACTS
 from tests.servers.provoked_cases import CASES, TRAPS

@@ -11,22 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from kit import consumption, notebook_files
+from kit.engine.model.approval import load_approval, save_approval
+from kit.engine.model.event import parse_chain
+from kit.engine.model.expiry import time_in
+from kit.engine.model.journal import Journal, taken_request
+from kit.engine.model.plan import load_plan, save_plan
+from kit.engine.model.record import list_runs, load_run
+from kit.engine.model.states import RunState
+from kit.engine.model.values import parse_json
+from kit.engine.runs_folder import list_plans, load_approvals
 from kit.errors import ApprovalError, EvidenceError, HistoryError, InputError, PlanError
-from kit.migrate.engine.approval import load_approval, save_approval
-from kit.migrate.engine.event import parse_chain
-from kit.migrate.engine.expiry import time_in
-from kit.migrate.engine.journal import Journal, taken_request
-from kit.migrate.engine.plan import load_plan, save_plan
-from kit.migrate.engine.record import list_runs, load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.engine.values import parse_json
-from kit.migrate.kraft import rehearsals
-from kit.migrate.offsets.files import load_offsets
-from kit.migrate.runs_folder import list_plans, load_approvals
-from kit.read.znode_lives import load_owner_history
-from kit.regular_file import read_regular
-from kit.settings_files import read_settings_folder
+from kit.groups import notebook_files
+from kit.groups.read.znode_lives import load_owner_history
+from kit.kraft.move import rehearsals
+from kit.kraft.settings_files import read_settings_folder
+from kit.moves.offsets.files import load_offsets
+from kit.proof import consumption
+from kit.text.regular_file import read_regular
 from tests.models.engine import ModelRun
 
 DEEP = "[" * 100_000

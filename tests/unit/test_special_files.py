@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kit.cli.consume_options import properties_of
+from kit.consumer.verbs.consume_options import properties_of
 from kit.errors import OfframpError
-from kit.logs.local import files_here
-from kit.metadata_file import load_metadata
-from kit.metadata_log.files import find_files as find_metadata_files
+from kit.kraft.metadata_file import load_metadata
+from kit.kraft.metadata_log.files import find_files as find_metadata_files
+from kit.kraft.zookeeper_files.files import find_files as find_zookeeper_files
 from kit.profile import load_profile
-from kit.read.zookeeper_files.files import find_files as find_zookeeper_files
-from kit.regular_file import read_regular
+from kit.rebalances.logs.local import files_here
+from kit.text.regular_file import read_regular
 
 DEADLINE_S = 30
 SEGMENT = f"{0:020}.log"

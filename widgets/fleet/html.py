@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from kit.engine.model.plan import Plan
+from kit.engine.model.progress import step_progress
+from kit.engine.model.record import RunRecord
+from kit.engine.model.step import Step
+from kit.engine.rendering.text import shown
 from kit.errors import InputError
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.progress import step_progress
-from kit.migrate.engine.record import RunRecord
-from kit.migrate.engine.step import Step
-from kit.migrate.fleet.plan import READY
-from kit.migrate.fleet.wave import WAVE
-from kit.migrate.frames import failed_groups, matching, stages
-from kit.migrate.rendering.text import shown
+from kit.moves.fleet.plan import READY
+from kit.moves.fleet.wave import WAVE
+from kit.operations.frames import failed_groups, matching, stages
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import traitlets as t
 
+from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import InputError
-from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.fleet.plan import KIND, FleetPlanRequest, fleet
-from kit.migrate.frames import matching
-from kit.migrate.group.rules import SETTLE_S
-from kit.snapshot import EVERY_GROUP, Snapshot
+from kit.groups.snapshot import EVERY_GROUP, Snapshot
+from kit.moves.fleet.plan import KIND, FleetPlanRequest, fleet
+from kit.moves.group.rules import SETTLE_S
+from kit.operations.frames import matching
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
@@ -28,7 +28,7 @@ PACE = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """One reading of all groups: ``rows`` as of ``kit.migrate.fleet.plan``, and the number of failed reads."""
+    """One reading of all groups: ``rows`` as of ``kit.moves.fleet.plan``, and the number of failed reads."""
 
     rows: pl.DataFrame
     observed_at: datetime

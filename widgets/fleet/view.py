@@ -6,11 +6,11 @@ from typing import Any
 
 import ipywidgets as ipw
 
-from kit.analyze.groups.stages import STAGES
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import RunRecord
 from kit.errors import InputError
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import RunRecord
-from kit.snapshot import EVERY_GROUP
+from kit.groups.analyze.stages import STAGES
+from kit.groups.snapshot import EVERY_GROUP
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from widgets.fleet import html as fleet_html
 from widgets.fleet.model import FleetToggle

@@ -7,13 +7,13 @@ from typing import Any
 
 import traitlets as t
 
-from kit.analyze.groups.stages import NEXT_STEPS
+from kit.engine.model.checks import Finding
+from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
-from kit.migrate.engine.checks import Finding
-from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.group.group_state import GroupState
-from kit.migrate.group.plan import KIND, PATH, GroupPlanRequest
-from kit.migrate.group.rules import COMMITS, LAG, STABLE, Limits, findings
+from kit.groups.analyze.stages import NEXT_STEPS
+from kit.moves.group.group_state import GroupState
+from kit.moves.group.plan import KIND, PATH, GroupPlanRequest
+from kit.moves.group.rules import COMMITS, LAG, STABLE, Limits, findings
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -33,10 +33,10 @@ class GroupMigration(Procedure):
     REQUEST = ("to_stage", "canary", "soak_s", "min_stable_s", "lag_tolerance", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
-    group_state = t.Any(None, help="The last reading: a kit.migrate.group.group_state.GroupState.")
+    group_state = t.Any(None, help="The last reading: a kit.moves.group.group_state.GroupState.")
     lags = t.Any((), help="(time, lag in records or None if unknown) of the last readings.")
     checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
-    to_stage = t.Unicode(help="The requested stage: one of kit.migrate.group.plan.PATH.")
+    to_stage = t.Unicode(help="The requested stage: one of kit.moves.group.plan.PATH.")
     canary = t.Int(1, help="How many members change first.")
     soak_s = t.Float(60.0, help="Seconds for which the canary is watched.")
     min_stable_s = t.Float(60.0, help="Seconds for which the group must have had the same members.")

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as ipw
 
 from kit.errors import OfframpError
-from kit.migrate.group.plan import PATH
+from kit.moves.group.plan import PATH
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from widgets.group.model import GroupMigration
 from widgets.run import html

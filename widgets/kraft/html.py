@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kit.analyze.metadata.node_places import node_places
-from kit.analyze.metadata.phase import PHASES, UNKNOWN
-from kit.kraft import KraftStatus
-from kit.migrate.engine.checks import SECOND_PERSON, Rule
-from kit.migrate.engine.event import Event, at, items_of
-from kit.migrate.engine.record import RunRecord
-from kit.migrate.kraft.gates import GATES
-from kit.migrate.kraft.overrides import OLD_CONSUMERS, STOPPED, left_behind, reported_stopped
-from kit.migrate.rendering.text import shown
+from kit.engine.model.checks import SECOND_PERSON, Rule
+from kit.engine.model.event import Event, at, items_of
+from kit.engine.model.record import RunRecord
+from kit.engine.rendering.text import shown
+from kit.kraft.analyze.node_places import node_places
+from kit.kraft.analyze.phase import PHASES, UNKNOWN
+from kit.kraft.move.gates import GATES
+from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED, left_behind, reported_stopped
+from kit.kraft.status import KraftStatus
 from kit.text.visible import html_text
 from widgets.run import html
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import traitlets as t
 
-from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT, NEXT_STEPS, UNKNOWN, ZOOKEEPER
-from kit.analyze.metadata.phase import PHASES as WAY
+from kit.engine.model.plan import Plan
 from kit.errors import InputError
-from kit.kraft import KraftStatus
-from kit.migrate.engine.plan import Plan
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.steps import (
+from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT, NEXT_STEPS, PHASES as WAY, UNKNOWN, ZOOKEEPER
+from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.steps import (
     FAIL_OVER,
     KIND,
     NODE_TIMEOUT_S,
@@ -23,6 +21,7 @@ from kit.migrate.kraft.steps import (
     UNREGISTER,
     unregistered,
 )
+from kit.kraft.status import KraftStatus
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
@@ -41,7 +40,7 @@ class KraftMove(Procedure):
 
     REQUEST = ("to_phase", "node_timeout_s", "overrides")
 
-    status = t.Any(None, help="The last reading: a kit.kraft.KraftStatus.")
+    status = t.Any(None, help="The last reading: a kit.kraft.status.KraftStatus.")
     to_phase = t.Unicode(help="What is requested: one of GOALS, or as in `unregister broker 3`.")
     node_timeout_s = t.Float(NODE_TIMEOUT_S, help="Seconds that one node may take until it runs well in its new mode.")
     overrides = t.Unicode(help="Names of gates of this phase to override, with blanks or commas between.")

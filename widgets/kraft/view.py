@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets as ipw
 import traitlets as t
 
-from kit.migrate.engine.record import RunRecord
+from kit.engine.model.record import RunRecord
 from widgets.kraft import html as kraft_html
 from widgets.run import html
 from widgets.run.view import LABELS, Wizard

@@ -9,8 +9,8 @@ import polars as pl
 import traitlets as t
 
 from kit.errors import OfframpError
-from kit.live import FEWEST, RISKS, TOO_FEW, GroupsOfLate, Look, Looks
-from kit.snapshot import unseen_groups, verify_read
+from kit.groups.snapshot import unseen_groups, verify_read
+from kit.health.live import FEWEST, RISKS, TOO_FEW, GroupTrends, Look, Looks
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
 
@@ -41,7 +41,7 @@ class Monitor(t.HasTraits):
     def __init__(self, cluster: str, looks: Looks, close_all: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.cluster, self._looks, self._close_all = cluster, looks, close_all
-        self.of_late, self._one_look = GroupsOfLate(), threading.Lock()
+        self.of_late, self._one_look = GroupTrends(), threading.Lock()
         self._watch: Watch | None = None
         self.groups, self.n_requests = pl.DataFrame(), 0  # of all looks, to brokers and to ZooKeeper
         self.last: Look

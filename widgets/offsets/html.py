@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from kit.migrate.engine.plan import Plan
-from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
-from kit.migrate.offsets.current import Committed
-from kit.show.headings import heading
+from kit.engine.model.plan import Plan
+from kit.groups.show.headings import heading
+from kit.moves.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
+from kit.moves.offsets.current import Committed
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text

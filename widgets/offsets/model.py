@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, cast
 
 import traitlets as t
 
+from kit.engine.model.plan import Plan
 from kit.errors import InputError
-from kit.migrate.engine.plan import Plan
-from kit.migrate.offsets.current import NEVER_SEEN, Committed, member_rules
-from kit.migrate.offsets.files import load_offsets
-from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
+from kit.moves.offsets.current import NEVER_SEEN, Committed, member_rules
+from kit.moves.offsets.files import load_offsets
+from kit.moves.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
 from kit.text.quantity import quantity
 from widgets.offsets.request import REQUEST, OffsetRequest
 from widgets.run.procedure import OpenOperations, Procedure
@@ -30,7 +30,7 @@ class OffsetMove(Procedure, OffsetRequest):
     REQUEST = REQUEST
     about = "committed offsets"
 
-    committed = t.Any(NEVER_SEEN, help="The last reading: a kit.migrate.offsets.current.Committed.")
+    committed = t.Any(NEVER_SEEN, help="The last reading: a kit.moves.offsets.current.Committed.")
     checks = t.Any((), help="The rules about members, by the last reading: Findings.")
 
     def __init__(

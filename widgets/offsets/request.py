@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import traitlets as t
 
-from kit.cluster import Cluster
+from kit.clients.cluster import Cluster
+from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import InputError
-from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.offsets.fetch import STORES
-from kit.migrate.offsets.plan import (
+from kit.moves.offsets.fetch import STORES
+from kit.moves.offsets.plan import (
     COPY,
     DELETE,
     IMPORT,
@@ -29,7 +29,7 @@ from kit.migrate.offsets.plan import (
     plan_reset,
     select,
 )
-from kit.migrate.operations import operator
+from kit.operations.operations import operator
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 REQUEST = (
@@ -117,7 +117,7 @@ class OffsetRequest(t.HasTraits):
         return Path(self.file.strip()).expanduser()
 
     def planner(self) -> Callable[[Cluster], Plan]:
-        """The function that plans the request as it is now; it raises as ``kit.migrate.offsets.plan``.
+        """The function that plans the request as it is now; it raises as ``kit.moves.offsets.plan``.
 
         Raises:
             InputError: the request is not valid.

@@ -6,8 +6,8 @@ from typing import Any
 
 import ipywidgets as ipw
 
-from kit.migrate.engine.plan import Plan
-from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, RESET
+from kit.engine.model.plan import Plan
+from kit.moves.offsets.plan import COPY, DELETE, IMPORT, RESET
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text

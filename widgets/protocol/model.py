@@ -7,12 +7,12 @@ from typing import Any
 
 import traitlets as t
 
+from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
-from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
-from kit.migrate.group.rules import COMMITS, LAG, STABLE, Limits, findings_of_members
-from kit.migrate.protocol.plan import KIND, ProtocolPlanRequest
-from kit.migrate.protocol.state import ProtocolState
+from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
+from kit.moves.group.rules import COMMITS, LAG, STABLE, Limits, findings_of_members
+from kit.moves.protocol.plan import KIND, ProtocolPlanRequest
+from kit.moves.protocol.state import ProtocolState
 from kit.protocol.facts import Answers
 from kit.protocol.stage import Stage
 from widgets.run.procedure import OpenOperations, Procedure
@@ -40,7 +40,7 @@ class ProtocolMove(Procedure):
     REQUEST = ("to_protocol", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
-    group_state = t.Any(None, help="The last reading: a kit.migrate.protocol.state.ProtocolState.")
+    group_state = t.Any(None, help="The last reading: a kit.moves.protocol.state.ProtocolState.")
     checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
     to_protocol = t.Enum(PROTOCOLS, CONSUMER, help="The requested protocol of all members.")
     canary = t.Int(1, help="How many members change first.")

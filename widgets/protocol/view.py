@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipywidgets as ipw
 
-from kit.migrate.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
+from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
 from kit.protocol.stage import Stage
 from kit.text.visible import html_text
 from widgets.protocol.model import ProtocolMove

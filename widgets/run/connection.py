@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kit import views
-from kit.cluster import Cluster, connect
+from kit.clients.cluster import Cluster, connect
+from kit.engine.model.event import Event
+from kit.engine.runs_folder import runs_beside
 from kit.errors import WrongCluster
-from kit.migrate.engine.event import Event
-from kit.migrate.group.group_state import GroupState, read_group_state
-from kit.migrate.offsets.current import Committed, fetch_committed
-from kit.migrate.offsets.selection import Selection
-from kit.migrate.operations import Operations
-from kit.migrate.protocol.state import ProtocolState, read_protocol_state
-from kit.migrate.runs_folder import runs_beside
+from kit.groups import views
+from kit.groups.snapshot import Snapshot, observe
+from kit.moves.group.group_state import GroupState, read_group_state
+from kit.moves.offsets.current import Committed, fetch_committed
+from kit.moves.offsets.selection import Selection
+from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
-from kit.snapshot import Snapshot, observe
 
 if TYPE_CHECKING:
-    from kit.kraft import KraftStatus
+    from kit.kraft.status import KraftStatus
 
 
 def fetch_groups(profile: Profile | str | None) -> pl.DataFrame:
-    """Every group of a cluster by name, as rows of ``kit.views.summary``. Raises as ``kit.cluster.connect``."""
+    """Every group of a cluster by name, as rows of ``kit.views.summary``. Raises as ``kit.clients.cluster.connect``."""
     with connect(profile if isinstance(profile, Profile) else load_profile(profile or None)) as cluster:
         return views.summary(observe(cluster)).sort("group_id")
 
@@ -37,7 +37,7 @@ class Connection:
 
     Raises:
         WrongCluster: the cluster that answers has another id than ``cluster_id`` (empty: the profile decides).
-        ConnectError, ProfileError: as ``kit.cluster.connect``.
+        ConnectError, ProfileError: as ``kit.clients.cluster.connect``.
     """
 
     def __init__(self, profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> None:
@@ -60,28 +60,28 @@ class Connection:
         return Operations(self._works, self.runs, say, tell)
 
     def look(self, group_id: str) -> GroupState:
-        """The group as it is now; raises as ``kit.migrate.group.group_state.read_group_state``."""
+        """The group as it is now; raises as ``kit.moves.group.group_state.read_group_state``."""
         with self._one_look:
             return read_group_state(self._watches, group_id)
 
     def look_at_protocol(self, group_id: str) -> ProtocolState:
-        """The group's members by protocol; raises as ``kit.migrate.protocol.state.read_protocol_state``."""
+        """The group's members by protocol; raises as ``kit.moves.protocol.state.read_protocol_state``."""
         with self._one_look:
             return read_protocol_state(self._watches, group_id)
 
     def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
-        """The offsets as they are now; raises as ``kit.migrate.offsets.current.fetch_committed``."""
+        """The offsets as they are now; raises as ``kit.moves.offsets.current.fetch_committed``."""
         with self._one_look:
             return fetch_committed(self._watches, selection, to_groups)
 
     def scan(self) -> Snapshot[pl.DataFrame]:
-        """A snapshot of all groups. Raises as ``kit.snapshot.observe``."""
+        """A snapshot of all groups. Raises as ``kit.groups.snapshot.observe``."""
         with self._one_look:
             return observe(self._watches)
 
     def kraft_status(self) -> KraftStatus:
-        """The cluster as it is now; raises as ``kit.kraft.kraft_status``."""
-        from kit.kraft import kraft_status  # It loads pyarrow, which no other look needs.
+        """The cluster as it is now; raises as ``kit.kraft.status.kraft_status``."""
+        from kit.kraft.status import kraft_status  # It loads pyarrow, which no other look needs.
 
         with self._one_look:
             return kraft_status(self._watches)

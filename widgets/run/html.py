@@ -6,22 +6,22 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from kit.analyze.groups.flavours import FLAVOURS
-from kit.migrate.engine.checks import Finding
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.progress import step_progress
-from kit.migrate.engine.record import REPORT, RunRecord
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.dry_run import DryRun
-from kit.migrate.frames import member_lag
-from kit.migrate.group.group_state import GroupState
-from kit.migrate.group.plan import PATH
-from kit.migrate.rendering.review import stood_still
-from kit.migrate.rendering.text import event_text, plan_rows, shown, told_consent, told_way_back
-from kit.regular_file import read_regular
-from kit.show.headings import heading
+from kit.engine.execution.dry_run import DryRun
+from kit.engine.model.checks import Finding
+from kit.engine.model.plan import Plan
+from kit.engine.model.progress import step_progress
+from kit.engine.model.record import REPORT, RunRecord
+from kit.engine.model.states import RunState
+from kit.engine.rendering.review import stood_still
+from kit.engine.rendering.text import describe_consent, describe_way_back, event_text, plan_rows, shown
+from kit.groups.analyze.flavours import FLAVOURS
+from kit.groups.show.headings import heading
+from kit.moves.group.group_state import GroupState
+from kit.moves.group.plan import PATH
+from kit.operations.frames import member_lag
 from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
+from kit.text.regular_file import read_regular
 from kit.text.visible import html_source, html_text
 
 Cell = str | int | float | None
@@ -150,8 +150,8 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
         f"<strong>{html_text(plan.subject)}</strong>, made by {html_text(plan.made_by)} "
         f"at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
         f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
-        f"{_capital(told_way_back(plan))}.</p>",
-        f"<p>Approval: {html_text(told_consent(plan.consent))}.</p>" if plan.consent else "",
+        f"{_capital(describe_way_back(plan))}.</p>",
+        f"<p>Approval: {html_text(describe_consent(plan.consent))}.</p>" if plan.consent else "",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),

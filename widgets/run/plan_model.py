@@ -8,10 +8,10 @@ from typing import Any
 
 import traitlets as t
 
+from kit.engine.model.approval import SHORTEST_PREFIX, Approval, typed_mismatch
+from kit.engine.model.plan import Plan
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError, Stopped
-from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, typed_mismatch
-from kit.migrate.engine.plan import Plan
-from kit.migrate.operations import Operations, operator
+from kit.operations.operations import Operations, operator
 from kit.text.quantity import quantity
 from widgets.run.run_model import RunModel, showing
 from widgets.run.worker import Worker
@@ -23,10 +23,10 @@ class PlanModel(RunModel):
     REQUEST: tuple[str, ...] = ()
 
     sentence = t.Unicode(help="The result of the last action.")
-    plan = t.Any(None, help="The plan to approve: a kit.migrate.engine.plan.Plan.")
-    dry = t.Any(None, help="What a run of the plan would do now: a kit.migrate.execution.dry_run.DryRun.")
+    plan = t.Any(None, help="The plan to approve: a kit.engine.model.plan.Plan.")
+    dry = t.Any(None, help="What a run of the plan would do now: a kit.engine.execution.dry_run.DryRun.")
     approval = t.Any(
-        None, help="The approval of this plan, given here or elsewhere: a kit.migrate.engine.approval.Approval."
+        None, help="The approval of this plan, given here or elsewhere: a kit.engine.model.approval.Approval."
     )
     approver = t.Unicode(help="Who approves.")
     typed_subject = t.Unicode(help="Typed to approve: the subject of the plan.")

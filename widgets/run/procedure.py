@@ -14,15 +14,15 @@ from typing import Any
 
 import traitlets as t
 
+from kit.engine.execution.run import Run
+from kit.engine.model.approval import SHORTEST_PREFIX
+from kit.engine.model.event import Event
+from kit.engine.model.performer import Waiting
+from kit.engine.model.plan import Plan
+from kit.engine.model.record import RunRecord
+from kit.engine.model.states import AT_WORK, RunState
 from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
-from kit.migrate.engine.approval import SHORTEST_PREFIX
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.performer import Waiting
-from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.record import RunRecord
-from kit.migrate.engine.states import AT_WORK, RunState
-from kit.migrate.execution.run import Run
-from kit.migrate.operations import Operations, operator
+from kit.operations.operations import Operations, operator
 from kit.text.visible import visible
 from widgets.run.plan_model import PlanModel
 from widgets.run.run_model import showing

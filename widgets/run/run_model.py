@@ -17,14 +17,14 @@ from typing import Any, ParamSpec, TypeVar
 
 import traitlets as t
 
+from kit.engine.execution.rollback import titles_to_undo
+from kit.engine.model.event import Event
+from kit.engine.model.journal import EVENTS
+from kit.engine.model.progress import in_order
+from kit.engine.model.record import REPORT, RunRecord, RunRow, list_runs, load_run
+from kit.engine.model.states import RunState
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.journal import EVENTS
-from kit.migrate.engine.progress import in_order
-from kit.migrate.engine.record import REPORT, RunRecord, RunRow, list_runs, load_run
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.rollback import titles_to_undo
-from kit.migrate.operations import Operations
+from kit.operations.operations import Operations
 
 OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.STALE})
 _OF_ITEMS = frozenset({"attempted", "acted", "undone"})
@@ -56,7 +56,7 @@ class RunModel(t.HasTraits):
 
     busy = t.Unicode(help="The action that is running; empty: none.")
     error = t.Unicode(help="Why the last action failed.")
-    record = t.Any(None, help="The run that is shown: a kit.migrate.engine.record.RunRecord.")
+    record = t.Any(None, help="The run that is shown: a kit.engine.model.record.RunRecord.")
     plan_of_run = t.Any(None, help="The plan of that run: it stays in view while the run goes on.")
     untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str

@@ -12,10 +12,10 @@ from typing import Any
 import ipywidgets as ipw
 import traitlets as t
 
+from kit.engine.model.approval import SHORTEST_PREFIX
+from kit.engine.model.plan import STOP, UNDO, Plan
+from kit.engine.model.record import RunRecord
 from kit.errors import OfframpError
-from kit.migrate.engine.approval import SHORTEST_PREFIX
-from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.engine.record import RunRecord
 from kit.text.visible import html_text
 from widgets.run import html
 from widgets.run.procedure import Procedure

@@ -12,6 +12,9 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kazoo.client import KazooClient
 
+from kit.clients.consumer_protocol import is_embedded
+from kit.clients.multiread import Znode, fetch_children, fetch_data
+from kit.clients.values import json_in
 from kit.consumer.kafka.log_offsets import list_offsets
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.config import COMMON_MIGRATION_KEYS, MIGRATION_PREFIX, ConsumerConfig
@@ -19,9 +22,6 @@ from kit.consumer.zookeeper.effects import KafkaGroup, Offsets
 from kit.consumer.zookeeper.embedded import DEFAULTS
 from kit.consumer.zookeeper.kafka_members import KafkaMember, KafkaMembers
 from kit.errors import ConnectError, InputError
-from kit.read.consumer_protocol import is_embedded
-from kit.read.multiread import Znode, fetch_children, fetch_data
-from kit.read.values import json_in
 
 # librdkafka would log dead connections on standard error, some 20 lines a second.
 QUIET = {"log_level": 0}

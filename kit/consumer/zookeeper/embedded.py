@@ -16,10 +16,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from kit.clients.consumer_protocol import EMBEDDED_RACK
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import KafkaAssignment, Membership, Offsets
 from kit.consumer.zookeeper.lease import seconds_since_boot
-from kit.read.consumer_protocol import EMBEDDED_RACK
 
 log = logging.getLogger("offramp.consumer")
 

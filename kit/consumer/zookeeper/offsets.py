@@ -16,11 +16,11 @@ from typing import Protocol
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
+from kit.clients.values import shown
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets
 from kit.consumer.zookeeper.embedded import JOINING
 from kit.consumer.zookeeper.znodes import GroupZnodes
-from kit.read.values import shown
 from kit.text.numbers import offset_in
 
 log = logging.getLogger("offramp.consumer")

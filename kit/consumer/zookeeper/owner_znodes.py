@@ -11,10 +11,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.states import EventType, WatchedEvent
 
+from kit.clients.multiread import Znode, fetch_children, fetch_data
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, Pairs
 from kit.consumer.zookeeper.znode_requests import Changed, ZnodeRequests
-from kit.read.multiread import Znode, fetch_children, fetch_data
 from kit.text.numbers import partition_in
 
 BYTES_PER_TRANSACTION = 200_000

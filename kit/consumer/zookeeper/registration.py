@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kit.clients.registration import BLACK_LIST, STATIC, WHITE_LIST, Registration, normalised
 from kit.errors import InputError
-from kit.read.registration import BLACK_LIST, STATIC, WHITE_LIST, Registration, normalised
 
 _JAVA_ONLY = re.compile(r"\\p\{|\\P\{|&&|[*+?}]\+|\\Q|\\h|\\R|\\X|\(\?<[a-zA-Z]")
 

@@ -15,9 +15,9 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import ACL
 
+from kit.clients.access import inherited
+from kit.clients.paths import group_path
 from kit.errors import ConnectError
-from kit.read.access import inherited
-from kit.read.paths import group_path
 
 Changed = Callable[[str], None]
 

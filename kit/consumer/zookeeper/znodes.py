@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
+from kit.clients.multiread import Znode, fetch_data
+from kit.clients.registration import Registration, parse_registration
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import GroupView
 from kit.consumer.zookeeper.owner_znodes import OwnerZnodes
 from kit.consumer.zookeeper.znode_requests import Changed
 from kit.errors import ConnectError, NotFound, ReadError
-from kit.read.multiread import Znode, fetch_data
-from kit.read.registration import Registration, parse_registration
 
 
 class GroupZnodes(OwnerZnodes):

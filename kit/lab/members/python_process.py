@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from kit.cluster import zookeeper_settings
+from kit.clients.cluster import zookeeper_settings
 from kit.consumer.console import KafkaMember, ZookeeperMember
 from kit.consumer.hand_over import Events, HandOver, as_text
 from kit.consumer.kafka.consumer import KafkaConsumer

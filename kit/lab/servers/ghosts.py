@@ -20,9 +20,9 @@ from kafka import errors as kafka_errors
 from kafka.protocol.api_message import ApiMessage
 from kazoo.client import KazooClient
 
+from kit.clients.broker_client import BrokerClient, describe_code
 from kit.errors import LabError, OfframpError
 from kit.lab.process import wait_until
-from kit.read.broker_client import BrokerClient, describe_code
 
 METADATA_VERSION = 21
 """The level of 3.9: a broker in migration mode supports its own ``inter.broker.protocol.version`` alone."""

@@ -191,9 +191,9 @@ class MigratingServers(Servers):
                 wait_until(partial(goes_on, client), f"dual write by another controller than {since}", seconds)
             except LabError as error:
                 held = "\n".join(f"{path} holds {json_at(client, path)}" for path in ("/controller", "/migration"))
-                raise LabError(f"{error}\n{held}\n{self._told_by_controllers()}") from None
+                raise LabError(f"{error}\n{held}\n{self._describe_by_controllers()}") from None
 
-    def _told_by_controllers(self) -> str:
+    def _describe_by_controllers(self) -> str:
         processes = [each.process for each in self.controllers if each.process is not None]
         return "\n".join(f"{each.name}:\n{each.last_lines()}" for each in processes)
 

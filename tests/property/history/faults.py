@@ -10,7 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
 
-from kit.history import History, Hours
+from kit.health.hours import Hours
+from kit.history import History
 
 
 @contextmanager

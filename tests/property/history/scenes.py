@@ -11,7 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kit.history import History, Hours, Upkeep
+from kit.health.hours import Hours
+from kit.history import History, Upkeep
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import FIRST, N_ROWS, SECOND, TODAY, small_snapshot, snapshot_id
 

@@ -20,8 +20,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import kit
-from kit import analyze, health
+from kit import analyze
 from kit.errors import HistoryError, InputError
+from kit.health import sources as health
 from kit.history import History, Upkeep, in_order, snapshots
 from kit.history.files import cause
 from kit.history.in_order import Copies

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from kit.errors import HistoryError
+from kit.groups.snapshot import Snapshot, in_spark_too
 from kit.history import History, HistoryHere, Upkeep, folder_here
 from kit.profile import Profile, SparkSettings
-from kit.snapshot import Snapshot, in_spark_too
 from kit.tables import schema as tables
 from kit.tables.groups import SnapshotInfo
 from tests.generators.random_snapshots import Rows, snapshots

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-import kit.history.hours
+import kit.health.hours
 from kit.cli.main import app
 from kit.errors import HistoryError
-from kit.history import History, Hours, Upkeep
+from kit.health.hours import Hours
+from kit.history import History, Upkeep
 from tests.generators import health_history
 from tests.generators.health_history import START
 from tests.limits import lower
@@ -85,7 +86,7 @@ def test_what_an_hour_says(expected):
 @pytest.mark.parametrize("n_rows", [1, 60, 10**9])
 def test_they_are_the_same_of_ranges_of_groups(spark, folder, expected, n_rows, monkeypatch):
     """About so many offsets each: one group, two, all."""
-    lower(monkeypatch, kit.history.hours, _OFFSETS=n_rows)
+    lower(monkeypatch, kit.health.hours, _OFFSETS=n_rows)
     list(hours(spark, folder).make())
     assert rows(spark, folder) == expected
 

@@ -17,7 +17,8 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from kit.errors import OfframpError
-from kit.history import History, Hours, Upkeep
+from kit.health.hours import Hours
+from kit.history import History, Upkeep
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import KEPT, SECOND, TODAY, small_snapshot
 from tests.property.small_spark import small_spark

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import polars as pl
 import pytest
 
+from kit.groups.read.topics import TopicSight
+from kit.groups.snapshot import Snapshot
 from kit.profile import FILE_VARIABLE
-from kit.read.topics import TopicSight
-from kit.snapshot import Snapshot
 
 SEEING = SimpleNamespace(broker_client=SimpleNamespace(run=lambda *_: TopicSight()))
 """A cluster all of whose topics the login can see."""
@@ -40,8 +40,8 @@ def observe(profile: str, monkeypatch: pytest.MonkeyPatch) -> Observe:
 
     def observe(read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None:
         connected = SEEING if cluster is None else cluster
-        monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(connected))
-        for name in ("kit.snapshot.observe", "kit.live.observe"):
+        monkeypatch.setattr("kit.clients.cluster.connect", lambda profile: nullcontext(connected))
+        for name in ("kit.groups.snapshot.observe", "kit.health.live.observe"):
             monkeypatch.setattr(name, lambda cluster, pattern: read(cluster))
 
     return observe

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.cli.terminal import refusals
+from kit.terminal.terminal import refusals
 
 
 def find_open(monkeypatch: pytest.MonkeyPatch, verbs: ModuleType, operations: Any) -> None:

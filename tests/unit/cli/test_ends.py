@@ -15,15 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli import main as cli
-from kit.cli import operate
 from kit.cli.main import app
-from kit.cli.terminal import say
+from kit.engine.model.approval import save_approval
+from kit.engine.model.plan import save_plan
+from kit.engine.model.states import RunState
+from kit.engine.runs_folder import PLANS, PREFIX, list_plans
 from kit.errors import RunError
-from kit.migrate.engine.approval import save_approval
-from kit.migrate.engine.plan import save_plan
-from kit.migrate.engine.states import RunState
-from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.runs_folder import PLANS, PREFIX, list_plans
+from kit.moves.group.plan import GroupPlanRequest
+from kit.operations.verbs import operate
+from kit.terminal.terminal import say
 from tests.generators import hostile
 from tests.models.engine import Killed, ModelRun, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations

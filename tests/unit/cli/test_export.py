@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from kit.cli.export import _Looks, _Pace
 from kit.cli.main import app
 from kit.errors import ConnectError, PartialRead
-from kit.export.metrics import LABELS
-from kit.export.serving import Page
-from tests.unit.export.readings import parse_text, reading, row, samples
+from kit.health.export.metrics import LABELS
+from kit.health.export.serving import Page
+from kit.health.verbs.export import _Looks, _Pace
+from tests.unit.health.export.readings import parse_text, reading, row, samples
 
 
 class ToyReadings:

@@ -17,19 +17,16 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from kit import views
-from kit.analyze.groups import blocking, findings
-from kit.analyze.groups.blocking import BLOCKERS
-from kit.analyze.groups.findings import FINDINGS
-from kit.cli import groups as verbs
-from kit.cli import listing, worst_first
+from kit.cli import groups as verbs, worst_first
 from kit.cli.groups import _SPARE
-from kit.cli.listing import Listing
 from kit.cli.main import app
-from kit.cli.table import table_lines
 from kit.errors import InputError
-from kit.show import brief
-from kit.snapshot import Snapshot
+from kit.groups import views
+from kit.groups.analyze import blocking, findings
+from kit.groups.analyze.blocking import BLOCKERS
+from kit.groups.analyze.findings import FINDINGS
+from kit.groups.show import brief
+from kit.groups.snapshot import Snapshot
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
@@ -42,6 +39,9 @@ from kit.tables.groups import (
     Subscription,
     TopicPartition,
 )
+from kit.terminal import listing
+from kit.terminal.listing import Listing
+from kit.terminal.table import table_lines
 from tests.generators.snapshots import snapshot_of
 from tests.unit.cli.screens import Screen
 

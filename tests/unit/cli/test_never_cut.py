@@ -18,11 +18,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kit.cli import idle, kraft, listing, outlook, rebalances, runs, time_lag, watch, znodes
-from kit.cli.listing import Listing
-from kit.cli.table import table_lines
-from kit.migrate.engine.record import RunRow
-from kit.migrate.runs_folder import PlanRow
+from kit.cli import idle, outlook, time_lag
+from kit.engine.model.record import RunRow
+from kit.engine.runs_folder import PlanRow
+from kit.health.verbs import watch
+from kit.kraft.verbs import kraft, znodes
+from kit.operations.verbs import runs
+from kit.rebalances.verbs import rebalances
+from kit.terminal import listing
+from kit.terminal.listing import Listing
+from kit.terminal.table import table_lines
 
 WIDTHS = (60, 80, 100, 140, 200)
 DIGITS = "98765432109876543210"

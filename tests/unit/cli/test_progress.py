@@ -13,14 +13,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kit import health, history, kraft_watch, live, offsets_topic, rehearsal
-from kit.cli import progress, report, terminal
+from kit import history
+from kit.cli import report
 from kit.cli.main import app
+from kit.engine.execution.run import Run
 from kit.errors import LabError
+from kit.groups.read.topics import TopicSight
+from kit.groups.report import run_report
+from kit.health import live, sources as health
+from kit.kraft import rehearsal, watch as kraft_watch
 from kit.lab.process import wait_until
-from kit.migrate.execution.run import Run
-from kit.read.topics import TopicSight
-from kit.report import run_report
+from kit.rebalances import offsets_topic
+from kit.terminal import progress, terminal
 from tests.limits import lower
 
 
@@ -71,64 +75,64 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path, profile):
         wait_until(lambda: "the report of fake is being made" in screen.getvalue(), "its line", 10)
         return SimpleNamespace(notebook="n", html="h", latest="l", outcome={"read_errors": 0})
 
-    replaced(monkeypatch, {"kit.report.run_report": made})
+    replaced(monkeypatch, {"kit.groups.report.run_report": made})
     with redirect_stderr(screen):
         report.report(output=tmp_path, profile=profile, profile_file=None, pattern=".*", history="", keep=None)
 
 
-OPERATIONS, OFFSETS = "kit.migrate.operations:Operations", "kit.migrate.offsets.plan:"
+OPERATIONS, OFFSETS = "kit.operations.operations:Operations", "kit.moves.offsets.plan:"
 SLOW = {
     "plan group g --to OZKCC": f"{OPERATIONS}.plan_group",
     "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
     "plan kraft --to controllers": f"{OPERATIONS}.plan_kraft",
     "plan delete-groups g": f"{OPERATIONS}.plan_delete_groups",
     "plan show 1234": f"{OPERATIONS}.dry_run",
-    "plan list --runs runs": "kit.cli.runs:list_plans",
+    "plan list --runs runs": "kit.operations.verbs.runs:list_plans",
     "plan offsets copy --from kafka --to zookeeper -g g": f"{OFFSETS}plan_copy",
     "plan offsets reset --store kafka --to latest -g g": f"{OFFSETS}plan_reset",
     "plan offsets import file --store kafka": f"{OFFSETS}plan_import",
     "plan offsets delete --store kafka -g g": f"{OFFSETS}plan_delete",
     "plan offsets export file --store kafka -g g": f"{OFFSETS}export_offsets",
-    "runs --runs runs": "kit.cli.runs:list_runs",
-    "act 1234": "kit.migrate.execution.run:Run.act",
-    "resume run": "kit.migrate.execution.run:Run.resume",
-    "undo run": "kit.migrate.execution.run:Run.undo",
-    "groups": "kit.snapshot:observe",
+    "runs --runs runs": "kit.operations.verbs.runs:list_runs",
+    "act 1234": "kit.engine.execution.run:Run.act",
+    "resume run": "kit.engine.execution.run:Run.resume",
+    "undo run": "kit.engine.execution.run:Run.undo",
+    "groups": "kit.groups.snapshot:observe",
     "readiness": "kit.views:blockers",
     "ownership": "kit.views:findings",
     "lag": "kit.views:lag",
-    "groups --idle": "kit.snapshot:observe",
-    "groups --idle ": "kit.health:idle_groups",
+    "groups --idle": "kit.groups.snapshot:observe",
+    "groups --idle ": "kit.health.sources:idle_groups",
     "groups --idle --history folder": "kit.spark.session:spark_session",
-    "lag --time": "kit.health:time_lag",
-    "lag --outlook": "kit.snapshot:observe",
+    "lag --time": "kit.health.sources:time_lag",
+    "lag --outlook": "kit.groups.snapshot:observe",
     "snapshot --history s3a://folder": "kit.spark.session:spark_session",
     "snapshot --history folder": "kit.history.here:HistoryHere.append",
-    "watch": "kit.live:Looks.take",
-    "znodes --path /": "kit.read.znode_tree:fetch_znodes",
-    "znodes file": "kit.zookeeper_files:read_zookeeper_files",
-    "rebalances -g g": "kit.rebalances:read_rebalances",
-    "kraft status": "kit.kraft:kraft_status",
-    "kraft preflight": "kit.preflight:kraft_preflight",
-    "kraft preflight --from file": "kit.preflight:preflight_of",
-    "kraft diff": "kit.both_stores:kraft_diff",
-    "kraft save file": "kit.preflight:save_metadata",
-    "kraft rehearse file": "kit.rehearsal:rehearse",
-    "kraft watch --history folder": "kit.kraft_watch:look",
-    "kraft report --history folder": "kit.kraft_watch:KraftHistory.soak",
+    "watch": "kit.health.live:Looks.take",
+    "znodes --path /": "kit.kraft.read.znode_tree:fetch_znodes",
+    "znodes file": "kit.kraft.zookeeper_history:read_zookeeper_files",
+    "rebalances -g g": "kit.rebalances.sources:read_rebalances",
+    "kraft status": "kit.kraft.status:kraft_status",
+    "kraft preflight": "kit.kraft.preflight:kraft_preflight",
+    "kraft preflight --from file": "kit.kraft.preflight:preflight_of",
+    "kraft diff": "kit.kraft.both_stores:kraft_diff",
+    "kraft save file": "kit.kraft.preflight:save_metadata",
+    "kraft rehearse file": "kit.kraft.rehearsal:rehearse",
+    "kraft watch --history folder": "kit.kraft.watch:look",
+    "kraft report --history folder": "kit.kraft.watch:KraftHistory.soak",
     "history info folder": "kit.history.here:HistoryHere.days",
     "history info s3a://folder": "kit.history:Upkeep.days",
     "history info s3a://other": "kit.spark.session:spark_session",
     "history expire folder --days 3": "kit.history:Upkeep.days",
     "history expire folder --days 4": "kit.history:Upkeep.__init__",
-    "history hours folder ": "kit.history:Hours.__init__",
+    "history hours folder ": "kit.health.hours:Hours.__init__",
     "groups --idle --history other": "kit.history:History.__init__",
     "snapshot --history s3a://other": "kit.history:History.__init__",
     "watch --history s3a://folder": "kit.history:History.__init__",
     "history compact folder": "kit.history:Upkeep.compact",
-    "history hours folder": "kit.history:Hours.make",
-    "history report folder": "kit.report:run_health_report",
-    "report": "kit.report:run_report",
+    "history hours folder": "kit.health.hours:Hours.make",
+    "history report folder": "kit.groups.report:run_health_report",
+    "report": "kit.groups.report:run_report",
 }
 """Verb → what of it can take long. Two rows of a verb differ by a blank."""
 CONNECTING = [
@@ -170,18 +174,20 @@ def stand_in(monkeypatch, profile):
     chosen = SimpleNamespace(record=run, run_id="run", request_stop=lambda who: None)
     for verb in ("act", "resume", "undo"):
         vars(chosen)[verb] = lambda *_, verb=verb: getattr(Run, verb)(chosen)
-    operations = "kit.migrate.operations.Operations"
+    operations = "kit.operations.operations.Operations"
     answers = {
-        "kit.cluster.connect": nullcontext(cluster),
-        "kit.snapshot.observe": taken,
+        "kit.clients.cluster.connect": nullcontext(cluster),
+        "kit.groups.snapshot.observe": taken,
         "kit.views.lag": pl.DataFrame({"is_stale": [False]}),
-        "kit.health.seen_at_ms": 0,
+        "kit.health.sources.seen_at_ms": 0,
         "kit.spark.session.spark_session": None,
-        "kit.metadata_file.load_metadata": SimpleNamespace(counts={}),
-        "kit.migrate.kraft.rehearsals.sha256_of": "0" * 64,
-        "kit.cli.kraft._about": "",
-        "kit.cli.operate.show_plan": None,
-        **dict.fromkeys(f"kit.history.{name}.__init__" for name in ("Upkeep", "Hours", "History")),
+        "kit.kraft.metadata_file.load_metadata": SimpleNamespace(counts={}),
+        "kit.kraft.move.rehearsals.sha256_of": "0" * 64,
+        "kit.kraft.verbs.kraft._about": "",
+        "kit.operations.verbs.operate.show_plan": None,
+        **dict.fromkeys(
+            f"{name}.__init__" for name in ("kit.history.Upkeep", "kit.health.hours.Hours", "kit.history.History")
+        ),
         **dict.fromkeys(f"{operations}.{name}" for name in ("plan", "newer_approval")),
         **dict.fromkeys((f"{operations}.{name}" for name in ("begin", "run")), chosen),
     }
@@ -203,7 +209,7 @@ def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
 @pytest.mark.parametrize("words", CONNECTING)
 def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, monkeypatch):
     screen = Screen()
-    replaced(monkeypatch, {"kit.cluster.connect": _slowed(screen)})
+    replaced(monkeypatch, {"kit.clients.cluster.connect": _slowed(screen)})
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)
 

@@ -13,18 +13,19 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from kit import both_stores, snapshot
-from kit.analyze.groups import idle as idle_groups
-from kit.cli import delete_groups, idle, kraft_plan, main, operate, plan, terminal
-from kit.cli import kraft as kraft_verbs
+from kit.cli import idle, main
 from kit.cli.main import app
-from kit.lab import command as lab
-from kit.lab import scenario
+from kit.groups import snapshot
+from kit.groups.analyze import idle as idle_groups
+from kit.kraft import both_stores
+from kit.kraft.move import steps
+from kit.kraft.verbs import kraft as kraft_verbs
+from kit.lab import command as lab, scenario
 from kit.lab.servers import migrating_cluster
-from kit.migrate.group import plan as group_plan
-from kit.migrate.group import rules
-from kit.migrate.kraft import steps
-from kit.migrate.offsets import delete_groups as group_deletions
+from kit.moves.group import plan as group_plan, rules
+from kit.moves.offsets import delete_groups as group_deletions
+from kit.operations.verbs import delete_groups, kraft_plan, operate, plan
+from kit.terminal import terminal
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
 
@@ -54,10 +55,10 @@ for words in {verbs}:
 CLUSTER = """
 from types import SimpleNamespace
 from contextlib import nullcontext
-import kit.cli.groups, kit.cluster, kit.snapshot
-from kit.read.brokers import ClusterMetadata
-from kit.read.coordinator import CoordinatedGroups
-from kit.read.topics import TopicSight
+import kit.cli.groups, kit.clients.cluster, kit.groups.snapshot
+from kit.clients.brokers import ClusterMetadata
+from kit.groups.read.coordinator import CoordinatedGroups
+from kit.groups.read.topics import TopicSight
 from kit.tables import schema
 from kit.tables.groups import Broker, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
 rows = {
@@ -73,12 +74,12 @@ profile = SimpleNamespace(name="fake", leave_out_groups=())
 seeing = SimpleNamespace(run=lambda *_: TopicSight())
 cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=seeing, zookeeper=None, profile=profile)
 brokers = (Broker(1, "h", 1, None, True, None),)
-kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
-kit.snapshot.fetch_unseen_groups = lambda client: None
-kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
-kit.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
+kit.groups.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
+kit.groups.snapshot.fetch_unseen_groups = lambda client: None
+kit.groups.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
+kit.groups.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
 kit.cli.groups.load_profile = lambda name, file: profile
-kit.cluster.connect = lambda profile: nullcontext(cluster)
+kit.clients.cluster.connect = lambda profile: nullcontext(cluster)
 """
 """One group, read by the code that reads a cluster, but for the connections."""
 
@@ -165,7 +166,7 @@ def test_defaults_of_options_are_those_of_the_functions():
 
 
 def test_only_a_rehearsal_loads_the_lab():
-    used = "kit.cli.kraft, kit.kraft_watch, kit.migrate.kraft.rehearsals, kit.preflight, kit.report"
+    used = "kit.kraft.verbs.kraft, kit.kraft.watch, kit.kraft.move.rehearsals, kit.kraft.preflight, kit.groups.report"
     code = f"import sys, {used}; print('kit.lab' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "False\n"

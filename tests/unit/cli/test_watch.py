@@ -8,17 +8,17 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
-from kit import analyze, live
-from kit.analyze.health.windows import PARTITION
-from kit.cli import watch as verb
+from kit import analyze
 from kit.cli.main import app
 from kit.errors import InputError
-from kit.live import GroupsOfLate, Looks, commits_and_ends, rates_of, with_lines
-from kit.snapshot import Snapshot
+from kit.groups.snapshot import Snapshot
+from kit.health import live
+from kit.health.analyze.windows import PARTITION
+from kit.health.live import GroupTrends, Looks, commits_and_ends, rates_of, with_lines
+from kit.health.verbs import watch as verb
 from kit.tables.groups import (
     KAFKA,
     CommittedOffset,
@@ -52,7 +52,7 @@ def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
 
 def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
     """What the last of them shows."""
-    of_late = GroupsOfLate()
+    of_late = GroupTrends()
     return with_lines([of_late.add(each) for each in looks][-1])
 
 
@@ -149,7 +149,7 @@ def test_a_busy_group_that_keeps_up_is_no_alarm():
 
 
 def test_what_an_offset_that_was_set_back_left_is_read_and_does_not_grow():
-    of_late = GroupsOfLate()
+    of_late = GroupTrends()
     for each in seen("set-back"):
         (group,) = of_late.add(each).to_dicts()
     (partition,) = of_late.partitions("set-back").to_dicts()
@@ -187,7 +187,7 @@ def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monke
         monkeypatch.setenv(name, str(value))
     names = [f"{at:02}-{'a-name-that-goes-on-' * 9}" for at in range(30)]
     with redirect_stdout(Screen()) as screen:
-        verb._print(GroupsOfLate().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
+        verb._print(GroupTrends().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
     shown = screen.getvalue().removeprefix("\x1b[H\x1b[2J").splitlines()
     assert len(shown) < 20
     begun = [line for line in shown if line[:3] in {f"{at:02}-" for at in range(30)}]

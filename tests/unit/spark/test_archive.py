@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.spark import archive as spark_archive
-from kit.spark import make_archive
+from kit.spark import archive as spark_archive, make_archive
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from kit.metadata_log import read_log
-from kit.read.znode_secrets import shown_data
+from kit.clients.znode_secrets import shown_data
+from kit.kraft.metadata_log import read_log
 from kit.text.fingerprints import Fingerprints
 from tests import metadata_records as written
 

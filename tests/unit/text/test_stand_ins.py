@@ -6,11 +6,10 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from kit.read.metadata_values import BadValue, scram_value
-from kit.read.znode_secrets import shown_data
+from kit.clients.znode_secrets import shown_data
+from kit.kraft.read.metadata_values import BadValue, scram_value
 from kit.text.stand_ins import stand_in
 
 CREDENTIAL = "salt=c2FsdHNhbHQ=,stored_key=c3RvcmVka2V5c3RvcmVk,server_key=c2VydmVya2V5c2VydmVy,iterations=8192"

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from kit.cli.consume_options import ConsumeOptions, Flavour, properties_of
-from kit.cluster import librdkafka_settings
+from kit.clients.cluster import librdkafka_settings
+from kit.consumer.verbs.consume_options import ConsumeOptions, Flavour, properties_of
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.errors import InputError
 from kit.profile import Profile

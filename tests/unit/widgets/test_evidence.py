@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from kit.errors import EvidenceError, NotFound, RunError
-from kit.migrate import evidence, frames
-from kit.show import charts
+from kit.groups.show import charts
+from kit.operations import evidence, frames
 from tests.models.operations import GROUP, PAUSE, ToyGroup, open_toy
 
 

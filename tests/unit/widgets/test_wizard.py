@@ -14,10 +14,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 import widgets
-from kit.migrate.engine.checks import Rule
-from kit.migrate.engine.performer import Waiting
-from kit.migrate.engine.progress import step_progress
-from kit.migrate.engine.states import RunState
+from kit.engine.model.checks import Rule
+from kit.engine.model.performer import Waiting
+from kit.engine.model.progress import step_progress
+from kit.engine.model.states import RunState
 from tests.models.operations import GROUP, ToyGroup, open_toy
 from tests.unit.widgets.shown import below, button, field, text
 from widgets import rollback_wizard, toggle_wizard, wizard

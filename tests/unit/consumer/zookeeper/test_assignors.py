@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.consumer.zookeeper.assignors import (
-    assign_range,
-    assign_roundrobin,
-    partition_hash,
-    split_over_threads,
-)
+from kit.consumer.zookeeper.assignors import assign_range, assign_roundrobin, partition_hash, split_over_threads
 from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0
 from kit.consumer.zookeeper.roundrobin_hash import other_hash_form
 from kit.errors import InputError

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kit.clients.registration import parse_registration
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.consumer.zookeeper.registration import consumer_id, static_subscription, thread_ids, wildcard_subscription
 from kit.errors import InputError
-from kit.read.registration import parse_registration
 
 LEAST = {"group.id": "g", "zookeeper.connect": "zk:2181/kafka"}
 MIGRATION = {

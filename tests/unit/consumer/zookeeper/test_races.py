@@ -32,7 +32,7 @@ def names_of_code() -> list[tuple[str, str]]:
 
 
 def test_every_race_and_mistake_that_is_mentioned_is_explained() -> None:
-    folders = ("kit/consumer", "kit/read", "tests/simulation", "tests/property/consumer")
+    folders = ("kit/consumer", "kit/groups/read", "tests/simulation", "tests/property/consumer")
     assert list(rows("R")) == [f"R{number}" for number in range(1, 26)]
     assert mentions("R", folders) <= rows("R").keys()
     assert mentions("D", folders) <= rows("D").keys()

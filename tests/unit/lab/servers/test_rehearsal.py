@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.lab.servers.rehearsal import NO_COPY, NO_DUAL_WRITE, cause, stuck_in
+from kit.kraft.rehearsal_lab import NO_COPY, NO_DUAL_WRITE, cause, stuck_in
 
 TIME = "2026-11-23 15:00:42,422"
 ABORTED = f"""{TIME} ERROR [driver] KRaftMigrationDriver - Error in config visitor. User was [].

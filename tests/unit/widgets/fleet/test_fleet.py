@@ -9,9 +9,9 @@ import ipywidgets as ipw
 import pytest
 from bs4 import BeautifulSoup
 
+from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, RunError, UnsafePlan
-from kit.migrate import frames
-from kit.migrate.engine.states import RunState
+from kit.operations import frames
 from tests.limits import lower
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
 from tests.unit.widgets.shown import below, button, field, text

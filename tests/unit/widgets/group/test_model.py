@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from kit.engine.model.states import RunState
 from kit.errors import (
     ApprovalError,
     IllegalMove,
@@ -19,8 +20,7 @@ from kit.errors import (
     TargetBusy,
     UnsafePlan,
 )
-from kit.migrate.engine.states import RunState
-from kit.migrate.group.plan import PATH
+from kit.moves.group.plan import PATH
 from tests.limits import lower
 from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, ToyLock, open_toy
 from widgets.run import run_model
@@ -153,7 +153,7 @@ def test_a_second_person(toy, tmp_path, monkeypatch):
     model.approver = "Bob"
     with pytest.raises(ApprovalError, match="under one login"):
         model.approve()
-    monkeypatch.setattr("kit.migrate.engine.approval.system_user", lambda: "bob")
+    monkeypatch.setattr("kit.engine.model.approval.system_user", lambda: "bob")
     model.approve()
     model.act()
     model.wait(20)

@@ -9,18 +9,18 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-from kit.analyze.metadata.phase import NEXT_STEPS, PHASES, UNKNOWN
+from kit.engine.execution.dry_run import DryRun, DryStep
+from kit.engine.model.event import Event
+from kit.engine.model.states import RunState
+from kit.engine.rendering.text import plan_text
 from kit.errors import InputError, UnsafePlan
-from kit.kraft import _judged
-from kit.migrate.engine.event import Event
-from kit.migrate.engine.states import RunState
-from kit.migrate.execution.dry_run import DryRun, DryStep
-from kit.migrate.kraft.steps import start_step
-from kit.migrate.operations import Operations
-from kit.migrate.rendering.text import plan_text
+from kit.kraft.analyze.phase import NEXT_STEPS, PHASES, UNKNOWN
+from kit.kraft.move.steps import start_step
+from kit.kraft.status import _judged
+from kit.operations.operations import Operations
 from kit.profile import KraftSettings, Profile
 from tests.kraft_records import SOUND, node
-from tests.unit.migrate.kraft.move_plans import WORDS, in_phase, plan_to
+from tests.unit.kraft.move.move_plans import WORDS, in_phase, plan_to
 from tests.unit.widgets.shown import button, field, text
 from widgets.kraft.html import nodes, orders
 from widgets.kraft.model import KraftMove

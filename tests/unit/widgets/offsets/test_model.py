@@ -10,20 +10,19 @@ import polars as pl
 import pytest
 from bs4 import BeautifulSoup
 
+from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, NothingToDo, UnsafePlan
-from kit.migrate.engine.states import RunState
-from kit.migrate.fleet import plan as fleet
-from kit.migrate.group import plan as group
-from kit.migrate.offsets.changes import offset_directions
-from kit.migrate.offsets.current import NEVER_SEEN
-from kit.migrate.offsets.fetch import Stores
-from kit.migrate.offsets.files import load_offsets
-from kit.migrate.offsets.moves import Stored
+from kit.moves.fleet import plan as fleet
+from kit.moves.group import plan as group
+from kit.moves.offsets.changes import offset_directions
+from kit.moves.offsets.current import NEVER_SEEN
+from kit.moves.offsets.fetch import Stores
+from kit.moves.offsets.files import load_offsets
+from kit.moves.offsets.moves import Stored
 from tests.limits import lower
 from tests.models.offsets import ToyOffsets, open_toy
 from widgets import offsets_wizard
-from widgets.offsets import html as offsets_html
-from widgets.offsets import model as offsets_model
+from widgets.offsets import html as offsets_html, model as offsets_model
 from widgets.offsets.html import SHOWN, log_picture
 from widgets.run import html
 

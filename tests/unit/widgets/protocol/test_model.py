@@ -8,7 +8,7 @@ import pytest
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, PlanError
-from kit.migrate.group.group_state import CLASSIC, CONSUMER
+from kit.moves.group.group_state import CLASSIC, CONSUMER
 from tests.models.protocol_groups import group
 from widgets.protocol.model import ProtocolMove
 

@@ -1,0 +1,1 @@
+"""Checked connections to one cluster, and the clients that every subject reads with."""

@@ -1,0 +1,1 @@
+"""``offramp consume``."""

@@ -1,0 +1,68 @@
+"""A step's parameters as a typed value: what it is made from, what its actor acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import NoneType, UnionType
+from typing import Any, Self, get_args, get_origin, get_type_hints
+
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import PlanError
+
+_LATER = "later"
+
+
+def later_mapping() -> Any:
+    """A parameter, a mapping, that plans of older versions lack. An empty one is not written either."""
+    return field(default_factory=dict, metadata={_LATER: True})
+
+
+@dataclass(frozen=True, slots=True)
+class StepParameters:
+    """Of one kind of step; a field per parameter. Its subclasses say which.
+
+    >>> from kit.moves.group.soak import SoakParameters, soak_step
+    >>> step = soak_step("02-soak", SoakParameters("orders", "MEZKCC", soak_s=60.0, lag_tolerance=1000))
+    >>> SoakParameters.of(step).soak_s
+    60.0
+    """
+
+    @classmethod
+    def of(cls, step: Step) -> Self:
+        """Read from a step, every value as it stands there.
+
+        Raises:
+            PlanError: one is missing, one is too many, or one is of another type.
+        """
+        kinds = get_type_hints(cls)
+        later = {each.name for each in fields(cls) if _LATER in each.metadata}
+        odd = (step.parameters.keys() ^ kinds.keys()) - (later - step.parameters.keys())
+        if odd:
+            raise PlanError(
+                f"step {step.step_id!r} of kind {step.kind!r}: parameter {min(odd)!r} is missing or unknown;"
+                " if another version made the plan: make a new one"
+            )
+        for name, value in step.parameters.items():
+            if not _is(value, kinds[name]):
+                raise PlanError(f"step {step.step_id!r} of kind {step.kind!r}: parameter {name!r} can't be {value!r}")
+        return cls(**step.parameters)
+
+    def to_json(self) -> dict[str, Json]:
+        values = {each: getattr(self, each.name) for each in fields(self)}
+        return {each.name: value for each, value in values.items() if value or _LATER not in each.metadata}
+
+
+def _is(value: object, kind: Any) -> bool:
+    """Of the kinds that JSON has; a whole number is also a float, and a truth value is no number."""
+    inner = get_args(kind)
+    if get_origin(kind) is UnionType:
+        return any(_is(value, each) for each in inner)
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_is(each, inner[0]) for each in value)
+    if get_origin(kind) is Mapping:
+        return isinstance(value, Mapping) and all(_is(each, inner[1]) for each in value.values())
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, NoneType if kind is None else kind)

@@ -1,0 +1,108 @@
+"""What a reviewer asks of a run, answered from its evidence: who, what, how long, what stood still, lost, twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from kit.engine.model.event import at
+from kit.engine.model.performer import Outcome
+from kit.engine.model.progress import evidence
+from kit.engine.model.record import RunRecord
+from kit.engine.model.values import Json
+from kit.engine.rendering.stretches import item_stretches
+from kit.engine.rendering.text import worded
+from kit.text.quantity import quantity
+
+_LOST = (
+    "Not measured by the run: it reads no records. The notebook report/migration.ipynb counts both, where consumers "
+    "and producers wrote down their records."
+)
+
+
+def answers(record: RunRecord) -> list[tuple[str, str]]:
+    """Question and answer, in the order in which they are asked."""
+    return [
+        ("Who", " ".join(_who(record))),
+        ("What", _what(record)),
+        ("How long", _how_long(record)),
+        ("Stood still", " ".join(stood_still(record)) or "Not measured: the run verified no toggle."),
+        ("Lost, twice", _LOST),
+    ]
+
+
+def _who(record: RunRecord) -> Iterator[str]:
+    plan = record.plan
+    yield f"{plan.made_by} planned it at {moment(plan.made_at.isoformat())}."
+    for it in record.approvals:
+        yield f"{it.approved_by} approved it at {moment(it.approved_at.isoformat())}."
+    if not record.approvals:
+        yield "Nobody approved it."
+    for event in record.events:
+        if event.event == "opened":
+            found = evidence(event)
+            where = f"on {found.get('host', 'an unknown host')} at {moment(event.at)}"
+            yield f"offramp {found.get('verb', 'act')} began {where}."
+
+
+def _what(record: RunRecord) -> str:
+    plan = record.plan
+    last = {(it.step_id, it.item): it for it in record.events if it.event in ("acted", "undone")}
+    outcomes = Counter(it.outcome or Outcome.UNKNOWN for it in last.values() if it.event == "acted")
+    n_changes = sum(len(step.changes) for step in plan.steps)
+    back = sum(it.event == "undone" and it.outcome == Outcome.CONFIRMED for it in last.values())
+    stage = plan.observed.get("stage")
+    path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
+    counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
+    where = f"{plan.name} on cluster {plan.cluster_id}{path}"
+    return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."
+
+
+def _how_long(record: RunRecord) -> str:
+    first, last = record.events[0], record.events[-1]
+    took = f"{(at(last) - at(first)).total_seconds():,.1f} s, from {moment(first.at)} to {moment(last.at)}."
+    longest = max(item_stretches(record), key=lambda stretch: stretch.seconds, default=None)
+    if longest is None:
+        return took
+    what = f"{longest.item} of step {longest.step_id}"
+    return f"{took} The longest single change took {longest.seconds:,.1f} s until it was seen in the cluster: {what}."
+
+
+def stood_still(record: RunRecord) -> list[str]:
+    """Per toggle that was verified: how long partitions were seen without an owner znode, and how that was seen."""
+    told = []
+    for event in record.events:
+        found = evidence(event) if event.event == "verified" else {}
+        if "partitions_that_changed_hands" in found:
+            told.append(f"{event.step_id}: {_without_owner(found)}.")
+    return told
+
+
+def _without_owner(found: Mapping[str, Json]) -> str:
+    n_changed, longest = found["partitions_that_changed_hands"], found.get("longest_unowned_ms")
+    if not isinstance(n_changed, int):
+        return "not measured, for this process did not watch the owner znodes"
+    how = _how(found.get("owners_watched"))
+    if n_changed == 0:
+        return f"no owner znode was seen to change ({how})"
+    changed = f"{quantity(n_changed, 'partition')} got another owner znode"
+    if not isinstance(longest, int):
+        return f"{changed}; how long without one is not known"
+    if longest <= 0:
+        return f"{changed}; no partition was seen without an owner ({how})"
+    span = f"{longest:,} ms, from the notice of a deletion to the next creation"
+    return f"{changed}; the longest time that one was seen without an owner is {span} ({how})"
+
+
+def _how(watched: Json) -> str:
+    """``watched``: as ``kit.moves.group.toggle.handovers_of`` has it; None: evidence of an earlier release."""
+    if watched == "each change":
+        return "ZooKeeper told each change"
+    if watched == "with interruptions":
+        return "the connection to ZooKeeper broke: changes may have been missed"
+    return f"looked {watched}: what is shorter may have been missed" if watched else "how it was seen is not known"
+
+
+def moment(iso: str) -> str:
+    """A time in UTC as people read it, to the second."""
+    return f"{iso[:10]} {iso[11:19]} UTC"

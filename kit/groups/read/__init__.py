@@ -1,0 +1,1 @@
+"""Requests to ZooKeeper and to coordinators → rows and Arrow."""

@@ -1,0 +1,1 @@
+"""Charts, tables and pages of frames."""

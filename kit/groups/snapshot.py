@@ -1,0 +1,364 @@
+"""Read everything once, in the right order, and hand it on: as Arrow tables, as Spark DataFrames.
+
+The order is what makes the numbers right: partitions, then ZooKeeper, then the coordinators (who commits where),
+and the ends of the logs last, so that a lag can be too high by what was produced meanwhile but never negative.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import narwhals as nw
+import polars as pl
+
+from kit.clients.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
+from kit.clients.cluster import Cluster
+from kit.errors import InputError, NotFound, PartialRead
+from kit.groups.read.coordinator import CoordinatedGroups, fetch_groups
+from kit.groups.read.rights import fetch_unseen_groups
+from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
+from kit.profile import Profile
+from kit.tables import schema as tables
+from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
+from kit.tables.polars import stamped_frame
+from kit.tables.spark import in_spark
+from kit.text.quantity import quantity
+from kit.text.visible import visible
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EVERY_GROUP = ".*"
+
+
+Frame = TypeVar("Frame")
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[Frame]):
+    """One observation of one cluster: a frame per table, each with ``snapshot_id`` and ``observed_at``.
+
+    ``Snapshot[polars.DataFrame]`` for live views, ``Snapshot[pyspark.sql.DataFrame]`` for the pipeline; the analyses
+    take either.
+    """
+
+    snapshot_id: str
+    brokers: Frame
+    topic_partitions: Frame
+    groups: Frame
+    members: Frame
+    subscriptions: Frame
+    ownership: Frame
+    committed_offsets: Frame
+    log_offsets: Frame
+    migration_states: Frame
+    read_errors: Frame
+    read_timings: Frame
+    snapshots: Frame
+
+
+def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[DataFrame]:
+    """Observe the cluster and hold what was seen as Spark DataFrames; actions on them read nothing again.
+
+    Args:
+        groups: a regular expression; only groups whose id matches it as a whole are read. If every group is asked for,
+            those that match ``leave_out_groups`` of the profile are not read.
+
+    Raises:
+        ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
+        InputError: ``groups`` is not a regular expression.
+    """
+    info, rows = _read(cluster, groups)
+    snapshot_id = _snapshot_id(info)
+    stamped = {table: table.stamp(columns.arrow(), snapshot_id, info.ended_at) for table, columns in rows.items()}
+    return Snapshot(snapshot_id, **{table.name: in_spark(spark, stamped[table]) for table in tables.ALL})
+
+
+def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
+    """The same as :func:`take_snapshot`, as polars DataFrames: no Spark, ready in the time of the read."""
+    info, rows = _read(cluster, groups)
+    snapshot_id = _snapshot_id(info)
+    frames = {table.name: stamped_frame(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}
+    return Snapshot(snapshot_id, **frames)
+
+
+def in_polars(snapshot: Snapshot[Any]) -> Snapshot[pl.DataFrame]:
+    """The same snapshot as polars DataFrames: Spark plans each join of such tables for a second, polars for none."""
+    frames = {table.name: getattr(snapshot, table.name) for table in tables.ALL}
+    local = {
+        name: each if isinstance(each, pl.DataFrame) else pl.DataFrame(each.toArrow()) for name, each in frames.items()
+    }
+    return Snapshot(snapshot.snapshot_id, **local)
+
+
+def in_spark_too(spark: SparkSession, snapshot: Snapshot[pl.DataFrame]) -> Snapshot[DataFrame]:
+    """The same snapshot as Spark DataFrames: to append it to a history."""
+    rows = {table: getattr(snapshot, table.name).to_arrow().cast(table.stamped_schema) for table in tables.ALL}
+    return Snapshot(snapshot.snapshot_id, **{table.name: in_spark(spark, each) for table, each in rows.items()})
+
+
+def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
+    """The rows of one group; tables of the whole cluster stay whole, read errors are those that touch the group.
+
+    Raises:
+        NotFound: neither ZooKeeper nor Kafka has that group.
+    """
+    frames = {table.name: nw.from_native(getattr(snapshot, table.name)) for table in tables.ALL}
+    for name, frame in frames.items():
+        if "group_id" in frame.collect_schema().names() and name != tables.READ_ERRORS.name:
+            frames[name] = frame.filter(nw.col("group_id") == group_id)
+    if collect(nw.to_native(frames["groups"])).is_empty():
+        raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups")
+    referring = [frames[name].select("topic") for name in ("subscriptions", "ownership", "committed_offsets")]
+    errors = frames["read_errors"]
+    of_all, is_whole = errors.filter(nw.col("group_id").is_null()), nw.col("topic").is_null()
+    of_topics = of_all.filter(~is_whole).join(nw.concat(referring).unique(), on="topic", how="semi")
+    frames["read_errors"] = nw.concat(
+        [errors.filter(nw.col("group_id") == group_id), of_all.filter(is_whole), of_topics]
+    )
+    return Snapshot(snapshot.snapshot_id, **{name: nw.to_native(frame) for name, frame in frames.items()})
+
+
+def verify_read(snapshot: Snapshot[Frame]) -> str:
+    """A sentence when everything could be read; it names the risk if the login can't see every group.
+
+    Raises:
+        PartialRead: naming what could not be read (the first 20) and why.
+    """
+    lines = unread(snapshot)
+    if lines:
+        shown = "\n".join([*lines[:20], *["…"] * (len(lines) > 20)])
+        raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
+    may_miss = unseen_groups(snapshot)
+    if may_miss is not None:
+        return f"Snapshot {snapshot.snapshot_id}: everything that the login can see was read. {may_miss}."
+    return f"Snapshot {snapshot.snapshot_id}: everything was read."
+
+
+def unseen_groups(snapshot: Snapshot[Frame]) -> str | None:
+    """Why groups may be missing from the snapshot, as a sentence; None: the login could see every group."""
+    rows = collect(snapshot.snapshots)
+    found: str | None = rows["unseen_groups"][0] if "unseen_groups" in rows.columns and len(rows) else None
+    return found
+
+
+def unread(snapshot: Snapshot[Frame]) -> list[str]:
+    """What could not be read, and why: one printable line each, by name."""
+    rows = collect(snapshot.read_errors)
+    if rows.is_empty():
+        return []
+    return [visible(f"{row['source']}: {row['subject']}: {row['error']}") for row in rows.sort("subject").to_dicts()]
+
+
+def verify_each(*checks: Callable[[], str | None]) -> list[str]:
+    """Make all checks, and name what each of them found in one error; → their sentences.
+
+    Args:
+        checks: ``verify_read``, ``kit.health.sources.verify_time_lag``, and others that raise ``PartialRead``.
+
+    Raises:
+        PartialRead: at least one check raised it.
+    """
+    told, found = list[str](), list[str]()
+    for check in checks:
+        try:
+            told += filter(None, [check()])
+        except PartialRead as error:
+            found.append(str(error))
+    if found:
+        raise PartialRead("\n".join(found))
+    return told
+
+
+def collect(frame: Any) -> pl.DataFrame:
+    """A small frame of either engine, without the stamp, as polars: for tables and charts. Spark works now."""
+    small = pl.DataFrame(frame if isinstance(frame, pl.DataFrame) else frame.toArrow())
+    return small.drop("snapshot_id", "observed_at", strict=False)
+
+
+def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Table, tables.Columns]]:
+    accepts = chosen_groups(cluster.profile, groups)
+    started_at = datetime.now(UTC)
+    reading = _Reading()
+    with reading.step("metadata") as done:
+        metadata = fetch_metadata(cluster.broker_client)
+        done(len(metadata.topic_partitions))
+    consumers, registered = _fetch_zookeeper(cluster, accepts, reading)
+    with reading.step("coordinators") as done:
+        coordinated = fetch_groups(cluster.broker_client, accepts)
+        done(len(coordinated.committed_offsets))
+    rows = _assemble(metadata, registered, consumers, coordinated)
+    with reading.step("log offsets") as done:
+        rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
+        done(len(rows[tables.LOG_OFFSETS]))
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
+    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
+    names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
+    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version("offramp"), unseen_groups)
+    rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
+    return info, rows
+
+
+def _snapshot_id(info: SnapshotInfo) -> str:
+    return f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
+
+
+def chosen_groups(profile: Profile, groups: str) -> Callable[[str], bool]:
+    """Which groups are read: those that the profile leaves out only if a pattern asks for them."""
+    accepts = _matcher(groups)
+    if groups != EVERY_GROUP or not profile.leave_out_groups:
+        return accepts
+    is_left_out = [_matcher(pattern) for pattern in profile.leave_out_groups]
+    return lambda group_id: not any(matches(group_id) for matches in is_left_out)
+
+
+def _matcher(groups: str) -> Callable[[str], bool]:
+    try:
+        matches = re.compile(groups, re.DOTALL).fullmatch  # A line end is a character of a group id like any other.
+    except re.error as error:
+        raise InputError(f"the group pattern {groups!r} is not a regular expression: {error}") from None
+    return lambda group_id: matches(group_id) is not None
+
+
+@dataclass
+class _Reading:
+    """Times the steps."""
+
+    timings: list[ReadTiming] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[int], None]]:
+        started_at, started, n_rows = datetime.now(UTC), time.perf_counter(), list[int]()
+        yield n_rows.append
+        self.timings.append(ReadTiming(name, started_at, (time.perf_counter() - started) * 1000, sum(n_rows)))
+
+
+def _fetch_zookeeper(
+    cluster: Cluster, accepts: Callable[[str], bool], reading: _Reading
+) -> tuple[ConsumersTree | None, BrokersTree | None]:
+    if cluster.zookeeper is None:
+        return None, None
+    with reading.step("zookeeper") as done:
+        registered = fetch_brokers(cluster.zookeeper)
+        consumers = fetch_consumers(cluster.zookeeper, accepts)
+        done(sum(map(len, (consumers.members, consumers.ownership, consumers.committed_offsets))))
+    return consumers, registered
+
+
+def _partitions(metadata: ClusterMetadata, registered: BrokersTree | None) -> list[TopicPartition]:
+    """Metadata's partitions; a topic that only ZooKeeper has is a row with an error."""
+    rows = list(metadata.topic_partitions)
+    unknown = (registered.topics if registered else frozenset()) - {row.topic for row in rows}
+    error = "registered in ZooKeeper, unknown to the brokers: being created or deleted"
+    return rows + [TopicPartition(topic, 0, False, None, None, (), (), error) for topic in sorted(unknown)]
+
+
+def _assemble(
+    metadata: ClusterMetadata,
+    registered: BrokersTree | None,
+    consumers: ConsumersTree | None,
+    coordinated: CoordinatedGroups,
+) -> dict[tables.Table, tables.Columns]:
+    """Every table that does not wait for the ends of the logs."""
+    partitions = _partitions(metadata, registered)
+    registrations = consumers.registrations if consumers else ()
+    expanded = expand_subscriptions(registrations, {row.topic for row in partitions})
+    sources: list[ConsumersTree | CoordinatedGroups] = [consumers, coordinated] if consumers else [coordinated]
+    return {
+        tables.BROKERS: tables.BROKERS.columns_of(_with_endpoints(broker, registered) for broker in metadata.brokers),
+        tables.TOPIC_PARTITIONS: tables.TOPIC_PARTITIONS.columns_of(partitions),
+        tables.GROUPS: tables.Columns.concat([source.groups for source in sources]),
+        tables.MEMBERS: tables.Columns.concat([source.members for source in sources]),
+        tables.SUBSCRIPTIONS: tables.Columns.concat(
+            [tables.SUBSCRIPTIONS.columns_of(expanded), coordinated.subscriptions]
+        ),
+        tables.OWNERSHIP: _of_tasks_that_exist(
+            tables.Columns.concat([source.ownership for source in sources]), partitions
+        ),
+        tables.COMMITTED_OFFSETS: tables.Columns.concat([source.committed_offsets for source in sources]),
+        tables.MIGRATION_STATES: (consumers.migration_states if consumers else tables.MIGRATION_STATES.columns({})),
+    }
+
+
+def _of_tasks_that_exist(ownership: tables.Columns, partitions: Iterable[TopicPartition]) -> tables.Columns:
+    """A streams task reads the partition of its number of those source topics only that have so many."""
+    if not any(ownership["task"]):
+        return ownership
+    known = {(row.topic, row.partition) for row in partitions}
+    places = ownership.rows("task", "topic", "partition")
+    kept = [at for at, (task, *place) in enumerate(places) if task is None or tuple(place) in known]
+    return tables.OWNERSHIP.columns({name: [values[at] for at in kept] for name, values in ownership.values.items()})
+
+
+def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, tables.Columns]) -> tables.Columns:
+    """Of every topic that a group subscribes to, owns or has committed; partitions no broker knows are errors."""
+    referring = [rows[tables.SUBSCRIPTIONS], rows[tables.OWNERSHIP], rows[tables.COMMITTED_OFFSETS]]
+    topics = {topic for table in referring for topic in table["topic"]}
+    known = rows[tables.TOPIC_PARTITIONS]
+    wanted = [row for row in starmap(TopicPartition, known.rows(*known.values)) if row.topic in topics]
+    led = [row for row in wanted if row.leader is not None]
+    leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
+    vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
+    return tables.LOG_OFFSETS.columns_of([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
+
+
+def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
+    """Metadata names a random broker as controller while KRaft takes over; ZooKeeper's word comes first."""
+    if registered is None:
+        return broker
+    return Broker(
+        broker_id=broker.broker_id,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        is_controller=broker.is_controller
+        if registered.controller is None
+        else broker.broker_id == registered.controller,
+        endpoints=registered.endpoints.get(broker.broker_id),
+        error=broker.error,
+    )
+
+
+def _vanished(known: set[tuple[str, int]], *referring: tables.Columns) -> list[LogOffset]:
+    """Partitions that are committed or owned and that no broker knows."""
+    pairs = {pair for table in referring for pair in table.rows("topic", "partition")}
+    topics = {topic for topic, _ in known}
+    gone = "no broker knows this topic: it was deleted, or never existed"
+    errors = {True: "the topic exists, but has no such partition", False: gone}
+    vanished = sorted(pairs - known)
+    return [LogOffset(topic, partition, None, None, errors[topic in topics]) for topic, partition in vanished]
+
+
+_STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
+"""Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
+
+
+def _errors(cluster: str, rows: dict[tables.Table, tables.Columns], unlisted: Iterable[ReadError]) -> tables.Columns:
+    """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
+    errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
+    for table, read in rows.items():
+        if "error" in read.values and table not in _STATES:
+            broken = [at for at, error in enumerate(read["error"]) if error is not None]
+            errors += [_error(cluster, {name: values[at] for name, values in read.values.items()}) for at in broken]
+    return tables.READ_ERRORS.columns_of(errors)
+
+
+def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
+    return (stray for tree in trees if tree is not None for stray in tree.strays)
+
+
+def _error(cluster: str, row: dict[str, Any]) -> ReadError:
+    names = [cluster, *(row[key] for key in ("group_id", "member_id") if row.get(key))]
+    if "topic" in row:
+        names.append(f"{row['topic']}-{row['partition']}")
+    source = row.get("source") or row.get("store") or KAFKA
+    return ReadError(source, row.get("group_id"), row.get("topic"), "/".join(names), row["error"])

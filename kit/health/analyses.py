@@ -1,0 +1,116 @@
+"""The analyses of this subject by name, each loaded when it is first used: a verb pays for its own alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit.health.analyze.backtest import (
+        false_alarms as false_alarms,
+        group_alarms as group_alarms,
+        incident_outcomes as incident_outcomes,
+        verdict_spans as verdict_spans,
+    )
+    from kit.health.analyze.beyond_end import with_beyond_end as with_beyond_end
+    from kit.health.analyze.burrow import (
+        group_health as group_health,
+        partition_health as partition_health,
+        window_health as window_health,
+    )
+    from kit.health.analyze.by_group import group_outlook as group_outlook
+    from kit.health.analyze.causes import incident_causes as incident_causes
+    from kit.health.analyze.definitions import (
+        DEFINITIONS as DEFINITIONS,
+        lag_as as lag_as,
+        lag_definitions as lag_definitions,
+        lag_explained as lag_explained,
+    )
+    from kit.health.analyze.hours import (
+        group_hours as group_hours,
+        looks_of_hours as looks_of_hours,
+        troubled as troubled,
+        within_target_by_hours as within_target_by_hours,
+    )
+    from kit.health.analyze.outlook import (
+        lag_outlook as lag_outlook,
+        outlook_positions as outlook_positions,
+    )
+    from kit.health.analyze.over_time import (
+        lag_by_hour as lag_by_hour,
+        lag_over_time as lag_over_time,
+        time_lag_over_time as time_lag_over_time,
+        within_age as within_age,
+        within_target as within_target,
+    )
+    from kit.health.analyze.rules import (
+        AnyRule as AnyRule,
+        BurrowRule as BurrowRule,
+        LagRule as LagRule,
+        SilenceRule as SilenceRule,
+    )
+    from kit.health.analyze.seen import (
+        commits_seen as commits_seen,
+        topic_commits as topic_commits,
+    )
+    from kit.health.analyze.time_lag import (
+        time_lag_by_anchors as time_lag_by_anchors,
+        time_lag_by_polls as time_lag_by_polls,
+        time_lag_by_records as time_lag_by_records,
+    )
+    from kit.health.analyze.velocity import lag_velocity as lag_velocity
+    from kit.health.analyze.waiting import waiting_since as waiting_since
+    from kit.health.analyze.windows import (
+        commit_windows as commit_windows,
+        end_rings as end_rings,
+    )
+
+_MODULES = {
+    "false_alarms": "backtest",
+    "group_alarms": "backtest",
+    "incident_outcomes": "backtest",
+    "verdict_spans": "backtest",
+    "with_beyond_end": "beyond_end",
+    "group_health": "burrow",
+    "partition_health": "burrow",
+    "window_health": "burrow",
+    "group_outlook": "by_group",
+    "incident_causes": "causes",
+    "DEFINITIONS": "definitions",
+    "lag_as": "definitions",
+    "lag_definitions": "definitions",
+    "lag_explained": "definitions",
+    "group_hours": "hours",
+    "looks_of_hours": "hours",
+    "troubled": "hours",
+    "within_target_by_hours": "hours",
+    "lag_outlook": "outlook",
+    "outlook_positions": "outlook",
+    "lag_by_hour": "over_time",
+    "lag_over_time": "over_time",
+    "time_lag_over_time": "over_time",
+    "within_age": "over_time",
+    "within_target": "over_time",
+    "AnyRule": "rules",
+    "BurrowRule": "rules",
+    "LagRule": "rules",
+    "SilenceRule": "rules",
+    "commits_seen": "seen",
+    "topic_commits": "seen",
+    "time_lag_by_anchors": "time_lag",
+    "time_lag_by_polls": "time_lag",
+    "time_lag_by_records": "time_lag",
+    "lag_velocity": "velocity",
+    "waiting_since": "waiting",
+    "commit_windows": "windows",
+    "end_rings": "windows",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"kit.health.analyze.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,1 @@
+"""Records' times and offsets of a time, from the brokers."""

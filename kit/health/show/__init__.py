@@ -1,0 +1,1 @@
+"""Charts and briefs of lag in time."""

@@ -1,0 +1,111 @@
+"""What a report on health says first: over which time, who was in trouble and when, what is not known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from kit.groups.analyze.beyond_end import REMEDY
+from kit.groups.show.brief import Brief
+from kit.text.duration import duration
+from kit.text.quantity import quantity
+from kit.text.time_format import worded
+from kit.text.visible import cell, visible
+
+NAMED = 5
+_GAP = 3
+"""A hole in the history: so many times the usual time between two looks."""
+
+
+def health_brief(
+    within: pl.DataFrame,
+    incidents: pl.DataFrame,
+    looks_ms: list[int],
+    target_lag: int,
+    beyond: pl.DataFrame | None = None,
+) -> Brief:
+    """The first lines of the report.
+
+    Args:
+        within: ``analyze.within_target``.
+        incidents: ``analyze.group_alarms`` with cause and evidence, of ``analyze.incident_causes``.
+        looks_ms: when it was looked (epoch), in order.
+        target_lag: in records.
+        beyond: rows of ``partition_lag`` of the newest look whose commit is beyond the end of the log.
+    """
+    is_known = (pl.col("unknown_ms") == 0) & pl.col("max_lag").is_not_null()
+    steady = within.filter((pl.col("over_ms") == 0) & is_known)
+    n_unsure = len(within.filter((pl.col("over_ms") == 0) & ~is_known))
+    ongoing = incidents.filter(pl.col("until_ms") >= looks_ms[-1]) if looks_ms else incidents
+    figures = (
+        ("groups", f"{len(within):,}", ""),
+        ("looks", f"{len(looks_ms):,}", ""),
+        ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not over"),
+        ("always within target", f"{len(steady):,}", "groups"),
+        ("lag at times unknown", f"{len(within.filter(~is_known)):,}", "groups"),
+    )
+    within_target = _within(len(within), len(steady), n_unsure, target_lag)
+    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), within_target, *_beyond(beyond)))
+
+
+def _beyond(rows: pl.DataFrame | None) -> list[str]:
+    """A lag of 0 that is none: nothing above would say so."""
+    if rows is None or rows.is_empty():
+        return []
+    names = rows["group_id"].unique().sort()
+    named = ", ".join(map(cell, names.head(NAMED))) + (
+        f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    )
+    return [
+        f"{quantity(len(rows), 'commit is', 'commits are')} beyond the end of the log now, so the lag there is 0, but "
+        f"the position is lost: {named}. {REMEDY[0].upper()}{REMEDY[1:]}."
+    ]
+
+
+def _period(looks_ms: list[int]) -> str:
+    if len(looks_ms) < 2:
+        return f"{quantity(len(looks_ms), 'look')}: too few to tell how anything went."
+    steps = sorted(after - before for before, after in pairwise(looks_ms))
+    usual, longest = steps[len(steps) // 2], steps[-1]
+    told = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, a look each {duration(usual)}."
+    if longest < _GAP * usual:
+        return told
+    return f"{told} The longest time without a look was {duration(longest)}: what happened in it is not known."
+
+
+def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
+    if incidents.is_empty():
+        return ["No group was in trouble by these rules."]
+    lasted = incidents.with_columns(lasted=pl.col("until_ms") - pl.col("since_ms"))
+    rows = lasted.sort("lasted", "group_id", descending=[True, False]).to_dicts()
+    told = [_incident(row, looks_ms[-1]) for row in rows[:NAMED]]
+    more = [f"{quantity(len(rows) - NAMED, 'more incident is', 'more incidents are')} below."] * (len(rows) > NAMED)
+    return [*told, *more]
+
+
+def _incident(row: dict[str, Any], last_ms: int) -> str:
+    begun, ended = int(row["since_ms"]), int(row["until_ms"])
+    until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
+    alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"
+    why = f"cause {row['cause']}: {visible(str(row['evidence']))}"
+    most = row["max_lag"]
+    behind = "how far behind is unknown" if most is None else f"up to {quantity(int(most), 'record')} behind"
+    lasted = f"from {_time(begun)} {until}, {duration(ended - begun)}"
+    what = f"{quantity(int(row['n_partitions']), 'partition')}, {behind}"
+    return f"{cell(row['group_id'])}: {lasted}; {alarm}; {what}; {why}"
+
+
+def _within(n_groups: int, n_steady: int, n_unsure: int, target_lag: int) -> str:
+    """``n_unsure``: groups that were not seen beyond the target, and whose lag was not known all the time."""
+    target = quantity(target_lag, "record")
+    if n_steady == n_groups:
+        return f"No group was ever more than {target} behind."
+    unsure = f"; of {n_unsure:,} it is not known, since their lag was at times unknown" if n_unsure else ""
+    return f"{n_steady:,} of {quantity(n_groups, 'group')} were never more than {target} behind{unsure}."
+
+
+def _time(ms: int) -> str:
+    return worded(datetime.fromtimestamp(ms / 1000, UTC), True)

@@ -1,0 +1,1 @@
+"""``offramp watch`` and ``offramp export``."""

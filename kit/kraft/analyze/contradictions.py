@@ -1,0 +1,292 @@
+"""What contradicts a phase, or endangers the way on or back: findings with the ids of ``docs/kraft.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from kit.kraft.analyze.phase import (
+    DUAL_WRITE,
+    FINALISED,
+    KRAFT,
+    MIGRATION,
+    NONE,
+    POST_MIGRATION,
+    PRE_MIGRATION,
+    Facts,
+    phase,
+)
+from kit.tables.kraft import KraftFinding, MetadataControl
+from kit.text.naming import named
+from kit.text.quantity import quantity
+
+ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
+SILENT = timedelta(seconds=15)
+"""A controller in dual write moves ``/migration`` with every record: this long behind one, its driver stands still."""
+
+
+def findings(facts: Facts) -> list[KraftFinding]:
+    """Every contradiction that the facts show; where a fact is missing, nothing is claimed."""
+    return [each for rule in _RULES for each in rule(facts)]
+
+
+def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> KraftFinding:
+    return KraftFinding(check_id, ALARM, subject, sentence, remedy)
+
+
+def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state != POST_MIGRATION:
+        return
+    migrating = sorted(each.node_id for each in facts.registered_brokers if each.is_migrating)
+    if migrating:
+        yield _alarm(
+            named(migrating, "broker"),
+            f"The migration is finalised (state 3), but {named(migrating, 'broker {} is', 'brokers {} are')} "
+            "registered in ZooKeeper mode: they read stale metadata, and their replicas fall out of sync.",
+            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+        )
+    if facts.control is not None and facts.control.brokers:
+        in_zookeeper = named(facts.control.brokers, "broker {} is", "brokers {} are")
+        yield _alarm(
+            "/brokers/ids",
+            f"The migration is finalised (state 3), but {in_zookeeper} in /brokers/ids.",
+            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+        )
+
+
+def _would_finalise(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state != MIGRATION:
+        return
+    for node in facts.controllers:
+        if node.has_flag is False:
+            yield _alarm(
+                f"controller {node.address}",
+                f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
+                "goes on (state 1): it finalises the migration at once when it is elected.",
+                "Give it the flag back before any other controller is restarted: offramp plan kraft --to kraft. Or "
+                "resume the run that was finalising.",
+            )
+
+
+def _lost_checkpoint(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state == MIGRATION and facts.control is not None and facts.control.has_migration is False:
+        yield _alarm(
+            "/migration",
+            "The metadata log says that dual write goes on (state 1), but ZooKeeper has no /migration.",
+            "Find out who deleted it. Do not go back to ZooKeeper: what it holds is not known to be complete.",
+        )
+
+
+def _left_over(facts: Facts) -> Iterator[KraftFinding]:
+    """Z02: a checkpoint that no log of these controllers stands behind. One that may not be read is a fact's error."""
+    control = facts.control
+    if control is None:
+        return
+    if control.refused("/migration") is not None:
+        return
+    if control.undecodable("/migration") is not None:
+        yield KraftFinding(
+            "Z02",
+            BLOCK,
+            "/migration",
+            "/migration holds nothing that a controller can read (KAFKA-19480): the migration would hang.",
+            "Delete /migration while no controller runs: offramp plan kraft --repair",
+        )
+    if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
+        yield KraftFinding(
+            "Z02",
+            BLOCK,
+            "/migration",
+            f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these controllers "
+            "holds no migration. With all brokers registered they would delete from ZooKeeper what they don't know.",
+            "Repair it by a plan: offramp plan kraft --repair",
+        )
+
+
+def _kraft_without_migration(facts: Facts) -> Iterator[KraftFinding]:
+    """A cluster that runs on these controllers. If a profile names no ZooKeeper, that is how it should be."""
+    in_kraft = [each.address for each in facts.brokers if each.mode == KRAFT]
+    is_in_use = facts.control is not None or facts.control_error is not None
+    if in_kraft and is_in_use and facts.has_log and facts.zk_state in (None, NONE):
+        yield _alarm(
+            named(in_kraft, "broker"),
+            f"{named(in_kraft, 'Broker {} runs', 'Brokers {} run')} in KRaft mode, and the metadata log holds no "
+            "migration: the cluster's metadata is in that log, and not in this ZooKeeper.",
+            "Do not wipe a controller. If the cluster never used this ZooKeeper, take zookeeper_connect out of the "
+            "profile.",
+        )
+
+
+def _another_chroot(facts: Facts) -> Iterator[KraftFinding]:
+    """Z15: controllers make ``/migration`` as soon as they run, where they look."""
+    control = facts.control
+    if facts.zk_state == PRE_MIGRATION and control is not None and control.has_migration is False:
+        yield KraftFinding(
+            "Z15",
+            BLOCK,
+            "/migration",
+            "The controllers wait (state 2), and ZooKeeper has no /migration, which they make when they start: they "
+            "look under another chroot than the brokers, or somebody deleted it. They would wait for ever.",
+            "Write the brokers' zookeeper.connect, with its chroot, into every controller's file, and restart the "
+            "controllers. offramp kraft preflight names those that differ (Z15).",
+        )
+
+
+def _waits(facts: Facts) -> Iterator[KraftFinding]:
+    """P03: a roll that has begun, and what the controllers wait for; before the first broker moves all is well."""
+    control = facts.control
+    if facts.zk_state != PRE_MIGRATION or control is None:
+        return
+    if not control.has_migration or control.checkpoint is not None:
+        return
+    known = {each.node_id for each in facts.registered_brokers if each.is_migrating}
+    modes = {each.node_id: each.mode for each in facts.brokers}
+    missing = [each for each in control.brokers if each not in known]
+    deaf = [each for each in missing if modes.get(each) == "migration"]
+    late = [each for each in missing if each not in deaf]
+    if deaf:
+        yield _waiting(
+            named(deaf, "broker"),
+            f"In migration mode and not registered with the controllers: {named(deaf, 'broker')}. They look healthy, "
+            "and the controllers wait for them for ever.",
+            "Look for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
+            "inter.broker.protocol.version is not the controllers' metadata.version; offramp kraft preflight names "
+            "both (A01). Set it, and restart them in migration mode.",
+        )
+    if late and (known or deaf):
+        yield _waiting(
+            named(late, "broker"),
+            f"The controllers wait for {named(late, 'broker')}, not in migration mode yet: nothing is copied before "
+            "the last broker is registered.",
+            "Go on: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
+        )
+    if control.brokers and not missing:
+        yield _waiting(
+            "controllers",
+            "All brokers are registered, and nothing is copied yet. If that stays so for a minute, the controllers "
+            "wait for an id in a replica list that no broker has (Z01), or can't read a topic's znode (Z04).",
+            "offramp kraft preflight names it. When that is mended, the copy begins within a minute.",
+        )
+
+
+def _waiting(subject: str, sentence: str, remedy: str) -> KraftFinding:
+    return KraftFinding("P03", WARN, subject, sentence, remedy)
+
+
+def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
+    control, live = facts.control, [each for each in facts.controllers if each.error is None or each.is_listening]
+    if control is not None and control.is_controller_persistent and facts.controllers and not live:
+        unreachable = [each.address for each in facts.controllers if not each.is_stopped]
+        effect = (
+            f"{named(unreachable, 'Controller')} can't be reached, so it is not known whether a controller runs."
+            if unreachable
+            else "No controller controls the brokers in ZooKeeper mode."
+        )
+        yield KraftFinding(
+            "Z03",
+            BLOCK,
+            "/controller",
+            f"KRaft controller {control.controller_id} holds /controller in ZooKeeper, and no controller answers. "
+            f"{effect}",
+            "Start the controllers. Only if their disks are gone: offramp plan kraft --repair",
+        )
+
+
+def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
+    """L01, before and in dual write; one without the flag in state 1 is an alarm of its own."""
+    answered = [each for each in facts.controllers if each.has_flag is not None]
+    without = [each.address for each in answered if not each.has_flag]
+    if without and len(without) < len(answered) and facts.zk_state != MIGRATION:
+        yield KraftFinding(
+            "L01",
+            BLOCK,
+            named(without, "controller"),
+            f"{named(without, 'Controller {} runs', 'Controllers {} run')} without "
+            "zookeeper.metadata.migration.enable, the others with it.",
+            "Give all controllers the same settings, and restart them.",
+        )
+    leader = facts.leader
+    if leader is not None and len(leader.voters) > len(facts.controllers):
+        yield KraftFinding(
+            "L01",
+            WARN,
+            "controllers",
+            f"The quorum has the {named(leader.voters, 'voter')}, and the profile names "
+            f"{quantity(len(facts.controllers), 'controller')}: one that isn't named may lack the flag, and nothing "
+            "here would tell.",
+            'Name all of them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
+        )
+
+
+def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
+    if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
+        yield _alarm(
+            "/migration",
+            f"Dual write stands still: {silence}, and a controller moves it with every record of the metadata log. "
+            "ZooKeeper misses every change since.",
+            "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
+            "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
+            "made again whose settings were left in ZooKeeper (if its znode was deleted by hand, one more restart of "
+            "that controller helps), or whose znode was (offramp kraft diff names it: made_again; two restarts help). "
+            "'ZooKeeper error during event SyncKRaftMetadataEvent' again and again: a partition has no state znode; "
+            "offramp kraft diff names it (no_state). All of them: docs/kraft.md.",
+            check_id="P02",
+        )
+
+
+def is_dual_writing(facts: Facts) -> bool:
+    """Whether ``/migration`` has to move."""
+    is_there = facts.control is not None and facts.control.checkpoint_at is not None
+    return is_there and phase(facts) in (DUAL_WRITE, KRAFT)
+
+
+def _silence(facts: Facts) -> str | None:
+    """By one clock at a time: two records of the controller's, or what this process watched.
+
+    A quorum at rest that writes nothing (``metadata.max.idle.interval.ms`` 0, or long) moves nothing.
+    The time at which ZooKeeper wrote the znode is not asked: its clock and this machine's may be minutes apart.
+    """
+    if facts.has_moved_on is False:
+        return None
+    if facts.behind is not None and facts.behind > SILENT:
+        return f"/migration is {facts.behind.total_seconds():.0f} s behind the metadata log"
+    if facts.stood_still_s is not None and facts.stood_still_s > SILENT.total_seconds():
+        return f"/migration did not move in {facts.stood_still_s:.0f} s of watching"
+    return None
+
+
+def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
+    control, leader = facts.control, facts.leader
+    if control is None or control.controller_epoch is None or phase(facts) == FINALISED:
+        return
+    epochs = [each for each in (_kraft_epoch(control), control.max_state_epoch) if each is not None]
+    epochs += [leader.leader_epoch] if leader is not None and leader.leader_epoch is not None else []
+    if epochs and max(epochs) > control.controller_epoch:
+        yield KraftFinding(
+            "Z16",
+            WARN,
+            "/controller_epoch",
+            f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
+            "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
+            "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller. "
+            "After one: offramp plan kraft --repair",
+        )
+
+
+def _kraft_epoch(control: MetadataControl) -> int | None:
+    return control.kraft_controller_epoch if control.is_controller_persistent else None
+
+
+_RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
+    _finalised_too_early,
+    _would_finalise,
+    _lost_checkpoint,
+    _kraft_without_migration,
+    _stands_still,
+    _left_over,
+    _another_chroot,
+    _waits,
+    _left_over_claim,
+    _flags_differ,
+    _epoch_trap,
+)

@@ -1,0 +1,175 @@
+"""What is wrong with the operator's own files for a migration to KRaft: what a node refuses at its start, or misreads.
+
+Rules: what Kafka 3.9.1 refuses (:mod:`kit.kraft.analyze.kafka_rules`), and KIP-866. Each finding is of one file, or
+of all of them (N11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kit.kraft.analyze.kafka_config import Config, NotKnown, Refused
+from kit.kraft.analyze.kafka_rules import Judgement, judgements
+from kit.kraft.analyze.node_settings import (
+    ACL_AUTHORIZER,
+    BOOTSTRAP,
+    CONTROLLER,
+    FINAL_CONTROLLER,
+    FLAG,
+    KRAFT,
+    MIGRATION,
+    STANDARD_AUTHORIZER,
+    VERSION,
+    VOTERS,
+    ZOOKEEPER,
+    NodeSettings,
+    entries,
+    is_template,
+    voter_ids,
+)
+from kit.tables.preflight import PreflightFinding
+from kit.text.kafka_settings import settings
+
+PHASE = "settings"
+_REMARK = "N14"
+_MARK = b"\xef\xbb\xbf".decode("latin-1")
+"""The byte order mark that some editors put at the begin of a file, as Kafka reads it."""
+_COMMENT = re.compile(r"\s#")
+
+Found = Iterator[tuple[str, str]]
+"""A sentence without the node's name, and a remedy."""
+
+
+def lint(files: Sequence[NodeSettings]) -> list[PreflightFinding]:
+    """Every rule on every file; a file without a finding has one row that says so."""
+    rows = []
+    for node in files:
+        findings = [_row(node, each) for each in dict.fromkeys((*judgements(node), *_own(node)))]
+        if all(each.check_id == _REMARK for each in findings):
+            sentence = f"{node.source} starts a node in {node.mode} mode, and nothing is wrong with it."
+            findings.append(PreflightFinding("N00", "block", PHASE, node.name, True, sentence, "", node.source))
+        rows += findings
+    return [*rows, *_together(files)]
+
+
+def _own(node: NodeSettings) -> Iterator[Judgement]:
+    for check_id, rule in RULES.items():
+        yield from (Judgement(check_id, *each) for each in rule(node))
+
+
+def _row(node: NodeSettings, found: Judgement) -> PreflightFinding:
+    severity = "warn" if found.check_id == _REMARK else "block"
+    sentence = f"{node.source} ({node.mode} mode): {found.sentence}."
+    return PreflightFinding(
+        found.check_id, severity, PHASE, node.name, found.is_met, sentence, found.remedy, node.source
+    )
+
+
+def _dynamic_quorum(node: NodeSettings) -> Found:
+    has_voters = bool(entries(node.get(VOTERS)))
+    if entries(node.get(BOOTSTRAP)) and not has_voters:
+        yield f"{BOOTSTRAP} makes a dynamic quorum, which this tool does not support", f"Use {VOTERS}."
+    if node.mode == ZOOKEEPER and (has_voters or entries(node.get(BOOTSTRAP))):
+        yield f"a quorum is set without {FLAG}", f"Set {FLAG}=true, or remove it."
+
+
+def _migrating_voter(node: NodeSettings) -> Found:
+    """Kafka looks at this in KRaft mode only, where the next step leads."""
+    if node.mode == MIGRATION and node.node_id in voter_ids(node.get(VOTERS)):
+        yield f"its id {node.node_id} is in {VOTERS}, and it is no controller", "Give controllers ids of their own."
+
+
+def _flag(node: NodeSettings) -> Found:
+    if node.mode == KRAFT and (node.get(FLAG) or "").strip().lower() == "true":
+        yield f"a broker in KRaft mode has {FLAG}", "Remove it."
+
+
+def _authorizer(node: NodeSettings) -> Found:
+    name = (node.get("authorizer.class.name") or "").strip()
+    if node.mode in (KRAFT, CONTROLLER, FINAL_CONTROLLER) and name == ACL_AUTHORIZER:
+        yield "AclAuthorizer needs ZooKeeper: the node dies at its start", f"Use {STANDARD_AUTHORIZER}."
+    if node.mode in (ZOOKEEPER, MIGRATION) and name == STANDARD_AUTHORIZER:
+        yield "StandardAuthorizer needs KRaft mode", f"Use {ACL_AUTHORIZER}."
+
+
+def _left_over(node: NodeSettings) -> Found:
+    """What Kafka takes in KRaft mode, and does not use (``test_node_files.py`` asks it)."""
+    if node.mode == KRAFT:
+        names = [name for name in node.given if name.startswith("zookeeper.") and name != FLAG]
+        names += [name for name in (VERSION,) if name in node.given]
+        if names:
+            yield f"{', '.join(names)} has no meaning in KRaft mode", "Remove it, so that nobody takes it for one."
+    if node.mode == FINAL_CONTROLLER and node.get("zookeeper.connect"):
+        yield f"zookeeper.connect is left without {FLAG}", "Remove every zookeeper setting; or give the flag back."
+
+
+def _remarks(node: NodeSettings) -> Found:
+    yield from _misread(node)
+    yield from _left_over(node)
+
+
+def _combined(node: NodeSettings) -> Found:
+    if set(entries(node.get("process.roles"))) >= {"broker", "controller"}:
+        yield "broker and controller in one process can't migrate", "Use controllers of their own."
+
+
+def _misread(node: NodeSettings) -> Found:
+    """What Kafka takes, and reads otherwise than it looks."""
+    known = {name.lower(): name for name in settings()}
+    for name, value in node.given.items():
+        meant = known.get(name.removeprefix(_MARK).strip().lower())
+        if meant is not None and name not in settings():
+            yield f"{name} is unknown to Kafka, which ignores it: it knows {meant}", f"Write {meant}."
+        if name in settings() and settings()[name].type in ("STRING", "LIST") and _COMMENT.search(value):
+            yield f"the value of {name} has a comment in it, which Kafka takes for a part", "Put it on its own line."
+
+
+def _controller_login(node: NodeSettings) -> Found:
+    """The mechanism by which this node logs in to controllers. Kafka's default is GSSAPI."""
+    config, name = Config(node), "sasl.mechanism.controller.protocol"
+    if node.mode == ZOOKEEPER:
+        return
+    try:
+        first = config.controller_names[0]
+        if not config.protocols.get(first.upper(), first).startswith("SASL"):
+            return
+        mechanism, own = config.text(name), config.overridden(first).get("sasl.enabled.mechanisms")
+        offered = config.items("sasl.enabled.mechanisms") if own is None else entries(own)
+        between = config.text("sasl.mechanism.inter.broker.protocol")
+    except (NotKnown, Refused, IndexError):  # They are findings themselves.
+        return
+    is_offered = mechanism in offered if node.role == CONTROLLER else config.is_set(name) or mechanism == between
+    if not is_offered:
+        yield f"{name} is {mechanism}, which the controllers do not offer", f"Set {name}={between} on every node."
+
+
+def _together(files: Sequence[NodeSettings]) -> Iterator[PreflightFinding]:
+    """N11: what must differ, and what must be the same, over all files. A node may have a file for each mode."""
+    by_id = dict[int, list[NodeSettings]]()
+    for node in files:
+        if node.node_id is not None:
+            by_id.setdefault(node.node_id, []).append(node)
+    for node_id, of_it in by_id.items():
+        if len({each.mode for each in of_it}) < len(of_it) or len({each.role for each in of_it}) > 1:
+            sentence = f"Id {node_id} is in {' and in '.join(each.source for each in of_it)}."
+            yield _whole(sentence, "Give each node an id of its own; keep one file per node and mode.")
+    known = [text for node in files if (text := node.get(VOTERS)) and not is_template(text)]
+    if len({frozenset(entries(text)) for text in known}) > 1:
+        yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")
+
+
+def _whole(sentence: str, remedy: str) -> PreflightFinding:
+    return PreflightFinding("N11", "block", PHASE, "files", False, sentence, remedy, "files")
+
+
+RULES: Mapping[str, Callable[[NodeSettings], Found]] = {
+    "N02": _dynamic_quorum,
+    "N04": _flag,
+    "N06": _migrating_voter,
+    "N07": _authorizer,
+    "N10": _combined,
+    "N14": _remarks,
+    "N15": _controller_login,
+}
+"""Of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of ``kafka_rules``."""

@@ -1,0 +1,155 @@
+"""Checks of the controllers before brokers join them, of a way back, and of any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.kraft.analyze.node_settings import (
+    KRAFT as KRAFT_MODE,
+    MIGRATION as MIGRATION_MODE,
+    VOTERS,
+    ZOOKEEPER as ZOOKEEPER_MODE,
+)
+from kit.kraft.analyze.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
+from kit.kraft.analyze.preflight_checks import BLOCK, DUAL_WRITE, Check, PreflightFacts, Problem, numbers, unread
+from kit.text.quantity import quantity
+
+_FIRST_EPOCHS = 2
+"""Controllers that were started together had agreed at epoch 1 or 2 (3.9.1)."""
+
+
+def alike(facts: PreflightFacts) -> Iterator[Problem]:
+    """L01: every controller answers, has the flag and the same voters; the log holds nothing but the wait."""
+    nodes = facts.facts.controllers
+    if not nodes:
+        yield unread("controllers", "No controller was asked: the profile names none.", _NAME_THEM)
+    for node in nodes:
+        if node.has_flag is None:
+            yield unread(f"controller {node.address}", f"{node.error or node.address + ' did not answer'}.")
+        elif not node.has_flag:
+            sentence = f"The controller at {node.address} runs without zookeeper.metadata.migration.enable."
+            remedy = "Set it on every controller. One that is elected without it ends the migration for good."
+            yield Problem(f"controller {node.address}", sentence, remedy)
+    leader = facts.facts.leader
+    if leader is not None and len(leader.voters) > len(nodes):
+        named = quantity(len(nodes), "controller")
+        sentence = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
+        yield unread("voters", sentence, _NAME_THEM)
+    voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
+    if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
+        yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
+    yield from _unreached(facts)
+    yield from _log(facts)
+
+
+def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
+    """Who fetches the log, or is registered and not fenced, reaches the controller that leads.
+
+    A new leader has no observers at first, and a broker in ZooKeeper mode doesn't try yet.
+    """
+    leader = facts.facts.leader
+    live = {each.node_id for each in facts.facts.registered_brokers if each.is_fenced is False}
+    for node in facts.facts.brokers:
+        has_to = node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
+        if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
+            sentence = (
+                f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
+                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
+                "voters."
+            )
+            remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
+            yield Problem(f"broker {node.address}", sentence, remedy)
+
+
+def _log(facts: PreflightFacts) -> Iterator[Problem]:
+    if facts.kraft_items is None:
+        if facts.facts.controllers:
+            yield unread(
+                "the metadata log", f"The metadata log could not be read: {facts.facts.log_error or 'not asked for'}."
+            )
+        return
+    n_topics = facts.kraft_items.filter(pl.col("kind") == "topic").height
+    state = facts.facts.zk_state
+    if state not in (PRE_MIGRATION, MIGRATION):
+        sentence = (
+            f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION: it was begun without the flag."
+        )
+        yield Problem("the metadata log", sentence, _begin_again(facts))
+    elif state == PRE_MIGRATION and n_topics:
+        sentence = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
+        yield Problem("the metadata log", sentence, _begin_again(facts))
+
+
+def disks(facts: PreflightFacts) -> Iterator[Problem]:
+    """L02: what is on the controllers' disks is of this attempt."""
+    if facts.facts.zk_state in (PRE_MIGRATION, MIGRATION):
+        return
+    ids = {each.node_id for each in facts.controllers} - {None}
+    known = {each.node_id for each in facts.metas}
+    if facts.facts.zk_state is not None:
+        yield Problem(
+            "controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _begin_again(facts)
+        )
+    elif not ids or not ids <= known:
+        sentence = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
+        yield unread("controllers", sentence, "Look into metadata.log.dir of each controller before its first start.")
+    else:
+        sentence = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
+        yield unread("controllers", sentence, "Look for __cluster_metadata-0 in each controller's metadata.log.dir.")
+
+
+def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
+    """L03: a high first epoch is above ``/controller_epoch`` soon, which a rollback must then raise."""
+    leader, control = facts.facts.leader, facts.control
+    if leader is None or leader.leader_epoch is None:
+        remedy = _START_THEM if facts.facts.controllers else _NAME_THEM
+        yield unread("controllers", "KRaft's epoch could not be read: no controller leads.", remedy)
+        return
+    least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
+    if leader.leader_epoch > max(least, _FIRST_EPOCHS):
+        sentence = (
+            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: a controller was alone for a "
+            "while, or many elections were held."
+        )
+        yield Problem("controllers", sentence, f"{_begin_again(facts)} {_RAISE_IT}")
+
+
+def _begin_again(facts: PreflightFacts) -> str:
+    """How to begin again, only if each fact shows that nothing would be lost.
+
+    Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02). Controllers
+    with a topic, or with a broker in KRaft mode, hold the only copy of the metadata.
+    """
+    if facts.facts.zk_state == POST_MIGRATION:
+        return "The move is final, and the controllers hold the only copy of the metadata: wipe nothing."
+    control, items, modes = facts.control, facts.kraft_items, {each.mode for each in facts.facts.brokers}
+    is_copied = control is None or control.checkpoint is not None or facts.facts.zk_state == MIGRATION
+    has_topics = items is None or "topic" in items["kind"]
+    is_in_zookeeper = bool(modes) and modes <= {ZOOKEEPER_MODE, MIGRATION_MODE}
+    return _WIPE if is_in_zookeeper and not is_copied and not has_topics else _KEEP
+
+
+_NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
+_START_THEM = "Start the controllers, all at once; those that run do not answer, or elect nobody (L01)."
+_WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
+_KEEP = (
+    "Wipe no controller: its log may hold the only copy of the metadata. See /migration (Z02), the brokers' modes and "
+    "the topics in the log first."
+)
+_RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."
+_LOG = "ApiVersions, DescribeQuorum, the metadata log"
+CHECKS = (
+    Check(
+        "L01",
+        BLOCK,
+        DUAL_WRITE,
+        "All controllers are alike, and wait with an empty log.",
+        _LOG,
+        alike,
+        settings=(VOTERS,),
+    ),
+    Check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
+    Check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
+)

@@ -1,0 +1,152 @@
+"""Checks of brokers' settings, quotas, SCRAM users and ACLs in ZooKeeper: one bad value aborts the whole copy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.kraft.analyze.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    unread,
+    unread_znode,
+)
+from kit.tables.kraft import REFUSED
+
+_QUOTAS = frozenset(
+    (
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "request_percentage",
+        "controller_mutation_rate",
+        "connection_creation_rate",
+    )
+)
+_LEAST_ITERATIONS = 4096
+_RESOURCES = frozenset(("TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"))
+_OPERATIONS = frozenset(
+    (
+        "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
+    )
+)  # fmt: skip
+_ABORTS = "The copy to KRaft aborts on it, and takes the controllers down one after another."
+
+
+def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z07: ``/config/brokers`` holds ids or ``<default>``, and maps of settings."""
+    for entity, _, _, error, is_refused in _items(facts, "config", "brokers/"):
+        name = entity.removeprefix("brokers/")
+        if error is not None:
+            again = "Set it again with kafka-configs, or delete the znode."
+            sentence = f"{error}. The copy to KRaft loses it, or aborts on it."
+            wrong = Problem(f"/config/{entity}", sentence, again)
+            yield unread(wrong.subject, f"{error}.", is_refused=True) if is_refused else wrong
+        elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
+            yield _bad(f"/config/{entity}", f"/config/{entity} is of no broker id", "Delete the znode.")
+
+
+def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z08: a quota that is no number, or of a kind that 3.9 doesn't know."""
+    for entity, item, _, error, is_refused in _items(facts, "quota"):
+        if error is not None:
+            again = "Set the quota again with kafka-configs, or delete the znode."
+            yield _bad(f"/config/{entity}", error, again, is_refused)
+        elif item not in _QUOTAS:
+            sentence = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
+            yield _bad(f"/config/{entity}", sentence, "Remove that key from the znode.")
+
+
+def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z09: a SCRAM credential that can't be parsed; with few iterations it works, and can't be set again so."""
+    for user, item, value, error, is_refused in _items(facts, "scram"):
+        iterations = int((value or "").partition("=")[2] or _LEAST_ITERATIONS)
+        if error is not None:
+            again = "Set the user's password again with kafka-configs, or delete it."
+            yield _bad(f"user {user}", error, again, is_refused)
+        elif iterations < _LEAST_ITERATIONS:
+            yield Problem(
+                f"user {user}",
+                f"The {item} credential of user {user} has {iterations} iterations: it is copied, but KRaft lets "
+                "nobody "
+                f"set one with fewer than {_LEAST_ITERATIONS}.",
+                "Set the user's password again, with more iterations.",
+                severity=WARN,
+            )
+
+
+def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z10: an ACL that aborts the copy (brokers don't start with it either), or is lost in silence."""
+    rewrite = "Remove the ACL from the znode (brokers refuse to start with it, too), and add it by kafka-acls."
+    for entity, rule, _, error, is_refused in _items(facts, "acl"):
+        if error is not None:
+            yield _bad(f"ACL of {entity}", error, rewrite, is_refused)
+            continue
+        kind, _, rest = entity.partition(":")
+        pattern, _, name = rest.partition(":")
+        if kind not in _RESOURCES:
+            sentence = f"The resource type {kind} of {entity} is not known to Kafka 3.9: its ACLs are lost"
+            yield Problem(f"ACL of {entity}", f"{sentence}.", "Delete the znode, or note the ACLs.")
+        elif pattern == "PREFIXED" and name == "*":
+            sentence = f"{entity} has the wildcard as a prefix, which 3.9 refuses"
+            yield _bad(f"ACL of {entity}", sentence, "Make it a literal one.")
+        yield from _odd_rule(entity, rule)
+    if facts.znodes is None:
+        yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
+        return
+    hidden = (each for each in facts.znodes.problem_rows if each.kind == REFUSED)
+    yield from (unread_znode(each) for each in hidden if each.path.startswith("/kafka-acl"))
+    for path in facts.znodes.nested_acls:
+        yield Problem(
+            path,
+            f"{path} lies below the znode of another resource: the copy loses it, and dual write never begins.",
+            "A resource's name holds a slash: note its ACLs, remove them, and add them again in KRaft mode.",
+        )
+
+
+def _odd_rule(entity: str, rule: str) -> Iterator[Problem]:
+    operation, permission = json.loads(rule)[-2:]
+    if operation not in _OPERATIONS or permission not in ("ALLOW", "DENY"):
+        sentence = f"An ACL of {entity} says {permission} {operation}, which Kafka 3.9 does not know."
+        yield Problem(f"ACL of {entity}", sentence, "Remove it from the znode.")
+
+
+def _items(
+    facts: PreflightFacts, kind: str, prefix: str = ""
+) -> Iterator[tuple[str, str, str | None, str | None, bool | None]]:
+    """Entity, item, value, error and whether that is a refusal; an empty entity is of all of them."""
+    assert facts.items is not None
+    rows = facts.items.filter(
+        pl.col("kind") == kind, pl.col("entity").str.starts_with(prefix) | (pl.col("entity") == "")
+    )
+    return rows.select("entity", "item", "value", "error", "is_refused").sort("entity", "item").iter_rows()
+
+
+def _bad(subject: str, sentence: str, remedy: str, is_refused: bool | None = False) -> Problem:
+    if is_refused:
+        return unread(subject, f"{sentence}.", is_refused=True)
+    return Problem(subject, f"{sentence}. {_ABORTS}", remedy)
+
+
+_READ = ("items",)
+CHECKS = (
+    Check(
+        "Z07",
+        BLOCK,
+        CONTROLLERS,
+        "Every broker's dynamic settings can be copied.",
+        "ZooKeeper",
+        broken_broker_configs,
+        _READ,
+    ),
+    Check("Z08", BLOCK, CONTROLLERS, "Every quota is a number of a known kind.", "ZooKeeper", broken_quotas, _READ),
+    Check("Z09", BLOCK, CONTROLLERS, "Every SCRAM credential can be copied.", "ZooKeeper", broken_credentials, _READ),
+    Check("Z10", BLOCK, CONTROLLERS, "Every ACL can be copied.", "ZooKeeper", broken_acls, _READ),
+)

@@ -1,0 +1,212 @@
+"""Checks of what controllers must have as the brokers have it; most need the controllers' files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.kraft.analyze.kafka_values import NotAllowed, value_of
+from kit.kraft.analyze.node_settings import (
+    CONTROLLER,
+    DECIDING,
+    ENCODER_SECRET,
+    KRAFT,
+    NodeSettings,
+    advertised_listeners,
+    inter_broker_listener,
+)
+from kit.kraft.analyze.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    numbers,
+    unread,
+)
+from kit.text.kafka_settings import settings
+
+_DEFAULTS = (
+    "delete.topic.enable",
+    "auto.create.topics.enable",
+    "default.replication.factor",
+    "num.partitions",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "message.max.bytes",
+)
+
+
+def listeners(facts: PreflightFacts) -> Iterator[Problem]:
+    """A05: controllers dial brokers on one listener, which every broker has; so do brokers among each other."""
+    of_brokers = {inter_broker_listener(each) for each in facts.brokers}
+    if any(not of_brokers <= advertised_listeners(each) for each in facts.brokers):
+        sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}, and not every broker has each."
+        yield Problem("brokers", sentence, "Use one on every broker, and roll.")
+    for controller in facts.controllers:
+        name = inter_broker_listener(controller)
+        lacking = [each.name for each in facts.brokers if name not in advertised_listeners(each)]
+        if lacking and controller.mode == CONTROLLER:
+            yield Problem(
+                controller.name,
+                f"{controller.name} has inter.broker.listener.name {name}, which {numbers(lacking)} lacks; the brokers "
+                f"use {numbers(of_brokers)}: the controllers can't send them anything (KAFKA-15670).",
+                f"Set inter.broker.listener.name={min(of_brokers)} and its entry in listener.security.protocol.map.",
+            )
+
+
+def defaults(facts: PreflightFacts) -> Iterator[Problem]:
+    """A07: what brokers decided for new topics, controllers decide in KRaft."""
+    for key in _DEFAULTS:
+        values = {_effective(each, key) for each in facts.brokers if key in each.given}
+        for controller in facts.controllers:
+            if values and _effective(controller, key) not in values:
+                yield Problem(
+                    controller.name,
+                    f"Brokers set {key}={numbers(values)}, and {controller.name} sets "
+                    f"{controller.given.get(key, 'nothing')}: in KRaft the controller's counts.",
+                    f"Set {key} on every controller as on the brokers.",
+                )
+
+
+def _effective(node: NodeSettings, key: str) -> str:
+    """The value in force, in one spelling; of what Kafka does not read (N12) the text."""
+    text = node.get(key)
+    try:
+        value = value_of(settings()[key], settings()[key].default if text is None else text)
+    except NotAllowed:
+        return str(text)
+    return str(value).lower()
+
+
+def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z12: encrypted passwords among dynamic settings need the same encoder secret on controllers."""
+    assert facts.items is not None
+    rows = facts.items.filter((facts.items["kind"] == "config") & facts.items["is_secret"])
+    wrong = facts.items_of("config").filter(
+        pl.col("entity").str.contains("^brokers/|^$"), pl.col("error").is_not_null()
+    )
+    for error, is_refused in wrong.select("error", "is_refused").iter_rows():
+        sentence = f"{error}: whether it holds encrypted settings is not known."
+        yield unread("brokers", sentence, is_refused=is_refused)
+    if rows.is_empty():
+        return
+    if not facts.controllers:
+        sentence = (
+            f"ZooKeeper holds encrypted settings, and whether the controllers have {ENCODER_SECRET} could not be read."
+        )
+        yield unread("controllers", sentence, "Give the controllers' files in --settings-dir.")
+    prints = {each.secrets.get(ENCODER_SECRET) for each in facts.brokers} - {None, ""}
+    for controller in facts.controllers:
+        print_ = controller.secrets.get(ENCODER_SECRET)
+        if print_ is None:
+            sentence = f"{controller.name} has no {ENCODER_SECRET}: encrypted settings would be copied as cipher text."
+            yield Problem(controller.name, sentence, "Set it, and the key and cipher settings, as on the brokers.")
+        elif not print_ or not prints:
+            sentence = f"Whether {controller.name} has the brokers' {ENCODER_SECRET} could not be read."
+            yield unread(controller.name, sentence, "Give the files of controllers and brokers in --settings-dir.")
+        elif {print_} != prints:
+            sentence = f"{controller.name} has another {ENCODER_SECRET} than the brokers: the copy aborts."
+            yield Problem(controller.name, sentence, "Set the brokers' one.")
+
+
+def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z13: every formatted folder is of this cluster."""
+    assert facts.control is not None
+    if facts.control.cluster_id is None:
+        refused = facts.control.refused("/cluster/id")
+        sentence = f"{refused or 'ZooKeeper holds no /cluster/id'}."
+        yield unread("/cluster/id", sentence, is_refused=refused is not None)
+        return
+    for meta in facts.metas:
+        if meta.cluster_id is None:
+            yield unread(meta.file, f"{meta.file} names no cluster.id.")
+        elif meta.cluster_id != facts.control.cluster_id:
+            sentence = f"{meta.file} is of cluster {meta.cluster_id}, and ZooKeeper of {facts.control.cluster_id}."
+            yield Problem(
+                meta.file, sentence, "Format the controllers with ZooKeeper's cluster id; look which cluster this is."
+            )
+
+
+def chroots(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z15: controllers with another chroot find an empty namespace, which they make themselves.
+
+    Brokers that are all in KRaft mode name no ZooKeeper any more, and these controllers lead them.
+    """
+    if facts.brokers and all(each.mode == KRAFT for each in facts.brokers):
+        return
+    of_brokers = {_chroot(each) for each in facts.brokers} - {None}
+    for controller in facts.controllers:
+        chroot = _chroot(controller)
+        if chroot is None:
+            yield unread(controller.name, f"{controller.name} has no zookeeper.connect.", "Write it into its file.")
+        elif not of_brokers:
+            yield unread(controller.name, "The brokers' zookeeper.connect could not be read.")
+        elif {chroot} != of_brokers:
+            yield Problem(
+                controller.name,
+                f"zookeeper.connect of {controller.name} has the chroot {chroot}, the brokers' has "
+                f"{numbers(of_brokers)}: "
+                "the controllers would wait in an empty namespace for ever.",
+                "Write the brokers' zookeeper.connect into every controller's file.",
+            )
+
+
+def _chroot(node: NodeSettings) -> str | None:
+    connect = node.get("zookeeper.connect")
+    return None if not connect else "/" + connect.strip().partition("/")[2].strip("/")
+
+
+_BOTH = ("brokers", "controllers")
+_OF_ZOOKEEPER = ("zookeeper.connect", *DECIDING)
+_OF_LISTENERS = (
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "listeners",
+    "advertised.listeners",
+    *DECIDING,
+)
+_FILES = "DescribeConfigs, files"
+CHECKS = (
+    Check(
+        "Z12",
+        BLOCK,
+        CONTROLLERS,
+        "No encrypted setting needs a secret that controllers lack.",
+        _FILES,
+        encoder_secret,
+        ("items",),
+    ),
+    Check(
+        "Z13",
+        BLOCK,
+        CONTROLLERS,
+        "Every meta.properties is of this cluster.",
+        "files",
+        cluster_ids,
+        ("control", "metas"),
+    ),
+    Check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH, _OF_ZOOKEEPER),
+    Check(
+        "A05",
+        BLOCK,
+        CONTROLLERS,
+        "Controllers use the brokers' inter-broker listener.",
+        _FILES,
+        listeners,
+        _BOTH,
+        _OF_LISTENERS,
+    ),
+    Check(
+        "A07",
+        WARN,
+        CONTROLLERS,
+        "Controllers have the brokers' defaults for topics.",
+        _FILES,
+        defaults,
+        _BOTH,
+        _DEFAULTS,
+    ),
+)

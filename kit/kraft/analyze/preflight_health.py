@@ -1,0 +1,117 @@
+"""Checks of topics' settings and names, and of replicas before a roll."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.kraft.analyze import topic_settings
+from kit.kraft.analyze.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    by_topic,
+    few,
+    unread,
+)
+
+_LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+
+
+def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z11: settings that KRaft refuses with the next change of the topic, and those of topics that are not there."""
+    configs = facts.items_of("config").filter(pl.col("entity").str.starts_with("topics/") | (pl.col("entity") == ""))
+    names = set(facts.items_of("topic")["entity"])
+    orphans = set[str]()
+    for entity, key, value, error, is_refused in (
+        configs.select("entity", "item", "value", "error", "is_refused").sort("entity", "item").iter_rows()
+    ):
+        topic = entity.removeprefix("topics/")
+        if error is not None:
+            problem = Problem(f"topic {topic}" if topic else "topics", f"{error}.", "Write it as brokers do.")
+            is_unread = not entity or is_refused
+            yield unread(problem.subject, problem.sentence, is_refused=is_refused) if is_unread else problem
+        elif topic not in names:
+            orphans.add(topic)
+        elif (wrong := topic_settings.wrong(key, value)) is not None:
+            yield Problem(
+                f"topic {topic}",
+                f"{topic} is set to {key}={value}: {wrong}. KRaft refuses every later change of its settings.",
+                f"Remove {key} from the topic with kafka-configs.",
+            )
+    for topic in sorted(orphans):
+        yield Problem(
+            f"topic {topic}",
+            f"/config/topics/{topic} is set, and there is no such topic: the first full sync deletes it.",
+            "Save it if somebody needs it, and delete the znode.",
+        )
+
+
+def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z19: names of topics that KRaft doesn't take, and the block of producer ids."""
+    for topic in facts.items_of("topic")["entity"].unique().sort():
+        if topic == "__cluster_metadata" or (topic and not _LEGAL.match(topic)):
+            yield Problem(f"topic {topic}", f"KRaft takes no topic of the name {topic!r}.", "Delete that topic.")
+    wrong = facts.items_of("producer_ids").filter(pl.col("error").is_not_null())
+    for error, is_refused in wrong.select("error", "is_refused").iter_rows():
+        problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker, which takes a new block.")
+        yield unread(problem.subject, problem.sentence, is_refused=True) if is_refused else problem
+
+
+def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
+    """A06: partitions that a roll of brokers would take offline."""
+    yield from facts.unparsed()
+    partitions = facts.copied_partitions
+    known = partitions.filter(pl.col("error").is_null())
+    refused = set(partitions.filter(pl.col("is_refused"))["topic"])
+    for topic, numbers, _ in by_topic(partitions.filter(pl.col("error").is_not_null())):
+        sentence = f"The ISR of {topic} could not be read: partitions {few(numbers)}."
+        yield unread(f"topic {topic}", sentence, is_refused=topic in refused)
+    n_in_sync = pl.col("isr").list.len()
+    kinds = {
+        "offline": pl.col("leader").is_null(),
+        "under-replicated": pl.col("leader").is_not_null() & (n_in_sync < pl.col("replicas").list.len()),
+    }
+    for condition, applies in kinds.items():
+        for topic, numbers_, _ in by_topic(known.filter(applies)):
+            yield Problem(
+                f"topic {topic}",
+                f"{topic} has {condition} partitions: {few(numbers_)}.",
+                "Start the brokers that are missing, and wait until every replica is in sync.",
+            )
+    yield from _below_min(facts, known)
+
+
+def _below_min(facts: PreflightFacts, known: pl.DataFrame) -> Iterator[Problem]:
+    rows = facts.items_of("config").filter(
+        pl.col("item") == "min.insync.replicas", pl.col("entity").str.starts_with("topics/")
+    )
+    least = rows.select(topic=pl.col("entity").str.slice(7), least=pl.col("value").cast(pl.Int64, strict=False))
+    short = known.join(least, on="topic").filter(pl.col("isr").list.len().cast(pl.Int64) < pl.col("least"))
+    for topic, numbers_, _ in by_topic(short):
+        yield Problem(
+            f"topic {topic}",
+            f"{topic} has partitions with fewer replicas in sync than min.insync.replicas: {few(numbers_)}.",
+            "Start the brokers that are missing, and wait until every replica is in sync.",
+        )
+
+
+_READ = ("control", "partitions", "items")
+CHECKS = (
+    Check("Z11", WARN, CONTROLLERS, "Every setting of a topic is one that 3.9 takes.", "ZooKeeper", odd_configs, _READ),
+    Check(
+        "Z19",
+        WARN,
+        CONTROLLERS,
+        "Names of topics are legal, and the producer ids can be read.",
+        "ZooKeeper",
+        odd_names,
+        _READ,
+    ),
+    Check("A06", BLOCK, CONTROLLERS, "Every replica is in sync.", "ZooKeeper", not_healthy, _READ),
+)

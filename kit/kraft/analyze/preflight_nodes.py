@@ -1,0 +1,220 @@
+"""Checks of nodes' settings: what brokers and controllers must have alike before the controllers start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kit.kraft.analyze.node_settings import (
+    DECIDING,
+    KRAFT,
+    STANDARD_AUTHORIZER,
+    VERSION,
+    VOTERS,
+    NodeSettings,
+    entries,
+    level,
+    voter_ids,
+)
+from kit.kraft.analyze.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    numbers,
+    unread,
+)
+
+_OLDEST, _SEVERAL_DIRS = level("3.6-IV1") or 0, level("3.7-IV2") or 0
+_POLICIES = ("alter.config.policy.class.name", "create.topic.policy.class.name")
+_OBSTACLES = ("control.plane.listener.name", "log.message.format.version", "authorizer.class.name")
+_AUTHORIZERS = ("", "kafka.security.authorizer.AclAuthorizer", STANDARD_AUTHORIZER)
+
+
+def versions(facts: PreflightFacts) -> Iterator[Problem]:
+    """A01: one inter.broker.protocol.version, not too old, and the controllers' metadata.version."""
+    by_version = _by_version(facts)
+    for version, names in by_version.items():
+        known = level(version)
+        if known is None:
+            yield unread(
+                ", ".join(names), f"{VERSION} of {', '.join(names)} is {version or 'not told'}: its level is unknown."
+            )
+        elif known < _OLDEST:
+            sentence = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
+            yield Problem(", ".join(names), sentence, f"Upgrade the brokers to 3.9, set {VERSION}=3.9, and roll.")
+    if len(by_version) > 1:
+        sentence = "; ".join(
+            f"{version} of {', '.join(names)}" for version, names in sorted(by_version.items(), key=str)
+        )
+        yield Problem("brokers", f"{VERSION} differs: {sentence}.", "Set the same on every broker, and roll.")
+    yield from _finalized(facts, by_version)
+
+
+def _by_version(facts: PreflightFacts) -> dict[str | None, list[str]]:
+    """Of each broker what it is set to, and what it runs with where its file says otherwise.
+
+    Versions of one level are one: 3.9 in a file, and 3.9-IV0 in a node's answer.
+    """
+    by_level = dict[int | str | None, tuple[str | None, list[str]]]()
+    for broker in _in_zookeeper(facts):
+        versions = {broker.name: broker.get(VERSION)}
+        if VERSION in broker.running:
+            versions[f"{broker.name} as it runs"] = broker.running[VERSION]
+        for name, version in versions.items():
+            names = by_level.setdefault(level(version) or version, (version, []))[1]
+            if broker.name not in names:
+                names.append(name)
+    return dict(by_level.values())
+
+
+def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -> Iterator[Problem]:
+    answered = [each for each in facts.facts.controllers if each.metadata_version is not None]
+    if not answered:
+        yield unread("controllers", "metadata.version of the controllers could not be read: none answered.")
+    for node in answered:
+        for version, names in by_version.items():
+            if level(version) is not None and level(version) != node.metadata_version:
+                yield Problem(
+                    ", ".join(names),
+                    f"{VERSION} of {', '.join(names)} is {version}, and the controller at {node.address} has "
+                    f"metadata.version {node.metadata_version}: these brokers look healthy and are never registered.",
+                    f"Format the controllers with `--release-version {version}`, or set {VERSION} on the brokers.",
+                )
+
+
+def identities(facts: PreflightFacts) -> Iterator[Problem]:
+    """A02: every broker's id is in its file, and no controller has it."""
+    for broker in _in_zookeeper(facts):
+        if re.fullmatch(r"\s*\+?[0-9]+\s*", broker.given.get("broker.id", broker.given.get("node.id", ""))) is None:
+            yield Problem(
+                broker.name,
+                f"{broker.name} has no broker.id in its file: a broker with a generated id is refused (KAFKA-17543).",
+                "Write broker.id into its file, from its meta.properties.",
+            )
+    brokers = {each.node_id for each in facts.brokers} | set(facts.control.brokers if facts.control else ())
+    controllers = {each.node_id for each in facts.controllers}
+    controllers |= {each for node in facts.settings for each in voter_ids(node.get(VOTERS))}
+    controllers |= {each for node in facts.facts.nodes for each in node.voters}
+    both = sorted(each for each in brokers & controllers if each is not None)
+    if both:
+        yield Problem(
+            "controllers", f"Ids {numbers(both)} are of brokers and of controllers.", "Give controllers others."
+        )
+    if not controllers:
+        yield unread("controllers", "The controllers' ids could not be read: no node names its voters.")
+
+
+def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
+    """A03: several log dirs need 3.7-IV2; one that fails stops a broker in migration mode. All are healthy."""
+    for broker in facts.brokers:
+        dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
+        if len(dirs) > 1 and broker.mode != KRAFT and (known is None or known < _SEVERAL_DIRS):
+            sentence = (
+                f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2; it is {broker.get(VERSION)}."
+            )
+            yield Problem(broker.name, sentence, f"Set {VERSION}=3.9 on every broker, and roll.")
+        if not dirs:
+            yield unread(broker.name, f"log.dirs of {broker.name} could not be read.")
+    for each in facts.log_dirs:
+        if each.path is None:
+            sentence = f"Whether the log dirs of broker {each.node_id} are healthy could not be read: {each.error}."
+            yield unread(f"broker {each.node_id}", sentence)
+        elif each.error is not None:
+            sentence = f"The log dir {each.path} of broker {each.node_id} has failed: {each.error}."
+            yield Problem(
+                f"broker {each.node_id}", sentence, "Mend the disk, or take the dir out of log.dirs, and restart."
+            )
+    silent = {each.node_id for each in facts.brokers} - {each.node_id for each in facts.log_dirs} - {None}
+    for node_id in sorted(silent):  # type: ignore[type-var]
+        yield unread(f"broker {node_id}", f"Whether the log dirs of broker {node_id} are healthy was not asked.")
+
+
+def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
+    """A04: settings that behave differently in KRaft, or are gone."""
+    for broker in _in_zookeeper(facts):
+        authorizer = (broker.get("authorizer.class.name") or "").strip()
+        if broker.get("control.plane.listener.name"):
+            sentence = (
+                f"{broker.name} sets control.plane.listener.name: a broker in KRaft mode does not start with it "
+                "(KAFKA-17790)."
+            )
+            yield Problem(broker.name, sentence, "Remove it when the broker goes to KRaft mode.")
+        if (
+            "log.message.format.version" in broker.given
+            and (level(broker.given["log.message.format.version"]) or 0) < 1
+        ):
+            sentence = (
+                f"{broker.name} sets log.message.format.version={broker.given['log.message.format.version']}, "
+                "below 3.0."
+            )
+            yield Problem(broker.name, sentence, "Remove it.")
+        if authorizer == _AUTHORIZERS[1]:
+            sentence = f"{broker.name} uses AclAuthorizer, with which a broker in KRaft mode dies at its start."
+            yield Problem(
+                broker.name, sentence, f"Set authorizer.class.name={STANDARD_AUTHORIZER} with KRaft mode, not before."
+            )
+        elif authorizer not in _AUTHORIZERS:
+            sentence = (
+                f"{broker.name} uses the authorizer {authorizer}, which must run on controllers without ZooKeeper, too."
+            )
+            yield Problem(broker.name, sentence, "Ask its maker whether it supports KRaft, and try it in a lab.")
+        for key in filter(broker.get, _POLICIES):
+            sentence = (
+                f"{broker.name} sets {key}={broker.get(key)}: in KRaft it runs on controllers, with other "
+                "arguments (KIP-1252)."
+            )
+            yield Problem(broker.name, sentence, "Put its class on the controllers' class path, and try it in a lab.")
+
+
+def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:
+    return [each for each in facts.brokers if each.mode != KRAFT]
+
+
+_BROKERS = ("brokers",)
+_DIRS = "DescribeConfigs, DescribeLogDirs"
+_ASKED, _FILES = "DescribeConfigs", "DescribeConfigs, files"
+CHECKS = (
+    Check(
+        "A01",
+        BLOCK,
+        CONTROLLERS,
+        "Versions are alike and new enough.",
+        f"{_ASKED}, ApiVersions",
+        versions,
+        _BROKERS,
+        (VERSION, *DECIDING),
+    ),
+    Check(
+        "A02",
+        BLOCK,
+        CONTROLLERS,
+        "Every broker has an id of its own in its file.",
+        _FILES,
+        identities,
+        _BROKERS,
+        (VOTERS, *DECIDING),
+    ),
+    Check(
+        "A03",
+        BLOCK,
+        CONTROLLERS,
+        "The version allows as many log.dirs as there are, and all are healthy.",
+        _DIRS,
+        log_dirs,
+        _BROKERS,
+        ("log.dirs", "log.dir", VERSION, *DECIDING),
+    ),
+    Check(
+        "A04",
+        WARN,
+        CONTROLLERS,
+        "No broker has a setting that changes its meaning.",
+        _ASKED,
+        obstacles,
+        _BROKERS,
+        (*_OBSTACLES, *_POLICIES, *DECIDING),
+    ),
+)

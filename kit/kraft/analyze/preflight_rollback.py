@@ -1,0 +1,145 @@
+"""Checks of a way back to ZooKeeper, and of any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.kraft.analyze.contradictions import findings
+from kit.kraft.analyze.node_settings import (
+    DECIDING,
+    KRAFT as KRAFT_MODE,
+    MIGRATION as MIGRATION_MODE,
+    ZOOKEEPER as ZOOKEEPER_MODE,
+)
+from kit.kraft.analyze.phase import KRAFT, UNKNOWN, phase
+from kit.kraft.analyze.preflight_checks import (
+    ALARM,
+    ANY,
+    BLOCK,
+    ROLLBACK,
+    Answer,
+    Check,
+    PreflightFacts,
+    Problem,
+    unread,
+)
+from kit.text.quantity import quantity
+
+
+def epochs(facts: PreflightFacts) -> Iterator[Problem]:
+    """R01: after a rollback the ZooKeeper controller must have the highest epoch of all."""
+    control = facts.control
+    assert control is not None
+    paths = ("/controller_epoch", "/controller", "/migration", "/brokers/topics")
+    refused = {path: sentence for path in paths if (sentence := control.refused(path)) is not None}
+    if refused:
+        yield from (unread(path, f"{sentence}.", is_refused=True) for path, sentence in refused.items())
+    elif control.controller_epoch is None or control.max_state_epoch is None:
+        yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
+    if control.controller_epoch is None or control.max_state_epoch is None:
+        return
+    yield from facts.unparsed()
+    kraft = control.kraft_controller_epoch if control.is_controller_persistent else None
+    highest = max(control.max_state_epoch, kraft or 0, control.checkpoint_epoch or 0)
+    if highest > control.controller_epoch:
+        sentence = (
+            f"/controller_epoch is {control.controller_epoch}, and {highest} was used (partitions "
+            f"{control.max_state_epoch}"
+        )
+        sentence += (
+            f", /controller {kraft}, /migration {control.checkpoint_epoch}): partitions would stay offline "
+            "after a rollback."
+        )
+        yield Problem(
+            "/controller_epoch", sentence, f"Set it to {highest + 1} in the transaction that deletes /controller."
+        )
+
+
+def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
+    """R02: what ZooKeeper lacks is lost with the controllers."""
+    assert facts.differences is not None
+    for verdict, name in (
+        ("diverged", "with a difference"),
+        ("in_flight", "on the way"),
+        ("unknown", "not compared"),
+    ):
+        n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
+        if n_rows:
+            sentence = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
+            answer = Answer.UNREAD if verdict == "unknown" else Answer.FOUND
+            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", answer)
+
+
+def formatted(facts: PreflightFacts) -> Iterator[Problem]:
+    """R03: a broker that was formatted for KRaft can't go back, nor one whose file for ZooKeeper mode is gone."""
+    brokers = {each.node_id for each in facts.brokers} | {each.node_id for each in facts.facts.brokers}
+    brokers |= set(facts.control.brokers if facts.control else ())
+    for meta in facts.metas:
+        if meta.version is None:
+            yield unread(meta.file, f"{meta.file} has no version that can be read.")
+        elif meta.version != 0 and meta.node_id in brokers:
+            sentence = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
+            yield Problem(meta.file, sentence, "Move its replicas to other brokers before a rollback.")
+    yield from _not_saved(facts)
+
+
+def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
+    """Of each broker that has left ZooKeeper mode its file of before; of a node's files the first mode's counts."""
+    gone = {each.node_id for each in facts.facts.brokers if each.mode in (MIGRATION_MODE, KRAFT_MODE)}
+    for broker in facts.brokers:
+        if broker.node_id not in gone or (not broker.is_told and broker.mode == ZOOKEEPER_MODE):
+            continue
+        if broker.is_told:
+            sentence = (
+                f"Whether the file of {broker.name} for ZooKeeper mode was saved could not be read: no file was given."
+            )
+            yield unread(broker.name, sentence, f"Put it into --settings-dir. {_MAKE_IT}")
+        else:
+            sentence = f"No file starts {broker.name} in ZooKeeper mode: {broker.source} is of {broker.mode} mode."
+            yield Problem(broker.name, sentence, f"Put the file that it had before into --settings-dir. {_MAKE_IT}")
+
+
+def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
+    """R04: a broker in KRaft mode hangs when the controllers stop."""
+    if not facts.facts.brokers:
+        yield unread("brokers", "The brokers' modes could not be read: none was asked.")
+    for node in facts.facts.brokers:
+        if node.mode is None:
+            yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not tell its mode'}.")
+        elif node.mode == KRAFT:
+            sentence = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
+            yield Problem(
+                f"broker {node.address}", sentence, "Restart it in migration mode, and wait until it is in sync."
+            )
+
+
+def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
+    """P01: facts that can't be true at once, in any phase."""
+    for each in findings(facts.facts):
+        if each.severity == ALARM:
+            yield Problem(each.subject, each.sentence, each.remedy, severity=each.severity)
+    if phase(facts.facts) == UNKNOWN:
+        why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"
+        yield unread("cluster", f"The phase of the migration is not known: {why}.", "Look: offramp kraft status")
+
+
+_MAKE_IT = "--write-settings makes one, but for what is secret."
+_LOG = "ApiVersions, DescribeQuorum, the metadata log"
+CHECKS = (
+    Check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
+    Check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
+    Check(
+        "R03",
+        BLOCK,
+        ROLLBACK,
+        "No broker was formatted for KRaft, and the files for ZooKeeper mode are kept.",
+        "files",
+        formatted,
+        ("metas",),
+        DECIDING,
+    ),
+    Check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
+    Check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),
+)

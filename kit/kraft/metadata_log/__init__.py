@@ -1,0 +1,44 @@
+"""``__cluster_metadata``, the log in which KRaft keeps a cluster's metadata → records, and the image they add up to.
+
+A room of its own beside ``kit.rebalances.offsets_topic``: Spark's tasks read many files. It judges nothing and
+writes nothing.
+
+    log = read_log("copied/__cluster_metadata-0")         # or read_log(Controllers("host:9093"))
+    print(log)                                             # n records by type, n unknown, gaps
+    log.partitions, log.items, log.nodes, log.records      # polars
+
+``batches``: bytes → records; ``fields``, ``record_types.json``: Kafka's encoding and its record types;
+``records``: values → fields; ``secrets``: what is withheld; ``transactions``, ``continuity``: what counts, and what
+is missing; ``image``: replay; ``files``, ``controllers``: where the bytes come from; ``file_summary``: the account;
+``rows``: tables; ``tasks``: many files by Spark; ``log``: all of it together. A big log in order is read by columns:
+``record_shapes``, ``bulk``, ``folding``; ``replay``: one way or the other.
+
+Names are imported when first used: a copied log needs no client of a cluster.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit.kraft.metadata_log.controllers import Controllers
+    from kit.kraft.metadata_log.log import MetadataLog, read_log, verify_log
+    from kit.kraft.metadata_log.tasks import MetadataFiles, read_files
+
+_HOMES = {
+    "Controllers": "controllers",
+    "MetadataFiles": "tasks",
+    "MetadataLog": "log",
+    "read_files": "tasks",
+    "read_log": "log",
+    "verify_log": "log",
+}
+
+__all__ = ["Controllers", "MetadataFiles", "MetadataLog", "read_files", "read_log", "verify_log"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"kit.kraft.metadata_log.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'kit.kraft.metadata_log' has no attribute {name!r}")

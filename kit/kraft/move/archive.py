@@ -1,0 +1,109 @@
+"""Before the end: all that ZooKeeper holds in one file of the run's folder. After it: a list of what stays there.
+
+Neither writes to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import RunError
+from kit.kraft.metadata_file import load_metadata
+from kit.kraft.move.cluster_state import ClusterState, zookeeper_of
+from kit.kraft.move.leftovers import leftovers
+from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem
+from kit.kraft.move.rehearsals import sha256_of
+from kit.kraft.move.steps import KraftParameters
+from kit.kraft.preflight import save_metadata
+
+ARCHIVE = "zookeeper.save"
+"""In the run's folder, as of ``offramp kraft save``."""
+
+
+class _ReadingActor(NodeActor):
+    """Asks the cluster, and leaves nothing there that could be taken back."""
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing to the cluster")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+
+class ArchiveActor(_ReadingActor):
+    """``save`` writes ZooKeeper's content to a file."""
+
+    def __init__(self, hands: NodeOperator, save: Callable[[Cluster, Path], object] = save_metadata) -> None:
+        super().__init__(hands)
+        self._save = save
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """What a process saved before it was cut off stays: nothing was finalised since.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file can't be written.
+            ConnectError: ZooKeeper stopped answering.
+        """
+        if not self._file.exists():
+            self._save(self.cluster, self._file)
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        """Read the file back, and say what it holds.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file is gone, or is no such file.
+            ReadError: it is damaged.
+        """
+        saved = load_metadata(self._file)  # Each table against its own SHA-256.
+        errors = [each for each in saved.znodes.column("error").to_pylist() if each]
+        if errors:
+            return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
+        evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
+        return Verified(True, f"{ARCHIVE} in the run's folder holds {saved.contents}; no secret is in it", evidence)
+
+    @property
+    def _file(self) -> Path:
+        """Raises:
+        RunError: there is no folder: only a run has one.
+        """
+        if self.hands.folder is None:
+            raise RunError("there is no run to whose folder ZooKeeper's content could be saved")
+        return self.hands.folder / ARCHIVE
+
+
+class ListActor(_ReadingActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper answers")
+
+    def verify(self, step: Step) -> Verified:
+        """Name what stays in ZooKeeper.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+        """
+        rows = leftovers(zookeeper_of(self.cluster))
+        sentences = "; ".join(each.sentence for each in rows)
+        return Verified(True, f"In ZooKeeper stay: {sentences}.", {"stays": tuple(each.to_json() for each in rows)})
+
+
+def _unread(standing: ClusterState) -> str | None:
+    return next(iter(standing.control.problems), None)

@@ -1,0 +1,53 @@
+"""Both stores compared until they hold the same: between two steps of a move. Nothing is written to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.kraft.move.cluster_state import controllers_problem, dual_write_problem
+from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
+from kit.kraft.move.steps import KraftParameters
+
+
+class CompareActor(NodeActor):
+    """Waits until both stores hold the same; writes nothing."""
+
+    def __init__(self, hands: NodeOperator) -> None:
+        super().__init__(hands)
+        self._firsts: dict[str, int] = {}
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        standing = self.hands.look(words)
+        return checked(
+            first_problem(lambda: controllers_problem(standing, words.controller_addresses)), "the controllers answer"
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: self._unsettled(words))
+        return verified(problem, "") if problem else self.compared(step, "ZooKeeper and KRaft hold the same")
+
+    def _unsettled(self, words: KraftParameters) -> str | None:
+        standing = self.hands.look(words)
+        problem = dual_write_problem(standing, words.controller_addresses)
+        if problem is not None:
+            return problem
+        checkpoint = standing.control.checkpoint or 0
+        if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
+            return "/migration was not seen to move yet"
+        return None
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []

@@ -1,0 +1,370 @@
+"""Controllers started, stopped and wiped. What the deployer says is not believed; what is then seen is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.engine.model.performer import (
+    ActedRecord,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+    WriteAttempt,
+)
+from kit.engine.model.step import Step
+from kit.errors import RunError
+from kit.kraft.analyze.phase import MIGRATION, PRE_MIGRATION
+from kit.kraft.move.cluster_state import (
+    ClusterState,
+    claim_problem,
+    controllers_problem,
+    copied_problem,
+    describe_modes,
+    diff_problem,
+    dual_write_problem,
+    first_checkpoint_problem,
+    joined_problem,
+    running_problem,
+    voters_problem,
+    zookeeper_of,
+)
+from kit.kraft.move.hand_back import forget_migration
+from kit.kraft.move.nodes import CONTROLLER, START, STOP, WIPE
+from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
+from kit.kraft.move.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
+from kit.kraft.move.sync import sync_problem
+from kit.text.naming import named
+
+
+class ControllerActor(NodeActor):
+    def _order_each(
+        self, words: KraftParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
+    ) -> dict[int, str]:
+        """All at once, so that no controller is long without the others; what the deployer said of each.
+
+        Raises:
+            RunError: a settings file was edited, and nothing was ordered; or orders failed, after all were given; each
+                that did is named.
+        """
+        if not numbers:
+            return {}
+        if (problem := self.hands.edited_problem(words, CONTROLLER, numbers, modes[1])) is not None:
+            raise RunError(f"{problem}. No controller was ordered to {action}")
+        report.attempt([controller_item(number) for number in numbers], {"action": action})
+        with ThreadPoolExecutor(len(numbers)) as together:
+            given = {
+                number: together.submit(self.hands.order, words, CONTROLLER, number, action, modes)
+                for number in numbers
+            }
+        errors = {number: error for number, order in given.items() if (error := order.exception()) is not None}
+        odd = [error for error in errors.values() if not isinstance(error, RunError)]
+        if odd:
+            raise odd[0]
+        if errors:
+            raise RunError("; ".join(f"{controller_item(number)}: {error}" for number, error in errors.items()))
+        return {number: order.result()[1] for number, order in given.items()}
+
+    def _settle_open(self, words: KraftParameters, report: Report) -> None:
+        """Before an undo: an order that was not seen to come may come into the midst of it. Raises RunError."""
+        running = {each.address for each in self.hands.look(words).live_controllers}
+        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
+
+        def has_come(attempt: WriteAttempt) -> bool:
+            """What is no order can't come; of a wipe nothing is seen."""
+            action = attempt.details.get("action") if isinstance(attempt.details, Mapping) else None
+            is_running = places.get(attempt.item) in running
+            seen = {START: is_running, STOP: not is_running, WIPE: True}
+            return attempt.item not in places or seen.get(str(action), False)
+
+        self.hands.cancel_open_orders(words, report, has_come)
+
+    def flag_of(self, words: KraftParameters, attempt: WriteAttempt) -> bool | None:
+        """Of the controller that an attempt is about; None: it does not answer."""
+        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
+        node = self.hands.look(words).controller_at(places.get(attempt.item, ""))
+        return None if node is None else node.has_flag
+
+    def _n_running(self, words: KraftParameters) -> int:
+        return len(self.hands.look(words).live_controllers)
+
+    def _by_running(self, words: KraftParameters, done: int) -> StepState:
+        """Of a step after which so many controllers run."""
+        n_running, not_done = self._n_running(words), len(words.controllers) - done
+        if n_running == done:
+            return StepState.DONE
+        return StepState.NOT_DONE if n_running == not_done else StepState.PARTLY
+
+    def _outcomes(self, words: KraftParameters, answers: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
+        def outcome(number: int) -> ItemOutcome:
+            item = controller_item(number)
+            if number not in answers:
+                return ItemOutcome(item, Outcome.UNCHANGED, before, after)
+            return ItemOutcome(item, Outcome.CONFIRMED, before, after, details={"said": answers[number]})
+
+        return [outcome(number) for number in words.nodes]
+
+
+def refuse_astray(words: KraftParameters, number: int, before: ClusterState, now: ClusterState) -> None:
+    """Raises RunError: while one controller was ordered to be restarted another one got or lost the flag."""
+    for other, at in words.controller_addresses.items():
+        was, node = before.controller_at(at), now.controller_at(at)
+        if other != number and was is not None and node is not None and was.has_flag is not node.has_flag:
+            flag = "with" if node.has_flag else "without"
+            raise RunError(
+                f"controller {number} was to be restarted, and controller {other} runs {flag} the migration flag now,"
+                " which nobody ordered. Look which host the deployer reaches for each controller, then go on. Nothing"
+                " more is ordered"
+            )
+
+
+class StartActor(ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, START, CONTROLLER),
+                lambda: self._not_before(self.hands.look(words)),
+            ),
+            "nothing of another attempt is there",
+        )
+
+    def _not_before(self, standing: ClusterState) -> str | None:
+        """The left-over ``/migration`` that makes controllers delete topics; those of this run answer already."""
+        control = standing.control
+        if control.checkpoint is not None or control.is_controller_persistent:
+            return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
+        if control.has_migration and not standing.live_controllers:
+            return (
+                "/migration is there, and no controller answers: it is of another attempt, and must be deleted: offramp"
+                " plan kraft --repair. If this run ordered them: look why they do not run, or undo it"
+            )
+        if control.problems:
+            return control.problems[0]
+        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
+        return f"not every broker is in ZooKeeper mode: {describe_modes(moved)}" if moved else None
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        by_running = self._by_running(words, len(words.controllers))
+        if by_running == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
+            return StepState.PARTLY
+        return by_running
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Start those that do not run, and wait until all of them wait for the brokers.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        standing = self.hands.look(words)
+        running = {each.address for each in standing.live_controllers}
+        starting = [it for it in words.nodes if words.controller_addresses[it] not in running]
+        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
+        if answers:
+            report.attempt([MIGRATION_ZNODE])
+        self.hands.wait_until(words, lambda now: self._waiting_problem(words, now), report)
+        outcome = Outcome.CONFIRMED if answers else Outcome.UNCHANGED
+        done = self._outcomes(words, answers, "not running", "running with the migration flag")
+        return [*done, ItemOutcome(MIGRATION_ZNODE, outcome, None, "nothing copied yet")]
+
+    def _waiting_problem(self, words: KraftParameters, now: ClusterState) -> str | None:
+        problem = controllers_problem(now, words.controller_addresses)
+        if problem is not None:
+            return problem
+        if now.facts.zk_state != PRE_MIGRATION:
+            return f"the metadata log says the state {now.facts.zk_state}, not {PRE_MIGRATION}: was a disk not empty?"
+        return first_checkpoint_problem(now)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: self._waiting_problem(words, self.hands.look(words)))
+        return verified(problem, f"{named(words.nodes, 'controller {} waits', 'controllers {} wait')} for the brokers")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: self._begun_problem(self.hands.look(words))), "nothing is copied yet")
+
+    def _begun_problem(self, standing: ClusterState) -> str | None:
+        if standing.control.checkpoint is not None or standing.control.is_controller_persistent:
+            return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
+        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
+        if not moved:
+            return None
+        return (
+            f"not every broker is in ZooKeeper mode: {describe_modes(moved)}; undo the run that moved them "
+            f"first, or make"
+            " one plan back: offramp plan kraft --to zookeeper"
+        )
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Stopped, ``/migration`` deleted, wiped: as if they had never been there.
+
+        Raises:
+            RunError: an order failed, a controller still answers, or ``/migration`` was not deleted.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        self._settle_open(words, report)
+        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        self.hands.wait_until(words, running_problem, report)
+        report.attempt([MIGRATION_ZNODE])
+        outcome = forget_migration(zookeeper_of(self.cluster))
+        report([outcome])
+        if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
+            raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
+        if (late := running_problem(self.hands.look(words))) is not None:
+            raise RunError(f"{late}, after all were stopped: {_CAME_LATE}. Nothing was wiped; undo the run again")
+        self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        if (late := running_problem(self.hands.look(words))) is not None:
+            raise RunError(f"{late}, after all were stopped and wiped: {_CAME_LATE}. Undo the run again")
+        return [*self._outcomes(words, answers, "running with the migration flag", "stopped"), outcome]
+
+
+_CAME_LATE = "an order to start came late, or somebody started it"
+
+
+class StopActor(ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, STOP, CONTROLLER),
+                lambda: self._modes_problem(words, self.hands.look(words)),
+            ),
+            "no broker is in KRaft mode",
+        )
+
+    def _modes_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        if (problem := joined_problem(standing)) is not None:
+            return problem
+        if words.to_phase in REPAIRS:
+            in_kraft = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
+            return describe_modes(in_kraft) if in_kraft else None
+        wanted = (MIGRATION_MODE,) if words.has_claim else (ZOOKEEPER_MODE, MIGRATION_MODE)
+        wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
+        return f"not every broker is in {' or '.join(wanted)} mode: {describe_modes(wrong)}" if wrong else None
+
+    def _refuse_stop(self, words: KraftParameters, was_ordered: bool) -> None:
+        """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
+
+        Raises:
+            RunError: what they hold is not what ZooKeeper holds, or that can't be told although one leads.
+        """
+        standing = self.hands.look(words)
+        is_partly = was_ordered and len(standing.answering_controllers) < len(words.controllers)
+        if is_partly and standing.facts.leader is None:
+            return  # Nobody is left who could tell.
+        problem = first_problem(lambda: self._not_yet(words, standing, is_partly))
+        if problem is None or (is_partly and self.hands.look(words).facts.leader is None):
+            return
+        raise RunError(f"{problem}; no controller was stopped{' now' if was_ordered else ''}")
+
+    def _not_yet(self, words: KraftParameters, standing: ClusterState, is_partly: bool = False) -> str | None:
+        """While one leads. ``is_partly``: some have been stopped already."""
+        voters = None if is_partly else voters_problem(standing, words.controller_addresses, words.reports_voters)
+        if words.to_phase in REPAIRS:
+            state = standing.facts.zk_state
+            if state == MIGRATION:
+                return f"their log says the state {state}: it is their migration"
+            return (copied_problem(standing) if words.is_aborted else None) or voters
+        if not words.has_claim or words.is_aborted:
+            return claim_problem(standing, words.has_claim) or copied_problem(standing) or voters
+        problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
+        reads = self.hands.reads
+        problem = problem or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=reads)
+        return problem or diff_problem(self.cluster, reads)
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return self._by_running(KraftParameters.of(step), 0)
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Stop all of them at once, and wait until none answers.
+
+        Raises:
+            RunError: they may not be stopped yet, an order failed, or one still answers after the time for a node.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        self._refuse_stop(words, bool(report.acted.attempts))
+        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        self.hands.wait_until(words, running_problem, report)
+        return self._outcomes(words, answers, "running with the migration flag", "stopped")
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: running_problem(self.hands.look(words))), "no controller answers")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        control = self.hands.look(KraftParameters.of(step)).control
+        return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Start them again with the migration flag, and wait until they lead a quorum.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        self._settle_open(words, report)
+        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
+        addresses = words.controller_addresses
+        self.hands.wait_until(words, lambda now: controllers_problem(now, addresses), report)
+        return self._outcomes(words, answers, "stopped", "running with the migration flag")
+
+
+class WipeActor(ControllerActor):
+    """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, WIPE, CONTROLLER),
+                lambda: self._problem(words, self.hands.look(words)),
+            ),
+            "no controller answers, and ZooKeeper has no /migration",
+        )
+
+    def _problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
+        return running_problem(standing) or there or self._left_behind(words, standing)
+
+    def _left_behind(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        """A broker that came into migration mode after the plan was made: it waits for controllers that are gone."""
+        if words.to_phase in REPAIRS:
+            return None  # Brokers are repaired by a plan of their own.
+        late = {number: mode for number, mode in standing.modes.items() if mode not in (ZOOKEEPER_MODE, None)}
+        if not late:
+            return None
+        return (
+            f"{describe_modes(late)}, and the controllers have ended: an order came late, or somebody restarted "
+            f"it. Restart"
+            f" {named(late, 'broker')} in {ZOOKEEPER_MODE} mode, then resume the run"
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Wipe their disks; what came of it nobody sees from outside.
+
+        Raises:
+            RunError: an order failed.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        answers = self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        why = "a disk can't be seen from outside; the deployer said: {}"
+        return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in words.nodes]
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: self._problem(words, self.hands.look(words))), "no controller answers")

@@ -1,0 +1,132 @@
+"""The end: controllers restarted without the migration flag, the active one last; from then on there is no way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.errors import RunError
+from kit.kraft.analyze.phase import FINALISED as PHASE_FINALISED, KRAFT, MIGRATION, POST_MIGRATION
+from kit.kraft.move.cluster_state import (
+    ClusterState,
+    broker_problem,
+    controllers_problem,
+    diff_problem,
+    dual_write_problem,
+    registered_problem,
+)
+from kit.kraft.move.controllers import ControllerActor, refuse_astray
+from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
+from kit.kraft.move.orders import checked, first_problem, verified
+from kit.kraft.move.steps import KraftParameters, controller_item
+from kit.kraft.move.sync import sync_problem
+from kit.text.naming import named
+
+
+class FinaliseActor(ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
+                lambda: self._not_ready(words, self.hands.look(words)),
+            ),
+            "every broker is in KRaft mode, and both stores hold the same",
+        )
+
+    def _not_ready(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        """Before the first restart all of it; once the log says state 3 there is only the way on."""
+        problem = self._brokers_problem(words, standing)
+        if problem is not None or standing.facts.zk_state == POST_MIGRATION:
+            return problem
+        if standing.phase not in (KRAFT, PHASE_FINALISED) or standing.facts.zk_state != MIGRATION:
+            return f"the cluster is in phase {standing.phase!r}, state {standing.facts.zk_state}"
+        if not any(each.has_flag is False for each in standing.answering_controllers):
+            problem = dual_write_problem(standing, words.controller_addresses)
+        return problem or diff_problem(self.cluster, self.hands.reads)
+
+    def _brokers_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        if (problem := registered_problem(standing)) is not None:
+            return problem
+        wrong_mode = next(
+            filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
+        )
+        return wrong_mode or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads)
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        standing = self.hands.look(words)
+        flags = {each.has_flag for each in standing.answering_controllers}
+        is_all = len(standing.answering_controllers) == len(words.controllers)
+        if is_all and flags == {False} and standing.facts.zk_state == POST_MIGRATION:
+            return StepState.DONE
+        return StepState.NOT_DONE if is_all and flags == {True} else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: a broker is not as it has to be, or a controller did not come back; nothing more is restarted.
+        """
+        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        self.hands.cancel_open_orders(words, report, lambda attempt: self.flag_of(words, attempt) is False)
+        left = list(words.nodes)
+        while left:
+            standing = self.hands.look(words)
+            silent, leader = self._silent(words, standing), standing.facts.leader
+            is_active = leader.node_id if leader is not None else None
+            number = min(left, key=lambda it: (it not in silent, it == is_active, left.index(it)))
+            left.remove(number)
+            outcomes.append(self._restart(words, number, standing, report))
+            report(outcomes[-1:])
+        return outcomes
+
+    def _restart(self, words: KraftParameters, number: int, standing: ClusterState, report: Report) -> ItemOutcome:
+        item, change = controller_item(number), ("with the migration flag", "without it")
+        node = standing.controller_at(words.controller_addresses[number])
+        if node is not None and node.has_flag is False:
+            return ItemOutcome(item, Outcome.UNCHANGED, *change)
+        others = [each for each in self._silent(words, standing) if each != number]
+        missing = named(others, "controller {} does not answer", "controllers {} do not answer") if others else None
+        if node is not None and missing is not None:
+            raise RunError(f"{item} is not restarted: {missing}, and the quorum needs most of them: start what is down")
+        problem = first_problem(
+            lambda: self.hands.edited_problem(words, CONTROLLER, [number], FINALISED),
+            lambda: self._brokers_problem(words, standing),
+        )
+        if problem is not None:
+            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+        report.attempt([item])
+        try:
+            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
+            self.hands.wait_until(words, lambda now: self._not_back(words, number, standing, now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
+            raise
+        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
+
+    def _silent(self, words: KraftParameters, standing: ClusterState) -> list[int]:
+        return [number for number, at in words.controller_addresses.items() if standing.controller_at(at) is None]
+
+    def _not_back(self, words: KraftParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
+        """Raises:
+        RunError: another controller changed, which nobody ordered.
+        """
+        refuse_astray(words, number, before, now)
+        node = now.controller_at(words.controller_addresses[number])
+        if node is None or node.has_flag is not False:
+            return f"controller {number} does not answer without the flag yet"
+        if now.facts.leader is None or not now.facts.has_log:
+            return "no controller leads the quorum"
+        return self._brokers_problem(words, now)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
+
+    def _unfinished(self, words: KraftParameters) -> str | None:
+        standing = self.hands.look(words)
+        problem = controllers_problem(standing, words.controller_addresses, has_flag=False)
+        if problem is None and standing.facts.zk_state != POST_MIGRATION:
+            return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
+        return problem or self._brokers_problem(words, standing)

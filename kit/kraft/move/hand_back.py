@@ -1,0 +1,263 @@
+"""The one transaction that gives the control of a cluster back to ZooKeeper, and how long to wait after it.
+
+Facts by release 3.9.1: a broker in migration mode takes ``/controller`` within 20 ms; one that is stopped before its
+controller's first UpdateMetadata reached it waits for KRaft for minutes. A ``/migration`` that is left over makes the
+next controllers delete every topic. A ``/controller_epoch`` below an epoch used leaves partitions without a leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+
+from kit.clients.nodes import KRAFT_MODE
+from kit.clients.values import json_in
+from kit.engine.lock import ANSWER_S
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import ConnectError, ReadError, RunError
+from kit.kraft.metadata_log.secrets import is_secret_config
+from kit.kraft.move.cluster_state import (
+    ClusterState,
+    copied_problem,
+    describe_modes,
+    names_controller,
+    running_problem,
+    zookeeper_of,
+)
+from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
+from kit.kraft.move.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
+from kit.kraft.read.control_znodes import CONTROLLER, EPOCH, fetch_control
+from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
+
+ANSWERS = 5
+"""So many times running each broker must name ``/controller``'s holder: while KRaft controls, it names any broker."""
+_BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One znode as it was just before the transaction."""
+
+    text: str
+    version: int
+    ephemeral_owner: int
+
+    def to_json(self) -> dict[str, Json]:
+        return {"text": self.text, "version": self.version}
+
+
+class HandBackActor(NodeActor):
+    mended: tuple[str, ...] = ()
+    """Znodes that may be unreadable: they are what is mended."""
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: self._closed(words)), "no controller answers, no broker is in KRaft mode")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        control = self.hands.look(KraftParameters.of(step)).control
+        if control.has_migration is None:
+            raise ReadError(f"cluster {self.cluster.name!r}: it can't be read whether {MIGRATION_ZNODE} exists")
+        return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: the znodes are not as they have to be; nothing was written.
+        """
+        words, client = KraftParameters.of(step), zookeeper_of(self.cluster)
+        if self.state(step) == StepState.DONE:
+            if words.has_claim and (problem := self._left_low()) is not None:
+                raise RunError(problem)
+            return [ItemOutcome(CONTROL, Outcome.UNCHANGED)]
+        before = self._still(words, client, report)
+        deleted = self._deleted(words, before)
+        epoch = self._next_epoch(before) if CONTROLLER in deleted else None
+        saved: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
+        report.attempt([CONTROL], {"saved": saved, "new_epoch": epoch})
+        outcome = _transaction(client, before, epoch, deleted)
+        report([outcome])
+        return [outcome]
+
+    def _left_low(self) -> str | None:
+        """Another hand deleted the claim: whether it raised the epoch too. This run's own transaction did."""
+        control = with_max_state_epoch(zookeeper_of(self.cluster), fetch_control(zookeeper_of(self.cluster)))
+        epoch, highest = control.controller_epoch, control.max_state_epoch
+        if epoch is not None and (highest is None or highest <= epoch):
+            return None
+        return (
+            f"somebody deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch {highest}"
+            " of a partition: no leader would be elected there. Nothing more is ordered; mend that by a plan of its"
+            " own, which goes on from there: offramp plan kraft --repair"
+        )
+
+    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+        return (CONTROLLER, MIGRATION_ZNODE) if words.has_claim else (MIGRATION_ZNODE,)
+
+    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+        return _odd(before, words.has_claim)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: handed_back_problem(self, words, self.hands.look(words)))
+        return verified(problem, "a broker holds /controller, and every broker names it")
+
+    def _closed(self, words: KraftParameters) -> str | None:
+        standing = self.hands.look(words)
+        if (problem := running_problem(standing)) is not None:
+            return problem
+        wrong = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
+        if wrong:
+            return f"{describe_modes(wrong)}; every broker has to answer, and none may be in KRaft mode"
+        if not words.has_claim or words.is_aborted:
+            return copied_problem(standing)
+        return None
+
+    def _still(self, words: KraftParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
+        """The znodes, after ``/migration`` has not changed for a while.
+
+        Raises:
+            RunError: it is written still: a controller is alive.
+        """
+        before = _read(client)
+        began = self.hands.clock.monotonic()
+        while self.hands.clock.monotonic() - began < STILL_S:
+            report([])
+            self.hands.clock.sleep(0.5)
+            if _read(client) != before:
+                raise RunError(
+                    "ZooKeeper's control znodes were written while no controller may run: one is alive somewhere. Stop"
+                    " it, then resume the run"
+                )
+        if (problem := self._closed(words) or self._odd(words, before)) is not None:
+            raise RunError(f"{problem}; nothing was written")
+        return before
+
+    def _next_epoch(self, before: Mapping[str, Saved]) -> int:
+        """Above every epoch that any of the two sides has used.
+
+        Raises:
+            RunError: one can't be read: what is not known is not exceeded.
+        """
+        read = fetch_metadata_znodes(zookeeper_of(self.cluster), lambda key: is_secret_config(_BROKER, key))
+        partitions = read.partitions.column("controller_epoch").to_pylist()
+        errors = [each for each in read.partitions.column("error").to_pylist() if each]
+        errors += [row["error"] for row in read.items.to_pylist() if row["error"] and row["kind"] == "partition"]
+        errors += [each.sentence for each in read.control.problem_rows if each.path not in self.mended]
+        if errors:
+            raise RunError(f"an epoch in ZooKeeper can't be read: {errors[0]}")
+        migration, holder = _held(before, MIGRATION_ZNODE), _held(before, CONTROLLER)
+        known = [migration.get("kraft_controller_epoch"), migration.get("kraft_metadata_epoch")]
+        known += [holder.get("kraftControllerEpoch"), read.control.max_state_epoch, *partitions]
+        return max(_epoch_of(before), *(int(each) for each in known if each is not None)) + 1
+
+
+def forget_migration(client: KazooClient) -> ItemOutcome:
+    """Delete a ``/migration`` that says that nothing was copied, on the condition of its version."""
+    before = _read(client)
+    if MIGRATION_ZNODE not in before:
+        return ItemOutcome(MIGRATION_ZNODE, Outcome.UNCHANGED)
+    offset = _held(before, MIGRATION_ZNODE).get("kraft_metadata_offset")
+    if offset != -1 or before.get(CONTROLLER, Saved("", 0, 0)).ephemeral_owner == 0:
+        why = f"/migration says the offset {offset}: something was copied, or no broker holds /controller"
+        return ItemOutcome(MIGRATION_ZNODE, Outcome.REFUSED, error=why)
+    done = _transaction(client, before, None, (MIGRATION_ZNODE,))
+    return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
+
+
+def handed_back_problem(actor: NodeActor, words: KraftParameters, standing: ClusterState) -> str | None:
+    """Why no broker may be stopped yet after the transaction; None: each knows who controls it."""
+    control, problem = standing.control, control_problem(standing)
+    if problem is not None or control.controller_id is None:
+        return problem
+    if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
+        return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
+    serving = {number: at for number, at in standing.brokers.items() if standing.modes.get(number) is not None}
+    answers = (
+        names_controller(actor.cluster, serving, control.controller_id, actor.hands.reads) for _ in range(ANSWERS)
+    )
+    return next((problem for problem in answers if problem is not None), None)
+
+
+def control_problem(standing: ClusterState) -> str | None:
+    """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
+    control = standing.control
+    if control.has_migration is not False or control.is_controller_persistent is not False:
+        return f"/controller is not a broker's (now {control.controller_id}), or /migration is there"
+    if control.controller_id not in standing.brokers:
+        return f"/controller is held by {control.controller_id}, which is no broker of the plan"
+    return None
+
+
+def _read(client: KazooClient) -> dict[str, Saved]:
+    """The three znodes, those that are there. Raises ConnectError."""
+    znodes = {}
+    try:
+        client.sync_async("/").get(timeout=ANSWER_S)
+        for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE):
+            try:
+                data, stat = client.get_async(path).get(timeout=ANSWER_S)
+            except NoNodeError:
+                continue
+            znodes[path] = Saved((data or b"").decode(errors="replace"), stat.version, stat.ephemeralOwner)
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise ConnectError(f"ZooKeeper's control znodes can't be read: {error!r}") from error
+    return znodes
+
+
+def _held(znodes: Mapping[str, Saved], path: str) -> Mapping[str, Any]:
+    content = json_in(znodes[path].text.encode()) if path in znodes else None
+    return content if isinstance(content, dict) else {}
+
+
+def _epoch_of(before: Mapping[str, Saved]) -> int:
+    """0 where there is none, or no number: what else is known decides."""
+    text = before[EPOCH].text if EPOCH in before else ""
+    return int(text) if text.isdigit() else 0
+
+
+def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
+    """What is not as a migration leaves it."""
+    missing = [path for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE) if path not in before]
+    if missing:
+        return f"ZooKeeper has no {', '.join(missing)}"
+    if (before[CONTROLLER].ephemeral_owner == 0) is not has_claim:
+        return f"/controller holds {before[CONTROLLER].text!r}: it is not {'KRaft' if has_claim else 'a broker'}'s"
+    if not before[EPOCH].text.isdigit():
+        return f"/controller_epoch holds {before[EPOCH].text!r}, which is no number"
+    return None
+
+
+def _transaction(
+    client: KazooClient, before: Mapping[str, Saved], epoch: int | None, deleted: Sequence[str]
+) -> ItemOutcome:
+    """All or nothing, each part on the condition of its znode's version; ``epoch``: the new one, if there is one."""
+    change = client.transaction()
+    previous: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
+    try:
+        if epoch is not None and EPOCH in before:
+            change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
+        elif epoch is not None:
+            acl, _ = client.get_acls_async(CONTROLLER).get(timeout=ANSWER_S)
+            change.create(EPOCH, str(epoch).encode(), acl=acl)
+        if CONTROLLER in before and CONTROLLER not in deleted:
+            change.check(CONTROLLER, before[CONTROLLER].version)
+        for path in deleted:
+            change.delete(path, before[path].version)
+        results = change.commit_async().get(timeout=ANSWER_S)
+    except (KazooException, client.handler.timeout_exception) as error:
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, f"ZooKeeper did not answer: {error!r}")
+    refused = [each for each in results if isinstance(each, Exception)]
+    if refused:
+        why = f"somebody wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
+        return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, why)
+    left = _read(client)
+    if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, "/migration is there again")
+    after: dict[str, Json] = {path: znode.text for path, znode in left.items()}
+    return ItemOutcome(CONTROL, Outcome.CONFIRMED, previous, after, details={"new_epoch": epoch})

@@ -1,0 +1,280 @@
+"""Orders to nodes, and waiting until what they were to bring about is seen; shared by the actors of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.clock import Clock
+from kit.engine.model.files import write_atomic
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json, digest_of
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
+from kit.kraft.both_stores import MetadataDiff
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, describe_diff, look
+from kit.kraft.move.nodes import BROKER, NodeDeployer, NodeOrder
+from kit.kraft.move.steps import KraftParameters
+from kit.kraft.settings_files import read_settings_folder
+from kit.tables.kraft import NodeFact
+from kit.tables.schema import METADATA_DIFFERENCES
+from kit.text.naming import listed
+
+
+class NodeOperator:
+    """One cluster and who restarts its nodes. ``say`` tells a person what to do now; ``folder``: of the run, if any."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployer: NodeDeployer,
+        say: Callable[[str], None] = lambda sentence: None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        poll_s: float = 1.0,
+        folder: Path | None = None,
+        reads: MoveReads = READS,
+    ) -> None:
+        self.cluster, self.say, self.clock, self.folder, self.reads = cluster, say, clock, folder, reads
+        self._deployer, self._poll_s = deployer, poll_s
+        self._values: dict[str, tuple[object, float]] = {}
+        self._said: dict[str, str] = {}
+        """Node → what the deployer said of orders of which nothing was seen yet."""
+
+    def look(self, words: KraftParameters) -> ClusterState:
+        """Raises ConnectError: ZooKeeper does not answer."""
+        return look(self.cluster, words.broker_addresses, self.reads, words.reported_stopped)
+
+    def still_for(self, key: str, value: object) -> float:
+        """Seconds since which this process has seen the same value under a key, at each of its looks."""
+        now = self.clock.monotonic()
+        seen = self._values.get(key)
+        if seen is None or seen[0] != value:
+            self._values[key] = (value, now)
+            return 0.0
+        return now - seen[1]
+
+    def instruction_problem(self, words: KraftParameters, action: str, role: str) -> str | None:
+        """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
+        instruction = self._deployer.instruction(action, role, words.to_mode)
+        if instruction != words.instruction:
+            return f"the plan says {words.instruction!r}, the profile now {instruction!r}"
+        if self.cluster.profile.kraft.ids != words.controller_addresses:
+            named_now = listed(f"{number} at {address}" for number, address in self.cluster.profile.kraft.ids.items())
+            return f"the profile names other controllers than the plan: {named_now}"
+        return None
+
+    def edited_problem(self, words: KraftParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
+        """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
+        if not mode:
+            return None
+        now = settings_digests(self.cluster)
+        for number in numbers:
+            name = settings_file(Path(), role, number, mode).name
+            if now.get(name) != words.settings.get(name):
+                changed = "is gone or empty" if name not in now else "was edited after the plan was made"
+                return (
+                    f"{name}, with which {role} {number} would be started, {changed}: restore it and go on, or make a"
+                    " new plan. If a node is down because its file was wrong: start it by hand before that"
+                )
+        return None
+
+    def order(
+        self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
+    ) -> tuple[NodeOrder, str]:
+        """What was ordered, and what the deployer said. Raises RunError: it failed."""
+        ordered = self._order(words, role, number, action, modes)
+        answer = self._deployer.order(ordered, self.say)
+        if not self._deployer.needs_person:
+            self._said[f"{role} {number}"] = answer
+        return ordered, answer
+
+    def _order(self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]) -> NodeOrder:
+        folder = self.cluster.profile.kraft.settings_dir
+        settings = "" if folder is None or not modes[1] else str(settings_file(folder, role, number, modes[1]))
+        return NodeOrder(number, role, action, *modes, settings, words.cluster_id)
+
+    def wait_until(
+        self, words: KraftParameters, problem: Callable[[ClusterState], str | None], report: Report
+    ) -> ClusterState:
+        """Until a look shows no problem.
+
+        Raises:
+            RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer said.
+            Stopped, LockLost: before that.
+        """
+        deadline, announced = self.clock.monotonic() + words.node_timeout_s, ""
+        while True:
+            standing, lacks = self._seen(words, problem)
+            if lacks is None and standing is not None:
+                self._said.clear()
+                return standing
+            left = deadline - self.clock.monotonic()
+            if left <= 0:
+                raise RunError(
+                    f"in {words.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the run is"
+                    f" resumed or undone{self._describe_said()}"
+                )
+            if lacks != announced:
+                announced = lacks or ""
+                self.say(Waiting(f"waiting for up to {left:.0f} s: {announced}"))
+            report([])
+            self.clock.sleep(self._poll_s)
+
+    def _describe_said(self) -> str:
+        said = (f"The deployer said of {node}: {answer or 'nothing'}" for node, answer in self._said.items())
+        return "".join(f". {each}" for each in said)
+
+    def _seen(
+        self, words: KraftParameters, problem: Callable[[ClusterState], str | None]
+    ) -> tuple[ClusterState | None, str | None]:
+        """A cluster that can't be asked now is waited for."""
+        try:
+            standing = self.look(words)
+            return standing, problem(standing)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            return None, str(error)
+        except RunError as error:  # Nothing to wait for.
+            raise RunError(f"{error}{self._describe_said()}") from error
+
+    def cancel_open_orders(self, words: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]) -> None:
+        """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
+
+        ``is_so``: whether what was ordered has come about, so that nothing is left of it.
+
+        Raises:
+            RunError: the nodes don't come to rest: somebody may still be at it.
+        """
+        left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
+        for item in left:
+            self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
+        if left:
+            self.settle(words, "an order was called off", lambda: report([]))
+
+    def settle(self, words: KraftParameters, why: str, go_on: Callable[[], None]) -> None:
+        """Wait until no node has changed for a while.
+
+        Raises:
+            RunError: the nodes don't come to rest: somebody may still be at it.
+        """
+        self.say(Waiting(f"waiting until no node has changed for {words.quiet_s:g} s"))
+        began = since = self.clock.monotonic()
+        seen, last = self._signature(words), ""
+        while self.clock.monotonic() - since < words.quiet_s:
+            if self.clock.monotonic() - began > words.quiet_s + words.node_timeout_s:
+                raise RunError(
+                    f"{why}, and no node has been quiet for {words.quiet_s:g} s since{last}: somebody"
+                    " may still be at it. Make sure that nobody is, then resume or undo the run"
+                )
+            go_on()
+            self.clock.sleep(self._poll_s)
+            now = self._signature(words)
+            if now != seen:
+                changed = listed(f"{it}: {seen.get(it)}, now {now[it]}" for it in now if now[it] != seen.get(it))
+                self.say(f"Changed meanwhile: {changed}.")
+                seen, since, last = now, self.clock.monotonic(), f" (last {changed})"
+
+    def _signature(self, words: KraftParameters) -> Mapping[str, str]:
+        return {_name(each): _told_node(each) for each in self.look(words).facts.nodes}
+
+
+def _name(node: NodeFact) -> str:
+    return f"broker {node.node_id}" if node.role == BROKER else f"controller {node.address}"
+
+
+def _told_node(node: NodeFact) -> str:
+    if node.error is not None:
+        return "no answer"
+    return f"{node.mode} mode" if node.role == BROKER else f"{'with' if node.has_flag else 'without'} the flag"
+
+
+def settings_digests(cluster: Cluster) -> dict[str, str]:
+    """A digest of each of the operator's files, secrets left out: who approved a plan approved these.
+
+    Raises:
+        InputError: one can't be read.
+    """
+    folder = cluster.profile.kraft.settings_dir
+    if folder is None:
+        return {}
+    return {
+        each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
+        for each in read_settings_folder(folder).settings
+    }
+
+
+def settings_file(folder: Path, role: str, number: int, mode: str) -> Path:
+    """As ``offramp kraft preflight --write-settings`` names it."""
+    return folder / f"{role}-{number}.{mode}.properties"
+
+
+class NodeActor:
+    """What the actors of this folder have in common: without an undo, unless they say so."""
+
+    def __init__(self, hands: NodeOperator) -> None:
+        self.hands = hands
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.hands.cluster
+
+    def compared(self, step: Step, met: str) -> Verified:
+        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder.
+
+        Raises:
+            AuthenticationFailed: ZooKeeper or a node refuses the login.
+            EvidenceError: the file can't be written.
+        """
+        try:
+            diff = self.hands.reads.diff(self.cluster)
+        except AuthenticationFailed:
+            raise
+        except OfframpError as error:
+            return Verified(False, str(error))
+        counts = {str(verdict): number for verdict, number in diff.differences["verdict"].value_counts().iter_rows()}
+        evidence: dict[str, Json] = {"checkpoint": diff.checkpoint, "until": diff.until, "counts": counts}
+        if self.hands.folder is not None:
+            evidence["differences"] = _kept_differences(diff, self.hands.folder / f"differences-{step.step_id}.parquet")
+        return Verified(diff.is_clean, met if diff.is_clean else describe_diff(diff), evidence)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(False, step.cannot_be_undone or "it can't be undone")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Refused, for a step that has no way back.
+
+        Raises:
+            RunError: always, with the step's reason.
+        """
+        raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}")
+
+
+def _kept_differences(diff: MetadataDiff, path: Path) -> dict[str, Json]:
+    """The file's name, SHA-256 and number of rows. Raises EvidenceError: it can't be written."""
+    rows = diff.of("diverged", "in_flight", "unknown", "expected").sort("kind", "entity", "item")
+    data = BytesIO()
+    rows.select(METADATA_DIFFERENCES.schema.names).write_parquet(data)
+    write_atomic(path, data.getvalue())
+    return {"file": path.name, "sha256": sha256(data.getvalue()).hexdigest(), "rows": rows.height}
+
+
+def checked(problem: str | None, met: str) -> Checked:
+    return Checked(problem is None, problem or met)
+
+
+def verified(problem: str | None, met: str) -> Verified:
+    return Verified(problem is None, problem or met)
+
+
+def first_problem(*looks: Callable[[], str | None]) -> str | None:
+    """The first sentence of these; later ones are not asked once there is one. What can't be read is a problem."""
+    try:
+        return next((problem for each in looks if (problem := each()) is not None), None)
+    except AuthenticationFailed:
+        raise
+    except OfframpError as error:
+        return str(error)

@@ -1,0 +1,55 @@
+"""Gates of a move that only a second person overrides, and what that asks of the plan's approval.
+
+Old consumers are overridden by group (``old_consumers:GROUP``), unreachable controllers by address
+(``stopped:HOST:PORT``): the plan names each group that is left behind, and each controller that a person reports as
+stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kit.engine.model.checks import OPERATOR, SECOND_PERSON, Rule
+
+REHEARSED = Rule("rehearsed", "a rehearsal of a save of this cluster went well", overridden_by=SECOND_PERSON)
+OLD_CONSUMERS = Rule("old_consumers", "no live member stands under /consumers", overridden_by=SECOND_PERSON)
+SOAK = Rule("soak", "KRaft mode was watched for long enough, and nothing diverged", overridden_by=SECOND_PERSON)
+STOPPED = Rule("stopped", "each controller answers, or its host refuses the connection", overridden_by=SECOND_PERSON)
+VOTERS_KNOWN = Rule("voters_known", "a controller tells the voters of the quorum", overridden_by=OPERATOR)
+_OF_A_GROUP = f"{OLD_CONSUMERS.name}:"
+_OF_A_NODE = f"{STOPPED.name}:"
+
+
+def of_group(group: str) -> Rule:
+    """The part of ``OLD_CONSUMERS`` that is about one group."""
+    return replace(OLD_CONSUMERS, name=f"{_OF_A_GROUP}{group}")
+
+
+def of_node(address: str) -> Rule:
+    """The part of ``STOPPED`` about one controller."""
+    return replace(STOPPED, name=f"{_OF_A_NODE}{address}")
+
+
+def left_behind(overridden: Iterable[str]) -> tuple[str, ...]:
+    """The groups that these overrides leave behind, each once."""
+    return _parts(_OF_A_GROUP, overridden)
+
+
+def reported_stopped(overridden: Iterable[str]) -> tuple[str, ...]:
+    """The addresses of the controllers that a person reports as stopped, each once."""
+    return _parts(_OF_A_NODE, overridden)
+
+
+def reports_voters(overridden: Iterable[str]) -> bool:
+    """Whether the operator answers for it that the profile names every voter."""
+    return VOTERS_KNOWN.name in overridden
+
+
+def _parts(prefix: str, overridden: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name.removeprefix(prefix) for name in overridden if name.startswith(prefix)}))
+
+
+def takes_second_person(overridden: Iterable[str]) -> bool:
+    names = tuple(overridden)
+    return bool(left_behind(names) or reported_stopped(names)) or not {REHEARSED.name, SOAK.name}.isdisjoint(names)

@@ -1,0 +1,326 @@
+"""Plans that move a cluster to a phase of KIP-866, or back to ZooKeeper, from what is observed.
+
+    zookeeper ── controllers ── dual write ── kraft ── finalised
+        ▲─────────────┴─────────────┴──────────┘
+
+Each phase is one plan with one approval; a plan goes one phase on. The way back is one plan from wherever the cluster
+stands, until it is finalised. Beside them: plans that repair what somebody else left, and one that moves the active
+controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.actor import Actor, ClusterPerformer
+from kit.engine.model.checks import Finding, raise_if_unsafe, unmet, warnings
+from kit.engine.model.clock import Clock
+from kit.engine.model.observation import Observation
+from kit.engine.model.plan import Plan
+from kit.engine.model.values import Json
+from kit.errors import NothingToDo, PlanError, RunError
+from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
+from kit.kraft.move import steps
+from kit.kraft.move.archive import ArchiveActor, ListActor
+from kit.kraft.move.cluster_state import (
+    READS,
+    ClusterState,
+    MoveReads,
+    describe_modes,
+    look,
+    running_problem,
+    without_flag,
+    zookeeper_of,
+)
+from kit.kraft.move.compare import CompareActor
+from kit.kraft.move.conditions import Look
+from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
+from kit.kraft.move.fail_over import FailOverActor
+from kit.kraft.move.finalise import FinaliseActor
+from kit.kraft.move.gates import findings
+from kit.kraft.move.hand_back import HandBackActor
+from kit.kraft.move.leftovers import leftovers
+from kit.kraft.move.nodes import NodeDeployer
+from kit.kraft.move.orders import NodeOperator, settings_digests
+from kit.kraft.move.overrides import left_behind, reported_stopped, reports_voters
+from kit.kraft.move.recipes import RECIPES
+from kit.kraft.move.repair import (
+    RepairActor,
+    first_damage,
+    for_repair,
+    known_brokers,
+    migrating_brokers,
+    stale_migration,
+)
+from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.return_flag import ReturnFlagActor
+from kit.kraft.move.roll import RollActor
+from kit.kraft.move.step_maker import StepMaker
+from kit.kraft.move.steps import (
+    FAIL_OVER,
+    KIND,
+    REPAIR,
+    RETURN_FLAG,
+    KraftParameters,
+    consent_of,
+    target_of,
+    unregistered,
+)
+from kit.kraft.move.unregister import UnregisterActor
+from kit.text.naming import named
+
+RISKS: Mapping[str, tuple[str, ...]] = {
+    CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
+    DUAL_WRITE: (
+        "Until the way back or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
+        " deletion of an entity's last quota, no large reassignment.",
+    ),
+    KRAFT: ("Clients that look for brokers in ZooKeeper find none from now on.",),
+    FINALISED: ("There is no way back to ZooKeeper.",),
+    ZOOKEEPER: (
+        "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
+    ),
+    FAIL_OVER: ("Until another controller has claimed ZooKeeper, some seconds, no metadata can be changed.",),
+}
+
+
+def plan_kraft(
+    cluster: Cluster,
+    deployer: NodeDeployer,
+    request: KraftPlanRequest,
+    made_by: str,
+    runs: Path,
+    overrides: Iterable[str] = (),
+    reads: MoveReads = READS,
+    clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+) -> Plan:
+    """Look at the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
+
+    Raises:
+        ConnectError: it can't be read.
+        NothingToDo: it is there already, or nothing is damaged.
+        PlanError: no plan leads from where it stands to there.
+        UnsafePlan: a gate is not met; all that are not are named.
+    """
+    to_phase, risks, names = request.to_phase, RISKS.get(request.to_phase, ()), tuple(overrides)
+    asked = known_brokers(cluster, reads) if to_phase == REPAIR else None
+    now = look(cluster, asked, reads, reported_stopped(names))
+    if to_phase == REPAIR:
+        now = for_repair(now, cluster, reads, clock.sleep)
+        damage, others = first_damage(cluster, now, reads)
+        to_phase, risks = (
+            damage.plan,
+            (damage.sentence, *(f"Left for another plan: {each.sentence}" for each in others)),
+        )
+    elif (gone := unregistered(to_phase)) is not None:
+        _refuse_unregistered(now, gone)
+    elif to_phase != FAIL_OVER:
+        _refuse_detours(cluster, now, to_phase)
+    if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
+        to_phase = RETURN_FLAG
+    seen = Look(cluster, now, runs, unregistered(to_phase), reads, clock)
+    found = findings(to_phase, seen, names)
+    return _plan(seen, deployer, to_phase, request, made_by, risks, found, names)
+
+
+def _plan(
+    seen: Look,
+    deployer: NodeDeployer,
+    to_phase: str,
+    request: KraftPlanRequest,
+    made_by: str,
+    risks: Sequence[str] = (),
+    found: Sequence[Finding] = (),
+    overrides: Sequence[str] = (),
+) -> Plan:
+    """Return the plan, if its gates allow it. Raises UnsafePlan."""
+    overridden = raise_if_unsafe(found, overrides)
+    cluster, now = seen.cluster, seen.now
+    words = KraftParameters(
+        target=target_of(cluster.cluster_id),
+        cluster_name=cluster.name,
+        to_phase=to_phase,
+        all_brokers={str(number): address for number, address in sorted(now.brokers.items())},
+        controllers={str(number): address for number, address in sorted(seen.controllers.items())},
+        by_person=deployer.needs_person,
+        node_timeout_s=request.node_timeout_s,
+        quiet_s=request.quiet_s,
+        left_behind=left_behind(overridden),
+        reported_stopped=reported_stopped(overridden),
+        reports_voters=reports_voters(overridden),
+        settings=settings_digests(cluster),
+    )
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster.confirmed_id(needs_brokers=False),
+        targets=(words.target,),
+        made_by=made_by,
+        made_at=seen.clock.now(),
+        observed={name: Observation(value) for name, value in observed(now, cluster).items()},
+        steps=tuple(StepMaker(words, deployer, now).steps()),
+        parameters={"to_phase": to_phase, "cluster": cluster.name},
+        risks=(
+            *warnings(found),
+            *_describe_mixed(now),
+            *risks,
+            *(_describe_leftovers(cluster) if to_phase == FINALISED else ()),
+        ),
+        overridden=overridden,
+        way_back_s=request.way_back_s,
+        consent=consent_of(to_phase, cluster.name, overridden),
+    )
+
+
+def _describe_mixed(now: ClusterState) -> Iterator[str]:
+    """Where a roll stopped half-way, or somebody restarted a node: who approves has to know why."""
+    if len(set(now.modes.values())) > 1:
+        yield (
+            f"The brokers are in different modes: {describe_modes(now.modes)}. If no roll was stopped there, an "
+            f"order came"
+            " late, or somebody restarted one: find out who before this is approved."
+        )
+
+
+def _describe_leftovers(cluster: Cluster) -> Iterator[str]:
+    yield from (f"Stays in ZooKeeper: {each.sentence}." for each in leftovers(zookeeper_of(cluster)))
+
+
+def performer(
+    cluster: Cluster,
+    deployer: NodeDeployer,
+    say: Callable[[str], None],
+    clock: Clock,
+    runs: Path,
+    folder: Path | None = None,
+    reads: MoveReads = READS,
+) -> ClusterPerformer:
+    """Carries out this module's plans. ``folder``: of the run, where one goes on; ``runs``: as of ``plan_kraft``."""
+    hands = NodeOperator(cluster, deployer, say, clock, folder=folder, reads=reads)
+    actors: dict[str, Actor] = {
+        steps.ROLL: RollActor(hands),
+        steps.START: StartActor(hands),
+        steps.STOP: StopActor(hands),
+        steps.HAND_BACK: HandBackActor(hands),
+        steps.WIPE: WipeActor(hands),
+        steps.COMPARE: CompareActor(hands),
+        steps.FINALISE: FinaliseActor(hands),
+        steps.MEND: RepairActor(hands),
+        steps.FAIL_OVER_STEP: FailOverActor(hands),
+        steps.FLAG_STEP: ReturnFlagActor(hands),
+        steps.ARCHIVE: ArchiveActor(hands),
+        steps.LIST: ListActor(hands),
+        steps.UNREGISTER_STEP: UnregisterActor(hands),
+    }
+
+    def observe(plan: Plan) -> Mapping[str, Json]:
+        words = KraftParameters.of(plan.steps[0])
+        return observed(hands.look(words), cluster)
+
+    def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
+        words = KraftParameters.of(plan.steps[0])
+        hands.settle(words, f"run {other_run} left an order behind", go_on)
+        if (problem := _came_late(plan, hands.look(words))) is not None:
+            raise RunError(
+                f"what run {other_run} ordered came late: {problem}, and this plan does not expect that; nothing was"
+                " written. Make a new plan"
+            )
+
+    def refusal(plan: Plan) -> str | None:
+        return gates_refusal(cluster, plan, runs, reads, clock)
+
+    # While the brokers restart, none may answer.
+    ask_id = partial(cluster.confirmed_id, needs_brokers=False)
+    return ClusterPerformer(ask_id, actors, RECIPES, observe, refusal, settle)
+
+
+def _came_late(plan: Plan, now: ClusterState) -> str | None:
+    """Brokers that are in another mode than when the plan was made, and that none of its rolls brings there."""
+    planned = plan.observed["broker modes"].value
+    rolls = [words for words in map(KraftParameters.of, plan.steps) if words.from_mode]
+    if not isinstance(planned, Mapping):
+        return None
+    late = {
+        number: mode
+        for number, mode in now.modes.items()
+        if mode not in (planned.get(str(number)), None)
+        and not any(number in words.nodes and words.to_mode == mode for words in rolls)
+    }
+    return describe_modes(late) if late else None
+
+
+def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, clock: Clock) -> str | None:
+    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
+
+    Raises:
+        ConnectError: ZooKeeper, or every broker that is asked, does not answer.
+    """
+    words = KraftParameters.of(plan.steps[0])
+    is_repair = words.to_phase in steps.REPAIRS
+    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads, words.reported_stopped)
+    if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
+        return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
+    if is_repair:
+        now = for_repair(now, cluster, reads, clock.sleep)
+    seen = Look(cluster, now, runs, unregistered(words.to_phase), reads, clock)
+    problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
+    return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
+
+
+def observed(now: ClusterState, cluster: Cluster) -> dict[str, Json]:
+    """What a plan rests on, besides what every step asks again."""
+    control = now.control
+    flags: dict[str, Json] = {
+        address: None if (node := now.controller_at(address)) is None else bool(node.has_flag)
+        for address in cluster.profile.kraft.addresses
+    }
+    return {
+        "settings files": None if cluster.profile.kraft.settings_dir is None else dict(settings_digests(cluster)),
+        "phase": now.phase,
+        "broker modes": {str(number): mode for number, mode in now.modes.items()},
+        "controllers": flags,
+        "ZooKeeper's controller": None if control.is_controller_persistent else control.controller_id,
+    }
+
+
+def _refuse_unregistered(now: ClusterState, broker_id: int) -> None:
+    """Raises NothingToDo where the log, as it was read, holds no such registration."""
+    if now.facts.has_log and now.registration(broker_id) is None:
+        registered = named(sorted(each.node_id for each in now.facts.registered_brokers), "broker")
+        raise NothingToDo(f"broker {broker_id} is not registered with the controllers; registered: {registered}")
+
+
+def _refuse_detours(cluster: Cluster, now: ClusterState, to_phase: str) -> None:
+    """Raises:
+    NothingToDo, PlanError: the phase is reached, passed, or too far away.
+    """
+    here, where = now.phase, f"cluster {cluster.name!r} is in phase {now.phase!r}"
+    if here == FINALISED and to_phase != FINALISED:
+        raise PlanError(f"{where}: there is no way back")
+    if (stale := stale_migration(now)) is not None:
+        raise PlanError(f"{where}: {stale}. Mend that first: offramp plan kraft --repair")
+    if here not in PHASES:
+        raise PlanError(
+            f"{where}: nothing is planned before all facts are known; see offramp kraft status. If somebody left it so:"
+            " offramp plan kraft --repair"
+        )
+    is_whole = len(set(now.modes.values())) == 1 and not (
+        here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
+    )
+    if here == ZOOKEEPER and (migrating := migrating_brokers(now)):
+        told = named(migrating, "broker {} runs", "brokers {} run")
+        raise PlanError(f"{where}, and {told} in migration mode, which nobody wants: offramp plan kraft --repair")
+    if here == to_phase == ZOOKEEPER and now.live_controllers:
+        raise PlanError(
+            f"{where}, and {running_problem(now)}. A cancelled start came late, or another operator began again. Stop"
+            " the controller and empty its disk; or continue: offramp plan kraft --to controllers"
+        )
+    if here == to_phase and is_whole:
+        raise NothingToDo(f"{where} already")
+    if to_phase != ZOOKEEPER and PHASES.index(to_phase) > PHASES.index(here) + 1:
+        next_phase = PHASES[PHASES.index(here) + 1]
+        raise PlanError(f"{where}: the next plan goes to {next_phase!r}, each phase has an approval of its own")
+    if to_phase == CONTROLLERS and here != ZOOKEEPER:
+        raise PlanError(f"{where}: there is no plan back to 'controllers'; go back to 'zookeeper'")

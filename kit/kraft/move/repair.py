@@ -1,0 +1,307 @@
+"""What somebody else left of a move to KRaft: found from facts, and mended, each damage by a plan of its own.
+
+- ``repair /controller``: KRaft's claim, and no migration in any log. No broker can be elected.
+- ``repair /migration``: one with an offset, or unreadable, or of controllers that are gone. The next controllers would
+  delete every topic that they don't know, or hang.
+- ``repair /controller_epoch``: it is no number, below the epoch of a partition, or below what brokers remember.
+  Elections of that partition are refused; brokers ignore the controller.
+- ``repair brokers``: brokers in migration mode, and no controller answers. One that was told to stop too early waits
+  for KRaft for minutes.
+
+Facts by release 3.9.1. In this order, because each needs those above it mended: a broker may be restarted only once it
+knows a controller that may elect leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kit.clients.cluster import Cluster
+from kit.clients.nodes import MIGRATION_MODE
+from kit.engine.model.performer import Checked, StepState, Verified
+from kit.engine.model.step import Step
+from kit.errors import NothingToDo, PlanError
+from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, POST_MIGRATION
+from kit.kraft.move.cluster_state import (
+    UNREAD,
+    ClusterState,
+    MoveReads,
+    contradictions,
+    names_controller,
+    running_problem,
+    zookeeper_of,
+)
+from kit.kraft.move.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
+from kit.kraft.move.orders import checked, first_problem, verified
+from kit.kraft.move.steps import (
+    HANDED_BACK_S,
+    MIGRATION_ZNODE,
+    REPAIR_BROKERS,
+    REPAIR_CLAIM,
+    REPAIR_EPOCH,
+    REPAIR_MIGRATION,
+    KraftParameters,
+)
+from kit.kraft.move.sync import led_problem
+from kit.kraft.read.control_znodes import CONTROLLER, EPOCH
+from kit.kraft.read.metadata_znodes import with_max_state_epoch
+from kit.text.naming import named
+
+LOOKS = 3
+"""So many times running a broker must name another controller than ZooKeeper: an election takes less."""
+REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing to repair: the plan that does, and what was found."""
+
+    plan: str
+    sentence: str
+
+
+def damages(now: ClusterState) -> list[Damage]:
+    """What is left over where no log says that a migration goes on; ``for_repair`` made the look."""
+    if now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return []
+    return [each for find in (_claim, _left_migration, _low_epoch, _left_brokers) for each in find(now)]
+
+
+def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
+    """Id → ``host:port``, as all bootstrap servers know them: one that began while nobody leads the cluster knows none.
+
+    Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
+    """
+    addresses: dict[int, str] = {}
+    for address in cluster.profile.bootstrap_servers.split(","):
+        with suppress(*UNREAD):
+            metadata = reads.metadata(cluster, address.strip())
+            addresses |= {
+                each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None
+            }
+    return addresses
+
+
+def for_repair(now: ClusterState, cluster: Cluster, reads: MoveReads, sleep: Callable[[float], None]) -> ClusterState:
+    """The same look, with the highest epoch of any partition, and whether every broker follows ZooKeeper's controller.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+    """
+    control, holder = with_max_state_epoch(zookeeper_of(cluster), now.control), now.control.controller_id
+    standing = replace(now, facts=replace(now.facts, control=control))
+    if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
+        return standing
+    for _ in range(LOOKS):
+        problem = names_controller(cluster, now.brokers, holder, reads)
+        if problem is None:
+            return standing
+        sleep(HANDED_BACK_S)
+    return replace(standing, ignored=problem)
+
+
+def _claim(now: ClusterState) -> Iterator[Damage]:
+    """While a controller leads, and nothing is copied yet, the copy is under way or begins again: no damage."""
+    control = now.control
+    is_led = now.facts.leader is not None or any(each.error is not None for each in now.live_controllers)
+    if control.is_controller_persistent and (control.checkpoint is not None or not is_led):
+        log = "the controllers' log holds no migration" if now.facts.has_log else "no controller leads"
+        who = f"KRaft controller {control.controller_id} holds /controller"
+        yield Damage(REPAIR_CLAIM, f"{who}, and {log}: no broker can be elected")
+
+
+def _left_migration(now: ClusterState) -> Iterator[Damage]:
+    control = now.control
+    if (stale := stale_migration(now)) is not None:
+        yield Damage(REPAIR_MIGRATION, stale)
+    elif control.has_migration and not control.is_controller_persistent and not now.live_controllers:
+        yield Damage(REPAIR_MIGRATION, "/migration is of controllers that do not answer: no new ones are started on it")
+
+
+def stale_migration(now: ClusterState) -> str | None:
+    """The ``/migration`` that the next controllers would believe, or hang on, while a broker holds ``/controller``.
+
+    One that may not be read is none: what it holds is not known.
+    """
+    control = now.control
+    if control.is_controller_persistent or now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return None
+    if control.refused(MIGRATION_ZNODE) is not None:
+        return None
+    if control.undecodable(MIGRATION_ZNODE) is not None:
+        return "/migration holds nothing that a controller can read: the next ones would hang"
+    if control.checkpoint is None:
+        return None
+    return (
+        f"/migration says that a migration was done up to offset {control.checkpoint}, epoch"
+        f" {control.checkpoint_epoch}, and no log holds it: the next controllers would delete from ZooKeeper every"
+        " topic that they don't know"
+    )
+
+
+def _low_epoch(now: ClusterState) -> Iterator[Damage]:
+    control = now.control
+    if control.is_controller_persistent or control.controller_id is None or control.refused(EPOCH) is not None:
+        return
+    epoch, highest = control.controller_epoch, control.max_state_epoch
+    if epoch is None:
+        yield Damage(
+            REPAIR_EPOCH, "/controller_epoch is missing or no number: the next election counts from 0, or fails"
+        )
+    elif highest is not None and highest > epoch:
+        yield Damage(
+            REPAIR_EPOCH,
+            f"/controller_epoch is {epoch}, and a partition's state says {highest}: the ZooKeeper controller refuses to"
+            " elect a leader for it",
+        )
+    elif now.ignored is not None and all(mode is not None for mode in now.modes.values()):
+        yield Damage(
+            REPAIR_EPOCH,
+            f"{now.ignored}, again and again: /controller_epoch is {epoch}, below what that broker remembers, and it"
+            " ignores the controller",
+        )
+
+
+def _left_brokers(now: ClusterState) -> Iterator[Damage]:
+    left = migrating_brokers(now)
+    if left and not now.live_controllers:
+        yield Damage(
+            REPAIR_BROKERS,
+            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, and no controller answers. One"
+            " that was told to stop before it knew ZooKeeper's controller waits for KRaft for minutes; which one can't"
+            " be seen from outside",
+        )
+
+
+def migrating_brokers(now: ClusterState) -> tuple[int, ...]:
+    return tuple(sorted(number for number, mode in now.modes.items() if mode == MIGRATION_MODE))
+
+
+def first_damage(cluster: Cluster, now: ClusterState, reads: MoveReads) -> tuple[Damage, list[Damage]]:
+    """What is repaired now, and what is left for other plans.
+
+    Raises:
+        NothingToDo: nothing is damaged.
+        PlanError: what is wrong can't be repaired by a plan; what to do instead.
+        ConnectError, ReadError: which brokers hold replicas can't be read.
+    """
+    bad = contradictions(cluster, now)
+    repairable = damages(now)
+    if (hidden := now.control.refused(CONTROLLER)) is not None:
+        raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
+    if (odd := now.control.undecodable(CONTROLLER)) is not None:
+        raise PlanError(
+            f"cluster {cluster.name!r}: {odd}. No broker can decode this, so it is not known whether anybody controls"
+            " the brokers, and no broker can be elected. Find out who wrote the znode. While no KRaft controller"
+            " runs, delete it; a broker then takes /controller. Then: offramp kraft status"
+        )
+    if now.control.controller_id is None and now.control.brokers:
+        idle = named(now.control.brokers, "broker {} does not take", "brokers {} do not take")
+        raise PlanError(
+            f"cluster {cluster.name!r}: nobody holds /controller, and {idle} it. Restart one of them, then look again:"
+            " offramp kraft status"
+        )
+    if not repairable and now.unreachable_controllers and now.live_controllers:
+        raise PlanError(
+            f"cluster {cluster.name!r}: {running_problem(now)}. What a running controller would do to ZooKeeper is not"
+            " repaired. Make its address reachable. If a person has seen that the controller is stopped: --override"
+            f" stopped:{now.unreachable_controllers[0].address}"
+        )
+    if not repairable and bad:
+        sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
+        raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {sentences}")
+    is_znode_damaged = bool(repairable) and repairable[0].plan != REPAIR_BROKERS
+    if not is_znode_damaged and (missing := _missing_brokers(cluster, now, reads)):
+        unregistered = named(missing, "broker {} holds replicas and is", "brokers {} hold replicas and are")
+        raise PlanError(
+            f"cluster {cluster.name!r}: {unregistered} registered nowhere. Start what is missing in the mode of the"
+            " other brokers (offramp kraft status). One that ended with NodeExistsException was started before"
+            " /brokers/ids had forgotten it"
+        )
+    if not repairable:
+        raise NothingToDo(
+            f"cluster {cluster.name!r} has nothing to repair: no claim, /migration or epoch is left over, and no broker"
+            " waits for controllers that are gone"
+        )
+    return repairable[0], repairable[1:]
+
+
+def _missing_brokers(cluster: Cluster, now: ClusterState, reads: MoveReads) -> list[int]:
+    placed = reads.replicas(cluster, now.facts).values()
+    return sorted({number for replicas in placed for number in replicas} - set(now.brokers))
+
+
+class RepairActor(HandBackActor):
+    """The one transaction that mends a znode, as a hand-back is made: payloads saved, on conditions, read back."""
+
+    mended = (MIGRATION_ZNODE, EPOCH)
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(lambda: self._closed(words), lambda: self._not_damaged(words)),
+            "the damage is there, no controller answers, no broker is in KRaft mode",
+        )
+
+    def _left_low(self) -> str | None:
+        """A damage of its own, if it is one."""
+        return None
+
+    def _look(self, words: KraftParameters) -> ClusterState:
+        return for_repair(self.hands.look(words), self.cluster, self.hands.reads, self.hands.clock.sleep)
+
+    def _next_epoch(self, before: Mapping[str, Saved]) -> int:
+        """What brokers remember can't be read: far above what can be."""
+        return super()._next_epoch(before) + REMEMBERED
+
+    def _not_damaged(self, words: KraftParameters) -> str | None:
+        repairable = damages(self._look(words))
+        if words.to_phase in [each.plan for each in repairable]:
+            return None
+        others = "; ".join(each.sentence for each in repairable)
+        return f"there is nothing to mend by {words.to_phase!r} any more{f', but: {others}' if others else ''}"
+
+    def state(self, step: Step, acted: object = None) -> StepState:
+        problem = self._not_damaged(KraftParameters.of(step))
+        return StepState.NOT_DONE if problem is None else StepState.DONE
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        standing = self._look(words)
+        left = [each.sentence for each in damages(standing) if each.plan == words.to_phase]
+        problem = first_problem(
+            lambda: left[0] if left else control_problem(standing), lambda: self._unled(words, standing)
+        )
+        return verified(problem, f"{words.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller")
+
+    def _unled(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
+        if words.to_phase == REPAIR_MIGRATION:
+            return None
+        return handed_back_problem(self, words, standing) or led_problem(
+            self.cluster, standing.facts, words.broker_addresses, self.hands.reads
+        )
+
+    def _closed(self, words: KraftParameters) -> str | None:
+        standing = self.hands.look(words)
+        if standing.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
+            return f"KRaft controller {standing.control.controller_id} has claimed /controller since"
+        return super()._closed(replace(words, has_claim=True))
+
+    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+        if CONTROLLER not in before:
+            return "nobody holds /controller: is any broker connected to ZooKeeper?"
+        is_kraft = before[CONTROLLER].ephemeral_owner == 0
+        if is_kraft is not (words.to_phase == REPAIR_CLAIM):
+            return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"
+        return None
+
+    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+        wanted = {
+            REPAIR_CLAIM: (CONTROLLER, MIGRATION_ZNODE),
+            REPAIR_MIGRATION: (MIGRATION_ZNODE,),
+            REPAIR_EPOCH: (CONTROLLER,),
+        }
+        return [path for path in wanted[words.to_phase] if path in before]

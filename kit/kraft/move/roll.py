@@ -1,0 +1,338 @@
+"""Brokers restarted in another mode, one at a time, forward or back.
+
+Before each order every broker serves, every ISR is full, and what the way needs holds. One that is down goes first:
+nothing but it may be missing then. The broker that holds ``/controller`` goes last. What the deployer says is not
+believed: an order counts once the broker runs in its new mode, is registered so, has caught up, and every ISR is full
+again. A broker that changes without an order, or into a mode that nobody wants, ends the roll at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.engine.model.performer import (
+    ActedRecord,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+    WriteAttempt,
+)
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import RunError
+from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, PRE_MIGRATION
+from kit.kraft.move.cluster_state import (
+    ClusterState,
+    broker_problem,
+    contradictions,
+    controllers_problem,
+    describe_modes,
+    diff_problem,
+    dual_write_problem,
+    live_old_members,
+    zookeeper_of,
+)
+from kit.kraft.move.hand_back import control_problem, handed_back_problem
+from kit.kraft.move.nodes import BROKER, RESTART
+from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
+from kit.kraft.move.steps import KraftParameters, broker_item
+from kit.kraft.move.sync import sync_problem
+from kit.text.naming import listed, named
+
+Modes = tuple[str, str]
+
+
+class RollActor(NodeActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, BROKER),
+                lambda: self._way_problem(words, self.hands.look(words), (words.from_mode, words.to_mode)),
+            ),
+            _may_go_on(words),
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        modes = self.hands.look(words).modes
+        ours = words.nodes if acted is None else tuple(_number(it) for it in acted.written)
+        our_modes = {modes.get(number) for number in ours}
+        if our_modes <= {words.to_mode}:
+            return StepState.DONE if our_modes else StepState.NOT_DONE
+        return StepState.NOT_DONE if our_modes == {words.from_mode} else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+        """
+        words = KraftParameters.of(step)
+        return self._roll(words, words.nodes, (words.from_mode, words.to_mode), report)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        standing = self.hands.look(words)
+        problem = first_problem(
+            *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
+            lambda: _unexpected_modes(words, standing, words.to_mode, words.nodes),
+            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads),
+            lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
+        )
+        return verified(
+            problem,
+            f"{named(words.nodes, 'broker {} runs', 'brokers {} run')} in {words.to_mode} mode, and every ISR is full",
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        words = KraftParameters.of(step)
+        if step.cannot_be_undone is not None:
+            return Checked(False, step.cannot_be_undone)
+        return checked(first_problem(lambda: self._back_problem(words, acted)), "the way back is open")
+
+    def _back_problem(self, words: KraftParameters, acted: ActedRecord) -> str | None:
+        standing = self.hands.look(words)
+        strayed = _changed_since_start(_first_modes(acted) or {}, _ordered(acted), standing)
+        return strayed or self._way_problem(words, standing, (words.to_mode, words.from_mode))
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Back into the mode before, those that this run moved, the last one first.
+
+        Raises:
+            RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
+        words = KraftParameters.of(step)
+        ours = [_number(it) for it in reversed(acted.written)]
+        return self._roll(words, ours, (words.to_mode, words.from_mode), report)
+
+    def _roll(self, words: KraftParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
+        self.hands.cancel_open_orders(words, report, lambda attempt: self._has_come(words, attempt))
+        outcomes, left, done = list[ItemOutcome](), list(brokers), list[int]()
+        first, ordered = _first_modes(report.acted) or self.hands.look(words).modes, _ordered(report.acted)
+        while left:
+            standing = self.hands.look(words)
+            modes, holder = standing.modes, standing.control.controller_id
+            number = min(left, key=lambda it: (modes.get(it) is not None, it == holder, left.index(it)))
+            left.remove(number)
+            _refuse(
+                number,
+                _changed_since_start(first, {*ordered, *done}, standing)
+                or _unexpected_modes(words, standing, way[1], done),
+            )
+            outcomes.append(self._move(words, number, way, standing, report))
+            report(outcomes[-1:])
+            done.append(number)
+        if (problem := _unexpected_modes(words, self.hands.look(words), way[1], done)) is not None:
+            raise RunError(problem)
+        return outcomes
+
+    def _has_come(self, words: KraftParameters, attempt: WriteAttempt) -> bool:
+        """Whether the broker runs well in the mode that it was ordered to."""
+        mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
+        return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
+
+    def _move(
+        self, words: KraftParameters, number: int, way: Modes, standing: ClusterState, report: Report
+    ) -> ItemOutcome:
+        item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
+        if standing.modes.get(number) is None:
+            standing = self.hands.wait_until(words, lambda now: _left_behind(now, number), report)
+        if standing.modes.get(number) == way[1]:
+            self.hands.wait_until(words, lambda now: self._not_back(words, number, way, standing, now), report)
+            return ItemOutcome(item, Outcome.UNCHANGED, *change)
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
+            standing = self.hands.wait_until(words, lambda now: handed_back_problem(self, words, now), report)
+        self._refuse_order(words, number, way, standing)
+        modes: dict[str, Json] = {str(each): mode for each, mode in standing.modes.items()}
+        report.attempt([item], {"restarts": number, "in": way[1], "modes": modes})
+        try:
+            _, answer = self.hands.order(words, BROKER, number, RESTART, way)
+            self.hands.wait_until(words, lambda now: self._not_back(words, number, way, standing, now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
+            raise
+        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
+
+    def _not_back(
+        self, words: KraftParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
+    ) -> str | None:
+        """Raises:
+        RunError: another broker has changed since ``before``, or this one is in a mode that nobody wants.
+        """
+        if (problem := _unordered_change(number, way, before, now)) is not None:
+            raise RunError(problem)
+        problem = broker_problem(now, number, way[1])
+        if problem is not None:
+            return f"{problem}{_describe_restarted(number, way, before, now)}"
+        return sync_problem(self.cluster, now.facts, words.broker_addresses, reads=self.hands.reads)
+
+    def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: ClusterState) -> None:
+        """Raises:
+        RunError: another broker is not well, or the way is closed; nothing was ordered.
+        """
+        is_down = standing.modes.get(number) is None  # Ordered before, or crashed: to start it is what heals.
+        down, reads = number if is_down else None, self.hands.reads
+        problem = first_problem(
+            lambda: self.hands.edited_problem(words, BROKER, [number], way[1]),
+            lambda: self._way_problem(words, standing, way),
+            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, down, reads),
+            lambda: diff_problem(self.cluster, reads) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
+        )
+        _refuse(number, problem)
+
+    def _way_problem(self, words: KraftParameters, standing: ClusterState, way: Modes) -> str | None:
+        """What the whole way needs, whichever broker is next. Raises what can't be read."""
+        if (problem := _unexpected_modes(words, standing, way[1])) is not None:
+            return problem
+        silent = [number for number, mode in standing.modes.items() if mode is None and number not in words.nodes]
+        if silent:
+            return named(silent, "broker {} does not answer", "brokers {} do not answer")
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
+            return control_problem(standing)
+        alarms = [each.sentence for each in contradictions(self.cluster, standing)]
+        if alarms:
+            return alarms[0]
+        if ZOOKEEPER_MODE in way:
+            return self._before_copy_problem(words, standing)
+        if way == (MIGRATION_MODE, KRAFT_MODE):
+            live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in words.left_behind]
+            if live:
+                groups = named(live, "group {} has", "groups {} have")
+                return f"{groups} live members under /consumers: they would find no broker"
+        return dual_write_problem(standing, words.controller_addresses)
+
+    def _before_copy_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        """The controllers wait; once the last broker was ordered, the copy may have begun."""
+        problem = controllers_problem(standing, words.controller_addresses)
+        state, checkpoint = standing.facts.zk_state, standing.control.checkpoint
+        if problem is not None:
+            return problem
+        if state == PRE_MIGRATION and checkpoint is None and standing.control.has_migration:
+            return None
+        if words.begins_copy and state == STATE_MIGRATION:
+            return None
+        return f"the metadata log says the state {state}, and /migration the checkpoint {checkpoint}: copying has begun"
+
+
+def _refuse(number: int, problem: str | None) -> None:
+    """Raises RunError: there is a problem."""
+    if problem is not None:
+        raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
+
+
+def _unexpected_modes(
+    words: KraftParameters, standing: ClusterState, goal: str, done: Collection[int] = ()
+) -> str | None:
+    """Brokers in a mode in which none should be now, whoever brought them there; ``done``: those moved to ``goal``."""
+    wanted = {it: (goal,) if it in done else _allowed(words, it) for it in standing.modes}
+    strange = {it: mode for it, mode in standing.modes.items() if mode is not None and mode not in wanted[it]}
+    if not strange:
+        return None
+    should = (f"broker {it} in {' or '.join(wanted[it])} mode" for it in strange)
+    return (
+        f"{describe_modes(strange)}, which this step does not expect: somebody restarted it, or an order came "
+        f"late. Start"
+        f" {listed(should)}, then go on"
+    )
+
+
+def _allowed(words: KraftParameters, number: int) -> tuple[str, ...]:
+    """Of the brokers that a step does not move only the last one before the copy has still to go."""
+    is_first_part = words.from_mode == ZOOKEEPER_MODE and not words.begins_copy
+    is_to_move = number in words.nodes or is_first_part
+    return (words.from_mode, words.to_mode) if is_to_move else (words.to_mode,)
+
+
+def _unordered_change(number: int, way: Modes, before: ClusterState, now: ClusterState) -> str | None:
+    """What came of an order that was not ordered: another broker changed, or this one is in a third mode."""
+    modes = {each: mode for each, mode in now.modes.items() if mode is not None}
+    was = before.modes
+    others = {it: mode for it, mode in modes.items() if it != number and was.get(it) not in (mode, None)}
+    if others:
+        changed = (f"broker {it} from {was[it]} to {mode} mode" for it, mode in others.items())
+        back = (f"broker {it} in {was[it]} mode" for it in others)
+        return (
+            f"broker {number} was to go to {way[1]} mode, and another one changed, which nobody ordered:"
+            f" {listed(changed)}. Look which host the deployer reaches for each broker, restart {listed(back)}, then go"
+            " on. Nothing more is ordered"
+        )
+    if modes.get(number) in (None, *way):
+        return None
+    return (
+        f"broker {number} was to go from {way[0]} to {way[1]} mode, and runs in {modes[number]} mode. Look with which"
+        " settings the deployer starts it, then go on. Nothing more is ordered"
+    )
+
+
+def _describe_restarted(number: int, way: Modes, before: ClusterState, now: ClusterState) -> str:
+    """Another broker that began anew in its mode while this one did not change: the deployer may have taken it."""
+    if now.modes.get(number) != way[0]:
+        return ""
+    began = {each.node_id: each.incarnation_id for each in before.facts.registered_brokers}
+    anew = sorted(
+        each.node_id
+        for each in now.facts.registered_brokers
+        if each.node_id != number and began.get(each.node_id, each.incarnation_id) != each.incarnation_id
+    )
+    return f", and {named(anew, 'broker {} was', 'brokers {} were')} restarted, which nobody ordered" if anew else ""
+
+
+def _first_modes(acted: ActedRecord) -> Mapping[int, str] | None:
+    """Of each broker that answered at this run's first order; None: it has ordered nothing yet."""
+    for attempt in acted.attempts:
+        modes = attempt.details.get("modes") if isinstance(attempt.details, Mapping) else None
+        if isinstance(modes, Mapping):
+            return {int(number): str(mode) for number, mode in modes.items() if mode is not None}
+    return None
+
+
+def _changed_since_start(
+    first: Mapping[int, str | None], ordered: Collection[int], standing: ClusterState
+) -> str | None:
+    """Brokers that this run never ordered, and that are in another mode than at its first order: whoever did that."""
+    strayed = {
+        number: mode
+        for number, mode in standing.modes.items()
+        if mode is not None and number not in ordered and first.get(number) not in (mode, None)
+    }
+    if not strayed:
+        return None
+    back = (f"broker {number} in {first[number]} mode" for number in strayed)
+    return (
+        f"{describe_modes(strayed)}, which this run did not order: the deployer took one broker for another, or "
+        f"somebody"
+        f" else restarted it. Start {listed(back)}, then go on; or make a new plan from where the cluster stands"
+    )
+
+
+def _may_go_on(words: KraftParameters) -> str:
+    brokers = named(sorted(words.broker_addresses), "broker {} is", "brokers {} are")
+    return f"{brokers} in {words.from_mode} or {words.to_mode} mode, and may go on"
+
+
+def _is_before_copy(words: KraftParameters) -> bool:
+    """Of a roll forward that is undone: the plan back from dual write has its own roll to ZooKeeper mode."""
+    return words.from_mode == ZOOKEEPER_MODE
+
+
+def _left_behind(standing: ClusterState, number: int) -> str | None:
+    """A broker that was killed leaves its znode for as long as its session: started before that, it ends at once."""
+    if standing.modes.get(number) is not None:
+        return None
+    return (
+        f"/brokers/ids/{number} is there still: its session has not ended"
+        if number in standing.control.brokers
+        else None
+    )
+
+
+def _number(of: ItemOutcome | WriteAttempt) -> int:
+    return int(of.item.rpartition(" ")[2])
+
+
+def _ordered(acted: ActedRecord) -> set[int]:
+    return {_number(it) for it in acted.attempts}

@@ -1,0 +1,368 @@
+"""The steps of a move to KRaft and back, made from their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.engine.model.parameters import StepParameters
+from kit.engine.model.plan import Consent
+from kit.engine.model.step import Change, Step
+from kit.errors import PlanError
+from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
+from kit.kraft.move.overrides import takes_second_person
+from kit.text.naming import listed, named
+
+KIND = "move to KRaft"
+"""Of plans."""
+(
+    ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST,
+    UNREGISTER_STEP,
+) = KINDS = (
+    "roll brokers",
+    "start controllers",
+    "stop controllers",
+    "hand back",
+    "wipe controllers",
+    "compare",
+    "finalise",
+    "mend ZooKeeper",
+    "fail over",
+    "return the flag",
+    "archive ZooKeeper",
+    "list what stays",
+    "unregister a broker",
+)  # fmt: skip
+PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
+"""What ``--to`` may name."""
+REPAIR, FAIL_OVER = "repair", "fail over"
+"""What is asked for instead of a phase."""
+UNREGISTER = "unregister broker"
+"""And the broker's id: one that is gone for good, and registered still."""
+RETURN_FLAG = "return the flag"
+"""Where a plan to KRaft mode leads while a controller lacks the migration flag."""
+REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
+    "repair /controller",
+    "repair /migration",
+    "repair /controller_epoch",
+    "repair brokers",
+)
+"""What a plan to repair goes to: one each, in this order."""
+_VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
+FINAL_HOURS = 1.0
+"""How long an approval to finalise holds at most."""
+NODE_TIMEOUT_S = 300.0
+"""What one node may take until it runs well in its new mode."""
+COMPARE_S = 180.0
+QUIET_S = 30.0
+"""How long nothing may change after an order was called off, until it counts as not coming any more."""
+HANDED_BACK_S = 3.0
+"""From the transaction until a broker may be stopped: one that still believes in KRaft hangs (3.9.1)."""
+STILL_S = 5.0
+"""For how long ``/migration`` must have stood still before it is deleted: a controller writes it twice a second."""
+MIGRATION_ZNODE = "/migration"
+CONTROL = "control of the cluster"
+OBSERVED = ("phase", "broker modes", "controllers", "ZooKeeper's controller")
+
+
+def unregistered(to_phase: str) -> int | None:
+    """The broker of a plan to unregister one."""
+    number = to_phase.removeprefix(f"{UNREGISTER} ")
+    return int(number) if number != to_phase and number.isascii() and number.isdigit() else None
+
+
+def target_of(cluster_id: str) -> str:
+    """The target of the lock."""
+    return f"cluster {cluster_id}"
+
+
+def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ()) -> Consent:
+    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says, and so do
+    some overrides.
+    """
+    is_final = to_phase == FINALISED
+    is_phase = to_phase in PHASES
+    verb = _VERBS.get(to_phase, f"move to {to_phase}" if is_phase else to_phase)
+    second_person = is_final or takes_second_person(overridden)
+    return Consent(f"{verb} {cluster_name}", second_person, FINAL_HOURS if is_final else None)
+
+
+@dataclass(frozen=True, slots=True)
+class KraftParameters(StepParameters):
+    """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
+
+    ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
+    ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
+    forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
+    ``reports_voters``: the operator answers for it that ``controllers`` are all voters.
+    ``has_claim``: a KRaft controller holds ``/controller``; ``is_aborted``: and its copy was aborted.
+    ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
+    """
+
+    target: str
+    cluster_name: str
+    to_phase: str
+    all_brokers: Mapping[str, str]
+    controllers: Mapping[str, str]
+    nodes: tuple[int, ...] = ()
+    from_mode: str = ""
+    to_mode: str = ""
+    begins_copy: bool = False
+    has_claim: bool = False
+    is_aborted: bool = False
+    instruction: str = ""
+    by_person: bool = False
+    node_timeout_s: float = NODE_TIMEOUT_S
+    quiet_s: float = QUIET_S
+    left_behind: tuple[str, ...] = ()
+    reported_stopped: tuple[str, ...] = ()
+    reports_voters: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def broker_addresses(self) -> dict[int, str]:
+        return {int(number): address for number, address in self.all_brokers.items()}
+
+    @property
+    def controller_addresses(self) -> dict[int, str]:
+        return {int(number): address for number, address in self.controllers.items()}
+
+    @property
+    def cluster_id(self) -> str:
+        return self.target.removeprefix("cluster ")
+
+
+def broker_item(number: int) -> str:
+    return f"broker {number}"
+
+
+def controller_item(number: int) -> str:
+    return f"controller {number}"
+
+
+_ON_THE_WAY = {
+    ZOOKEEPER_MODE: "the controllers wait (state 2), nothing is copied yet, /migration is of this attempt",
+    MIGRATION_MODE: "dual write goes on (state 1), every controller has the migration flag",
+}
+
+
+def roll_step(step_id: str, words: KraftParameters) -> Step:
+    """Raises:
+    PlanError: brokers don't go from the one mode to the other.
+    """
+    way = (words.from_mode, words.to_mode)
+    forward = {(ZOOKEEPER_MODE, MIGRATION_MODE), (MIGRATION_MODE, KRAFT_MODE)}
+    if way not in forward | {(KRAFT_MODE, MIGRATION_MODE), (MIGRATION_MODE, ZOOKEEPER_MODE)}:
+        raise PlanError(f"no broker goes from {words.from_mode!r} to {words.to_mode!r} mode")
+    stuck = None
+    if words.begins_copy:
+        stuck = "with the last broker the copying begins; the way back is a plan: offramp plan kraft --to zookeeper"
+    elif way == (MIGRATION_MODE, ZOOKEEPER_MODE):
+        stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
+    brokers = named(words.nodes, "broker")
+    last = " (the last: the copying begins)" if words.begins_copy else "" if len(words.nodes) == 1 else ", one by one"
+    return Step(
+        step_id=step_id,
+        kind=ROLL,
+        title=f"Restart {brokers} in {words.to_mode} mode{last}",
+        precondition="before each: every broker is in sync and each partition has its full ISR, but for a broker that"
+        f" is down, which goes first; {_before_roll(words)}",
+        verification=f"{brokers}: in {words.to_mode} mode, caught up, every ISR is full"
+        + ("; the copy is done and dual write goes on" if words.begins_copy else ""),
+        deadline_s=words.node_timeout_s,
+        changes=tuple(
+            Change(broker_item(it), f"{words.from_mode} mode", f"{words.to_mode} mode") for it in words.nodes
+        ),
+        undo=None
+        if stuck
+        else f"Those that this step restarted are restarted in {words.from_mode} mode, newest first.",
+        cannot_be_undone=stuck,
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **performed(words),
+    )
+
+
+def _before_roll(words: KraftParameters) -> str:
+    if words.to_mode == ZOOKEEPER_MODE:
+        return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
+    if words.to_mode == KRAFT_MODE:
+        but = f" but of {listed(words.left_behind)}" if words.left_behind else ""
+        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
+    return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
+
+
+def performed(words: KraftParameters) -> dict[str, str | None]:
+    return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
+
+
+_TOGETHER = "controllers {} together, on empty disks"
+
+
+def start_step(step_id: str, words: KraftParameters) -> Step:
+    nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in words.nodes]
+    return Step(
+        step_id=step_id,
+        kind=START,
+        title=f"Start {named(words.nodes, 'controller {} on an empty disk', _TOGETHER)}",
+        precondition="no controller answers, and ZooKeeper has no /migration: one of another attempt would make them"
+        " delete topics",
+        verification="every controller answers with the migration flag, all are voters, one leads; the log says state 2"
+        " and holds no topic; /migration says that nothing is copied",
+        deadline_s=words.node_timeout_s,
+        changes=(*nodes, Change(MIGRATION_ZNODE, None, "nothing copied yet")),
+        undo="If no broker is in migration mode and nothing is copied: all are stopped, /migration is deleted on the"
+        " condition of its version, their disks are wiped.",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **performed(words),
+    )
+
+
+def stop_step(step_id: str, words: KraftParameters) -> Step:
+    before, is_repair = "no broker is in KRaft mode (it would hang)", words.to_phase in REPAIRS
+    if words.is_aborted:
+        before += ", the copy was aborted, and no copy was completed since"
+    elif not is_repair:
+        before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
+    return Step(
+        step_id=step_id,
+        kind=STOP,
+        title=f"Stop {named(words.nodes, 'controller')}",
+        precondition=before,
+        verification="no controller answers",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "running with the migration flag", "stopped") for it in words.nodes),
+        undo=None if is_repair else "The controllers are started again, with the migration flag and their disks.",
+        cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **performed(words),
+    )
+
+
+def hand_back_step(step_id: str, words: KraftParameters) -> Step:
+    claim = "/controller_epoch is set above every epoch used, /controller and /migration are deleted"
+    writes = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
+    after = "a broker holds /controller, and every broker names it in five answers"
+    return Step(
+        step_id=step_id,
+        kind=HAND_BACK,
+        title="Hand the control of the cluster back to ZooKeeper",
+        precondition=f"no controller answers, no broker is in KRaft mode, /migration stands still for {STILL_S:g} s",
+        verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {writes}"),),
+        cannot_be_undone="from then on ZooKeeper's controller changes metadata that KRaft's log does not learn",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+    )
+
+
+_FOLLOWED = (
+    f"a broker holds /controller, every broker names it in five answers, {HANDED_BACK_S:g} s after the transaction or"
+    " later; each partition with a broker in its ISR has a leader"
+)
+_MENDED = {
+    REPAIR_CLAIM: (
+        "/controller_epoch is set above every epoch used, /controller and a /migration beside it are deleted",
+        f"/migration is gone; {_FOLLOWED}",
+    ),
+    REPAIR_MIGRATION: (
+        "/migration is deleted, while a broker holds /controller",
+        "/migration is gone, and a broker holds /controller",
+    ),
+    REPAIR_EPOCH: (
+        "/controller_epoch is set far above every epoch used, and /controller deleted: a broker takes it anew",
+        f"no partition's epoch is above /controller_epoch; {_FOLLOWED}",
+    ),
+}
+
+
+def mend_step(step_id: str, words: KraftParameters) -> Step:
+    """Raises:
+    PlanError: the plan repairs no znode.
+    """
+    if words.to_phase not in _MENDED:
+        raise PlanError(f"a plan to {words.to_phase!r} mends no znode")
+    done, seen = _MENDED[words.to_phase]
+    return Step(
+        step_id=step_id,
+        kind=MEND,
+        title=f"Mend {words.to_phase.removeprefix('repair ')} in ZooKeeper",
+        precondition="the damage is still there, no controller answers, every broker answers and none is in KRaft mode,"
+        f" the control znodes stand still for {STILL_S:g} s",
+        verification=seen,
+        deadline_s=words.node_timeout_s,
+        changes=(Change(CONTROL, "damaged", f"ZooKeeper's; in one conditional transaction {done}"),),
+        cannot_be_undone="damage is not put back; what the znodes held is in the journal",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+    )
+
+
+def wipe_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=WIPE,
+        title=f"Wipe the {named(words.nodes, 'disk of controller {}', 'disks of controllers {}')}",
+        precondition="no controller answers, and ZooKeeper has no /migration",
+        verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to dual"
+        " write looks whether their log was",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in words.nodes),
+        cannot_be_undone="what was on the disks is gone",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **performed(words),
+    )
+
+
+def compare_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=COMPARE,
+        title="Compare what ZooKeeper and KRaft hold",
+        precondition=_ON_THE_WAY[MIGRATION_MODE],
+        verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
+        deadline_s=COMPARE_S,
+        undo="There is nothing to take back.",
+        parameters=words.to_json(),
+    )
+
+
+def unregister_step(step_id: str, words: KraftParameters) -> Step:
+    (number,) = words.nodes
+    return Step(
+        step_id=step_id,
+        kind=UNREGISTER_STEP,
+        title=f"End the registration of broker {number}, which is gone for good",
+        precondition="the broker does not answer, is not in /brokers/ids and, once dual write goes on, fenced; no"
+        " partition has a replica on it; dual write goes on, or the controllers wait for it",
+        verification=f"the metadata log holds no registration of broker {number}; dual write or the wait goes on",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
+        cannot_be_undone="a broker registers by itself when it is started",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+    )
+
+
+def fail_over_step(step_id: str, words: KraftParameters) -> Step:
+    (number,) = words.nodes
+    return Step(
+        step_id=step_id,
+        kind=FAIL_OVER_STEP,
+        title=f"Restart controller {number}, which is active, so that another one is elected",
+        precondition="every controller answers, they are three or more, all have caught up, dual write goes on, every"
+        " ISR is full, and both stores hold the same",
+        verification=f"another controller than {number} leads in a higher epoch; all answer with the migration flag and"
+        " have caught up; dual write goes on in that epoch, and every ISR is full",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
+        cannot_be_undone="who leads is no setting: there is nothing to take back",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **performed(words),
+    )

@@ -1,0 +1,142 @@
+"""The registration of a broker that is gone for good, ended by the active controller (UnregisterBroker, API 64).
+
+While no broker runs in KRaft mode, nobody else passes it on: Kafka's own command refuses to ask controllers (3.9.1,
+UnsupportedEndpointTypeException), which serve it all the same, also while they wait for brokers; then they
+fence nobody. A broker that is started again registers again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kafka.protocol.api_message import ApiMessage
+
+from kit.clients.broker_client import Deadline, describe_code
+from kit.clients.cluster import Cluster, kafka_settings
+from kit.clients.nodes import NodeClient, ask_node
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.errors import ConnectError, ReadError, RunError
+from kit.kraft.analyze.phase import CONTROLLERS, Facts
+from kit.kraft.move.cluster_state import ClusterState, MoveReads, dual_write_problem, waiting_problem
+from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
+from kit.kraft.move.steps import KraftParameters, broker_item
+from kit.text.naming import named
+
+REGISTERED, NOT_REGISTERED = "registered with the controllers", "not registered"
+_NOT_THERE = 102  # BROKER_ID_NOT_REGISTERED
+_SHOWN = 5
+
+
+class UnregisterBrokerRequest(ApiMessage, load_json="kit.kraft.move"):  # type: ignore[misc, call-arg]
+    pass
+
+
+class UnregisterBrokerResponse(ApiMessage, load_json="kit.kraft.move"):  # type: ignore[misc, call-arg]
+    pass
+
+
+def gone_problem(standing: ClusterState, broker_id: int) -> str | None:
+    """Whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
+    registration, who = standing.registration(broker_id), f"broker {broker_id}"
+    if standing.modes.get(broker_id) is not None:
+        return f"{who} answers: stop it first"
+    if broker_id in standing.control.brokers:
+        return f"{who} is in /brokers/ids: it runs, or its session has not ended yet"
+    if registration is not None and not registration.is_fenced and standing.phase != CONTROLLERS:
+        return f"{who} is not fenced: it runs, or was lost some seconds ago"
+    return None
+
+
+def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: MoveReads) -> str | None:
+    """Whether a partition has a replica on it. Raises ReadError, ConnectError."""
+    placed = reads.replicas(cluster, facts)
+    on_it = [f"{topic}-{number}" for (topic, number), replicas in placed.items() if broker_id in replicas]
+    if not on_it:
+        return None
+    more = f" and {len(on_it) - _SHOWN} more" if len(on_it) > _SHOWN else ""
+    return (
+        f"{named(on_it[:_SHOWN], 'partition {} has', 'partitions {} have')} a replica on broker {broker_id}{more}: give"
+        " each of them another one first, by kafka-reassign-partitions.sh"
+    )
+
+
+def goes_on_problem(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+    """Whether the move stands as it did: the controllers wait, or dual write goes on."""
+    return (waiting_problem if standing.phase == CONTROLLERS else dual_write_problem)(standing, controllers)
+
+
+class UnregisterActor(NodeActor):
+    """``ask`` sends one request to the active controller."""
+
+    def __init__(self, hands: NodeOperator, ask: Callable[[dict[str, Any], str, Any], Any] = ask_node) -> None:
+        super().__init__(hands)
+        self._ask = ask
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: self._problem(words, self.hands.look(words)))
+        return checked(problem, f"{broker_item(words.nodes[0])} is gone, and no partition has a replica on it")
+
+    def _problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+        (number,) = words.nodes
+        return (
+            goes_on_problem(standing, words.controller_addresses)
+            or gone_problem(standing, number)
+            or replicas_problem(self.cluster, standing.facts, number, self.hands.reads)
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        return StepState.DONE if self._left(words, self.hands.look(words)) is None else StepState.NOT_DONE
+
+    def _left(self, words: KraftParameters, now: ClusterState) -> str | None:
+        if not now.facts.has_log:
+            return f"the metadata log can't be read: {now.facts.log_error}"
+        (number,) = words.nodes
+        return f"broker {number} is registered still" if now.registration(number) is not None else None
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: the broker is not gone, or the controller refused; or the registration is there still.
+        """
+        words = KraftParameters.of(step)
+        (number,) = words.nodes
+        item, change = broker_item(number), (REGISTERED, NOT_REGISTERED)
+        if self.state(step) == StepState.DONE:
+            return [ItemOutcome(item, Outcome.UNCHANGED, *change)]
+        standing = self.hands.look(words)
+        problem, leader = first_problem(lambda: self._problem(words, standing)), standing.facts.leader
+        if problem is not None or leader is None:
+            raise RunError(f"{item} stays registered: {problem or 'no controller leads the quorum'}")
+        report.attempt([item])
+        outcome = ItemOutcome(item, *self._asked(leader.address, number))
+        if outcome.outcome == Outcome.CONFIRMED:
+            self.hands.wait_until(words, lambda now: self._left(words, now), report)
+        return [outcome]
+
+    def _asked(self, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:
+        """What became of it, before, after, and the error."""
+        try:
+            answer = self._ask(kafka_settings(self.cluster.profile), address, partial(_unregister, number=number))
+        except (ConnectError, ReadError) as error:
+            return Outcome.UNKNOWN, REGISTERED, None, f"the controller at {address} did not answer: {error}"
+        if answer.error_code in (0, _NOT_THERE):
+            return Outcome.CONFIRMED, REGISTERED, NOT_REGISTERED, None
+        why = f"the controller at {address} refused: {describe_code(answer.error_code)} {answer.error_message or ''}"
+        return Outcome.REFUSED, REGISTERED, None, why.strip()
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        standing = self.hands.look(words)
+        problem = first_problem(
+            lambda: self._left(words, standing), lambda: goes_on_problem(standing, words.controller_addresses)
+        )
+        return verified(problem, f"{broker_item(words.nodes[0])} is registered no more, and the move stands as it did")
+
+
+async def _unregister(client: NodeClient, deadline: Deadline, number: int) -> Any:
+    request = UnregisterBrokerRequest(broker_id=number, min_version=0, max_version=0)
+    return await client.ask(request, client.node, deadline)

@@ -1,0 +1,1 @@
+"""The znodes of a cluster's metadata, its nodes and controllers → rows."""

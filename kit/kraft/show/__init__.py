@@ -1,0 +1,1 @@
+"""Charts and briefs of a move to KRaft."""

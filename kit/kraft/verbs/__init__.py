@@ -1,0 +1,1 @@
+"""``offramp kraft`` and ``offramp znodes``."""

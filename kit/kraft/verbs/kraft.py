@@ -1,0 +1,398 @@
+"""``offramp kraft …``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kit.errors import AuthenticationFailed, ConnectError, PartialRead
+from kit.profile import Profile, load_profile
+from kit.terminal.listing import print_frame
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import (
+    LONGEST_WAIT_S,
+    AsJson,
+    ProfileFile,
+    ProfileName,
+    a_number,
+    print_json,
+    refusals,
+    say,
+    tell,
+)
+from kit.text.visible import visible
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.kraft.both_stores import MetadataDiff
+    from kit.kraft.metadata_file import SavedMetadata
+    from kit.kraft.preflight import Preflight
+    from kit.kraft.rehearsal import Rehearsal
+    from kit.kraft.status import KraftStatus
+
+app = typer.Typer(
+    help="A cluster on its way from ZooKeeper to KRaft: where it stands, what differs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Mode(StrEnum):
+    """How a node starts."""
+
+    zookeeper = "zookeeper"
+    migration = "migration"
+    kraft = "kraft"
+    controller = "controller"
+
+
+SETTLE_S = 30.0
+"""As ``kit.kraft.both_stores`` has it, which loads clients and frames."""
+
+
+@app.command()
+def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
+    """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
+    import polars as pl
+
+    from kit.tables import schema as tables
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"):
+            status = _status_of(chosen)
+        state = pl.DataFrame(tables.KRAFT_STATES.from_rows([status.state]))
+        findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(status.findings))
+        if as_json:
+            frames = {"state": state, "findings": findings, "facts": status.facts, "nodes": status.nodes}
+            print_json({name: frame.to_dicts() for name, frame in frames.items()})
+        else:
+            _tell_status(status, findings)
+        status.verify()
+
+
+def _status_of(profile: Profile) -> KraftStatus:
+    """Where brokers or ZooKeeper don't answer, of what answers; raises ConnectError when nothing does."""
+    from kit.clients.cluster import connect
+    from kit.kraft.status import kraft_status, status_without
+
+    try:
+        with connect(profile) as cluster:
+            return kraft_status(cluster)
+    except AuthenticationFailed:
+        raise
+    except ConnectError:
+        status = status_without(profile)
+        if not status.is_anything_read:
+            raise
+        return status
+
+
+def _tell_status(status: KraftStatus, findings: pl.DataFrame) -> None:
+    tell(*status.told())
+    for row in findings.iter_rows(named=True):
+        tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
+    tell("")
+    print_frame(status.facts)
+
+
+SettingsFolder = Annotated[
+    Path | None,
+    typer.Option("--settings-dir", help="Folder with the nodes' own server.properties and meta.properties."),
+]
+WriteTo = Annotated[
+    Path | None,
+    typer.Option("--write-settings", help="Folder to write ready-made settings to, a file per node and mode."),
+]
+
+
+@app.command()
+def preflight(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    settings_dir: SettingsFolder = None,
+    write_settings: WriteTo = None,
+    saved: Annotated[
+        Path | None, typer.Option("--from", help="A file of `offramp kraft save`, instead of the live cluster.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether the cluster is ready to move to KRaft: every check, with what to do. Exit code 15: it is not.
+
+    Exit code 12: nothing forbids it, but a check that could was not read.
+    """
+    from kit.clients.cluster import connect
+    from kit.kraft.metadata_file import load_metadata
+    from kit.kraft.preflight import kraft_preflight, preflight_of
+    from kit.kraft.settings_files import read_settings_folder
+
+    with refusals():
+        folder = read_settings_folder(settings_dir) if settings_dir else None
+        if saved is not None:
+            with waiting(f"checking {saved}"):
+                result = preflight_of(load_metadata(saved), folder)
+        else:
+            chosen = load_profile(profile, profile_file)
+            with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+                result = kraft_preflight(cluster, folder)
+        if as_json:
+            print_json(result.findings.to_dicts())
+        else:
+            _tell_preflight(result)
+        if write_settings is not None:
+            say(*(f"written: {file}" for file in result.write_files(write_settings)))
+            say(*(f"before a start, {each.check_id}: {each.sentence} {each.remedy}" for each in result.unfinished))
+        result.verify()
+
+
+def _tell_preflight(result: Preflight) -> None:
+    for finding in result.open_findings.iter_rows(named=True):
+        remedy = [f"  {finding['remedy']}"] if finding["remedy"] else []
+        tell(f"{finding['check_id']} {finding['answer']}: {finding['sentence']}", *remedy)
+    for row in result.rows:
+        if row.is_met and row.severity == "info":
+            tell(f"{row.check_id} {row.severity}: {row.sentence}")
+    for note in result.notes:
+        say(note)
+    tell(result.summary)
+
+
+@app.command()
+def diff(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    settle_s: Annotated[
+        float,
+        typer.Option(
+            "--settle-s",
+            min=0,
+            max=LONGEST_WAIT_S,
+            callback=a_number,
+            help="Seconds to wait for changes that are under way.",
+        ),
+    ] = SETTLE_S,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
+    from kit.clients.cluster import connect
+    from kit.kraft.both_stores import kraft_diff
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"comparing both stores of {chosen.name}"), connect(chosen) as cluster:
+            compared = kraft_diff(cluster, settle_s)
+        open_rows = compared.of("diverged", "in_flight", "unknown")
+        if as_json:
+            differing = compared.of("diverged", "in_flight", "unknown", "expected")
+            print_json({"summary": compared.summary.to_dicts(), "differences": differing.to_dicts()})
+        else:
+            _tell_diff(compared, open_rows)
+        _verify(compared, open_rows)
+
+
+def _tell_diff(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
+    import polars as pl
+
+    print_frame(compared.summary)
+    tell("")
+    named = compared.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
+    columns = ["entity", "item", "zookeeper_value", "kraft_value", "verdict", "cause", "kind"]
+    print_frame(pl.concat([open_rows, named]).select(columns))
+
+
+def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
+    """Judge a diff: PartialRead unless both stores hold the same."""
+    if not compared.is_clean:
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(open_rows["verdict"].value_counts().iter_rows()))
+        errors = open_rows["error"].drop_nulls().unique(maintain_order=True).head(20).to_list()
+        raise PartialRead(
+            "\n".join(
+                [
+                    f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}",
+                    *map(visible, errors),
+                ]
+            )
+        )
+
+
+@app.command()
+def save(
+    file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")],
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
+
+    SCRAM credentials, passwords and keys are replaced by random text of the same form; no secret is in the file. Names
+    of topics, users, hosts and settings are in it.
+    """
+    from kit.clients.cluster import connect
+    from kit.kraft.preflight import save_metadata
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+            saved = save_metadata(cluster, file)
+        tell(f"{file}: {_about(saved)}")
+
+
+def _about(saved: SavedMetadata) -> str:
+    when = f"{saved.taken_at:%F %T} UTC, by {saved.taken_by}"
+    return f"cluster {saved.cluster_name} ({saved.cluster_id}), {when}: {saved.contents}."
+
+
+@app.command(name="rehearse")
+def rehearse_(
+    file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
+    controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder of plans and runs, in which the result is kept for plans to move.")
+    ] = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse the move to KRaft with a saved cluster, on a throw-away lab on this machine. Exit code 15: it fails.
+
+    A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
+    compared, and a controller fails over. Exit code 12: some values could not be judged. The result is kept, however
+    it ended: a plan to start controllers asks for it.
+    """
+    from kit.kraft.metadata_file import load_metadata
+    from kit.kraft.move.rehearsals import keep_result, sha256_of
+    from kit.kraft.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
+
+    with refusals():
+        with waiting(f"reading {file}"):
+            saved = load_metadata(file)
+        say(_about(saved))
+        digest = sha256_of(file)
+        with waiting("the rehearsal goes on"):
+            rehearsal = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        kinds = [each.kind for each in rehearsal.rows]
+        say(f"the result is kept: {keep_result(runs, saved, digest, kinds, controllers)}")
+        if as_json:
+            print_json({"findings": rehearsal.findings.to_dicts(), "times": rehearsal.times.to_dicts()})
+        else:
+            _tell_rehearsal(rehearsal)
+            tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
+        rehearsal.verify()
+
+
+def _tell_rehearsal(rehearsal: Rehearsal) -> None:
+    for row in rehearsal.rows:
+        tell(f"{row.kind} {row.check_id or '(no check)'}: {row.sentence}")
+    print_frame(rehearsal.times)
+    for moment, diff_found in rehearsal.diffs.items():
+        tell("", f"Both stores {moment}:")
+        print_frame(diff_found.summary)
+
+
+@app.command()
+def watch(
+    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each look to.")],
+    every: Annotated[
+        float,
+        typer.Option(
+            "--every", min=0, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."
+        ),
+    ] = 10.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Look again and again, in dual write with a diff, and append each look to a history. Ctrl-C ends it.
+
+    A look at which something was not read is kept with the reason. Exit code 12: the last look was such a one.
+    """
+    from kit.kraft.watch import KraftHistory, look
+
+    with refusals():
+        chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
+        for number in itertools.count(1):
+            begun = time.monotonic()
+            with waiting(f"looking at {chosen.name}"):
+                seen = look(chosen, max(every, 1.0))
+                kept.append(seen)
+            tell(seen.line())
+            if number == count:
+                seen.verify()
+                return
+            time.sleep(max(0.0, begun + every - time.monotonic()))
+
+
+@app.command()
+def report(
+    history: Annotated[Path, typer.Option("--history", help="Folder that `offramp kraft watch` fills.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
+        "runs"
+    ),
+    cluster: Annotated[str, typer.Option("--cluster", help="Name in the history [its only one].")] = "",
+    last_hours: Annotated[
+        float, typer.Option(min=0, max=876_000, callback=a_number, help="Hours before the newest look [all].")
+    ] = 0.0,
+) -> None:
+    """Make a notebook and one HTML page of a history of looks: verdicts, lag, fail-overs. No cluster is asked.
+
+    Exit code 12: in the last look a value diverged, or something was not read; the report is made all the same.
+    """
+    from kit.groups.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
+    from kit.kraft.watch import KraftHistory
+
+    with refusals():
+        with waiting(f"reading {history}"):
+            name = KraftHistory(history).soak(cluster).cluster
+        with waiting(f"the report on {name} is being made"):
+            made = run_soak_report(history, output, name, last_hours)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
+
+
+@app.command()
+def lint(
+    files: Annotated[
+        list[Path], typer.Argument(help="server.properties of nodes, env files, or Compose files with their variables.")
+    ],
+    mode: Annotated[
+        Mode | None, typer.Option(help="The mode in which each file must start its node [what the file says].")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether Kafka 3.9.1 would start a node with these files. No cluster is asked. Exit code 15: it would refuse one.
+
+    Also reported is what a move to KRaft forbids. Exit code 12: a value is filled in later, so the answer is not known.
+    """
+    from kit.kraft.settings_files import lint_files
+
+    with refusals():
+        linted = lint_files(files, None if mode is None else mode.value)
+        if as_json:
+            print_json([asdict(each) for each in linted.rows])
+        else:
+            for row in linted.rows:
+                answer = "not known" if row.is_met is None else "ok" if row.is_met else row.severity
+                tell(f"{row.check_id} {answer}: {row.sentence}", *([f"  {row.remedy}"] if row.remedy else []))
+        say(linted.verify())
+
+
+@app.command()
+def story(
+    files: Annotated[list[Path], typer.Argument(help="Logs of controllers; gz too.")],
+    same_zone: Annotated[
+        bool, typer.Option("--same-zone", help="All logs print times of one zone: merge them by time.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What controllers did in a move to KRaft, by their logs: what they waited for, which znode aborted the copy."""
+    from kit.kraft.story import read_story
+
+    with refusals():
+        read = read_story(files, same_zone)
+        if as_json:
+            print_json([asdict(each) for each in read.events])
+        else:
+            tell(*read.told(), "", read.summary)

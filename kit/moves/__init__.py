@@ -1,0 +1,1 @@
+"""Plans of groups, fleets and offsets, and the actors that write."""

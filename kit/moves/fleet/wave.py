@@ -1,0 +1,344 @@
+"""One wave of a fleet: many toggles, verified together; and the circuit breaker between two waves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.clock import Clock
+from kit.engine.model.parameters import StepParameters
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.engine.model.step import Change, Step
+from kit.engine.model.values import Json
+from kit.errors import ConnectError, RunError
+from kit.groups import views
+from kit.groups.snapshot import Snapshot, observe
+from kit.moves.group.group_state import GroupState, counted, readable_group_states
+from kit.moves.group.rules import SETTLE_S
+from kit.moves.group.toggle import (
+    Toggle,
+    mode_path,
+    not_following,
+    not_moving,
+    not_ready_for_back,
+    read_toggle,
+    set_toggle,
+    unset_toggle,
+)
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
+from kit.text.quantity import quantity
+
+WAVE, CIRCUIT_BREAKER = "wave", "circuit breaker"
+NOT_FOLLOWING = "not_following"
+"""In the evidence of a wave: group → why it does not follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaveParameters(StepParameters):
+    """Toggle ``groups`` to ``after``; ``before`` and ``versions`` are of their toggles as they were seen."""
+
+    number: int
+    groups: tuple[str, ...]
+    before: Mapping[str, str | None]
+    versions: Mapping[str, int | None]
+    after: str
+    deadline_s: float = SETTLE_S
+
+    @classmethod
+    def of_toggles(
+        cls, number: int, toggles: Mapping[str, Toggle], after: str, deadline_s: float = SETTLE_S
+    ) -> WaveParameters:
+        before = {group: toggle.mode for group, toggle in toggles.items()}
+        versions = {group: toggle.version for group, toggle in toggles.items()}
+        return cls(number, tuple(toggles), before, versions, after, deadline_s)
+
+    @property
+    def toggles(self) -> dict[str, Toggle]:
+        return {group: Toggle(self.before[group], self.versions[group]) for group in self.groups}
+
+
+def wave_step(words: WaveParameters) -> Step:
+    name = STORE_NAMES[words.after]
+    return Step(
+        step_id=f"wave-{words.number:02d}",
+        kind=WAVE,
+        title=f"Toggle {quantity(len(words.groups), 'group')} to {name}'s assignment",
+        precondition="each has MEZKCCs alone" + (" and is settled" if words.after == KAFKA else ""),
+        verification=(
+            f"each group's members own what {name}'s assignment gives them, each partition has an owner, and its "
+            "committed offset moves on or has reached the end"
+        ),
+        deadline_s=words.deadline_s,
+        changes=tuple(Change(mode_path(group), toggle.mode, words.after) for group, toggle in words.toggles.items()),
+        undo="Each toggle that is as this step left it is set back.",
+        affects=(f"wave {words.number} toggles",),
+        parameters=words.to_json(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitBreakerParameters(StepParameters):
+    """Watch the groups toggled so far, and the cluster, for ``pause_s`` seconds after wave ``number``.
+
+    Their lag may grow by ``lag_tolerance`` records; a read of the cluster may take ``max_read_ms``.
+    """
+
+    number: int
+    groups: tuple[str, ...]
+    pause_s: float
+    lag_tolerance: int
+    max_read_ms: float
+
+
+def circuit_breaker_step(words: CircuitBreakerParameters) -> Step:
+    return Step(
+        step_id=f"wave-{words.number:02d}-pause",
+        kind=CIRCUIT_BREAKER,
+        title=f"Watch {quantity(len(words.groups), 'group')} for {words.pause_s:g} s before the next wave",
+        precondition="none",
+        verification=(
+            f"their lag does not grow by more than {words.lag_tolerance} records, and a read of the cluster takes no"
+            f" longer than {words.max_read_ms:.0f} ms"
+        ),
+        deadline_s=words.pause_s + SETTLE_S,
+        undo="There is nothing to take back.",
+        parameters=words.to_json(),
+    )
+
+
+class WaveActor:
+    """Writes each toggle on its own condition; one that can't be written doesn't keep the others back."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._at_first: dict[str, dict[str, GroupState]] = {}
+        self._left_out: dict[str, Mapping[str, str]] = {}
+
+    def check(self, step: Step) -> Checked:
+        is_back = WaveParameters.of(step).after == ZOOKEEPER
+        states, unread = self._look(step)
+        if unread and not (is_back and states):
+            asked = quantity(len(WaveParameters.of(step).groups), "group")
+            return Checked(False, f"{len(unread)} of {asked} can't be read: {_first(unread)}")
+        self._left_out[step.step_id] = unread
+        wrong = [problem for problem in (_not_ready(each, is_back) for each in states) if problem is not None]
+        if wrong:
+            return Checked(False, f"{len(wrong)} of {quantity(len(states), 'group')} not ready: {wrong[0]}")
+        left_out = f"; left out, not readable: {quantity(len(unread), 'group')}: {_first(unread)}" if unread else ""
+        how = "with MEZKCCs alone" if is_back else "settled"
+        return Checked(True, f"{quantity(len(states), 'group')} {how}{left_out}")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = WaveParameters.of(step)
+        if acted is None:
+            are_done = [self._toggle(group).mode == words.after for group in words.groups]
+        else:
+            at = {mode_path(group): group for group in words.groups}
+            are_done = [self._toggle(at[outcome.item]).was_left_by(outcome) for outcome in acted.written]
+        if not any(are_done):
+            return StepState.NOT_DONE
+        return StepState.DONE if all(are_done) else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        outcomes, words = [], WaveParameters.of(step)
+        asked = {change.item for change in step.changes}
+        left_out = self._left_out.pop(step.step_id, {})
+        for group, planned in words.toggles.items():
+            if mode_path(group) not in asked:
+                continue
+            if group in left_out:
+                outcome = _refused(group, planned.mode, left_out[group])
+            else:
+                outcome = set_toggle(self._cluster.zookeeper, planned, group, words.after, report)
+            report([outcome])
+            outcomes.append(outcome)
+        return outcomes
+
+    def verify(self, step: Step) -> Verified:
+        (states, unread), after = self._look(step), WaveParameters.of(step).after
+        first = self._at_first.setdefault(step.step_id, {})
+        for each in states:
+            first.setdefault(each.group_id, each)
+        judged = (
+            (each.group_id, not_following(each, after) or not_moving(first[each.group_id], each)) for each in states
+        )
+        wrong = {group: problem for group, problem in judged if problem is not None} | unread
+        if wrong:
+            asked = quantity(len(WaveParameters.of(step).groups), "group")
+            return Verified(False, f"not yet: {len(wrong)} of {asked}: {_first(wrong)}", {NOT_FOLLOWING: wrong})
+        return Verified(
+            True, f"{quantity(len(states), 'group follows', 'groups follow')} {STORE_NAMES[after]}'s assignment"
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
+        return Checked(True, f"{len(acted.written)} toggles were written by this run")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """A group whose toggle somebody else set since is left alone; so is, until they are gone, one that has KCs."""
+        words = WaveParameters.of(step)
+        groups = {mode_path(group): group for group in words.groups}
+        ours = {groups[outcome.item]: outcome for outcome in acted.written}
+        before, after = words.before, words.after
+        states, problems = readable_group_states(observe_some(self._cluster, ours), ours)
+        problems |= {each.group_id: why for each in states if (why := not_ready_for_back(each, after)) is not None}
+        outcomes = []
+        for group, written in ours.items():
+            if group in problems:
+                outcome = _refused(group, after, problems[group])
+            else:
+                outcome = unset_toggle(self._cluster.zookeeper, written, group, before[group], report)
+            report([outcome])
+            outcomes.append(outcome)
+        return outcomes
+
+    def _look(self, step: Step) -> tuple[list[GroupState], dict[str, str]]:
+        """One bad znode of one group must not stop the way back of the others."""
+        groups = WaveParameters.of(step).groups
+        return readable_group_states(observe_some(self._cluster, groups), groups)
+
+    def _toggle(self, group: str) -> Toggle:
+        return read_toggle(self._cluster.zookeeper, group)
+
+
+class CircuitBreakerActor:
+    """Changes nothing; fails when the groups or the cluster do badly."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        observe: Callable[[Cluster, Iterable[str]], Snapshot[pl.DataFrame]] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._observe = observe or observe_groups
+        self._began: dict[str, tuple[float, _Lags]] = {}
+
+    def check(self, step: Step) -> Checked:
+        n_groups = len(CircuitBreakerParameters.of(step).groups)
+        return Checked(True, f"{quantity(n_groups, 'group was', 'groups were')} toggled")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        """Measure the lag of the toggled groups and the time of a read, until the pause is over.
+
+        Raises:
+            RunError: the circuit breaker: lag or the time of a read are beyond their limits.
+        """
+        words = CircuitBreakerParameters.of(step)
+        snapshot = self._observe(self._cluster, words.groups)
+        now, took_ms = self._clock.monotonic(), read_ms(snapshot)
+        lags = _lags(snapshot)
+        began, first = self._began.setdefault(step.step_id, (now, {}))
+        known = {place: lag for place, lag in lags.items() if lag is not None}
+        first |= {place: lag for place, lag in known.items() if place not in first}
+        grown = sum(known[place] - lag for place, lag in first.items() if place in known)
+        _raise_beyond(words, grown, took_ms)
+        pause_s = words.pause_s
+        if now - began < pause_s:
+            return Verified(False, f"watching for {pause_s:g} s")
+        missing = sorted(set(first) - set(known))
+        if missing:
+            return Verified(False, f"the lag of {_places(missing)} was known before and is unknown now")
+        n_unknown = len(lags) - len(known)
+        evidence: dict[str, Json] = {
+            "lag_growth": grown if first else None,
+            "n_unknown_lags": n_unknown,
+            "read_ms": round(took_ms),
+        }
+        unknown = f"; the lag of {quantity(n_unknown, 'partition')} is unknown" if n_unknown else ""
+        return Verified(True, f"after {pause_s:g} s all is well{unknown}", evidence)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+
+_Lags: TypeAlias = dict[tuple[str, str, int], int]
+
+
+def _lags(snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str, int], int | None]:
+    """By group, topic and partition, where Kafka may hold an offset; None: unknown, which is no 0."""
+    rows = views.lag(snapshot).filter(~pl.col("is_stale") & ~pl.col("has_no_commit"), store=KAFKA)
+    return {(group, topic, number): lag for group, topic, number, lag in rows.select(*_PLACE, "lag").iter_rows()}
+
+
+_PLACE = ("group_id", "topic", "partition")
+
+
+def _places(places: Sequence[tuple[str, str, int]]) -> str:
+    """The first of them, and how many there are."""
+    group, topic, number = places[0]
+    more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+    return f"{group} on {topic}-{number}{more}"
+
+
+def _raise_beyond(words: CircuitBreakerParameters, grown: int, took_ms: float) -> None:
+    if grown > words.lag_tolerance:
+        raise RunError(
+            f"the circuit breaker: the lag of the toggled groups grew by {quantity(grown, 'record')}, more than"
+            f" {words.lag_tolerance:,}"
+        )
+    if took_ms > words.max_read_ms:
+        raise RunError(
+            f"the circuit breaker: a read of the cluster took {took_ms:.0f} ms, more than {words.max_read_ms:.0f} ms"
+        )
+
+
+def read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
+    """How long ZooKeeper and the brokers were read: without what this process then makes of the answers."""
+    return float(snapshot.read_timings["duration_ms"].sum())
+
+
+def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
+    """One snapshot of these groups.
+
+    Raises:
+        ConnectError: something could not be read.
+    """
+    snapshot = observe_some(cluster, groups)
+    errors = snapshot.read_errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
+    if not errors.is_empty():
+        raise ConnectError(f"something could not be read: {errors['error'][0]}")
+    return snapshot
+
+
+def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
+    """The same where single groups may have rows with errors.
+
+    Raises:
+        ConnectError: something could not be read that any group may hang on.
+    """
+    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
+    errors = snapshot.read_errors.filter(pl.col("group_id").is_null() & pl.col("topic").is_null())
+    if not errors.is_empty():
+        raise ConnectError(f"something could not be read: {errors['error'][0]}")
+    return snapshot
+
+
+def _first(problems: Mapping[str, str]) -> str:
+    return next(f"{group}: {why}" for group, why in problems.items())
+
+
+def _refused(group: str, holds: str | None, why: str) -> ItemOutcome:
+    return ItemOutcome(mode_path(group), Outcome.REFUSED, holds, None, f"left out: {why}")
+
+
+def _not_ready(group: GroupState, is_back: bool) -> str | None:
+    """A group that suffers may never settle, and the way back is its cure."""
+    if set(group.counts) != {"MEZKCC"}:
+        return f"{group.group_id} has {counted(group.counts)}"
+    return None if is_back or group.is_settled else f"{group.group_id} is not settled: {group.unsettled}"

@@ -1,0 +1,321 @@
+"""Replacing members of one flavour by members of another, one after the other, through a deployer.
+
+Before each replacement, forward or back, the group is looked at: its members lie between before and after, nobody else
+is there, and the assignment that the step needs is in force. Nobody is started in the place of nobody, unless the
+journal shows that this run had somebody stopped. A replacement that was ordered and of which nobody knows what came is
+called off, and the group has to be quiet for a while, before anything else is ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.clock import Clock
+from kit.engine.model.performer import (
+    ActedRecord,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+    Waiting,
+)
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.moves.group.deploy import Deployer
+from kit.moves.group.group_state import OZKCC, GroupState, MemberState, ReadGroup, counted, listed, read_group_state
+from kit.moves.group.raised_offsets import raise_zookeeper_offsets
+from kit.moves.group.replacement import (
+    OFFSETS,
+    Order,
+    ReplaceParameters,
+    by_others,
+    chosen,
+    countermanded,
+    describe_of_others,
+    had_twice,
+    is_within_kafka,
+    item_of,
+    made_by_others,
+    members_of,
+    missing,
+    n_done,
+    n_missing,
+    off_the_way,
+    orders,
+    ours,
+    replacement_of,
+    stopped,
+    who,
+)
+from kit.text.quantity import quantity
+
+
+class ReplaceActor:
+    """``say`` tells a person what to do now; a replacement counts once ZooKeeper and the coordinator show it.
+
+    ``read``: how the group is read; None: with ZooKeeper's part, by ``read_group_state``.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployer: Deployer,
+        say: Callable[[str], None] = lambda sentence: None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        poll_s: float = 0.5,
+        read: ReadGroup | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._read = read
+        self._deployer = deployer
+        self._say = say
+        self._clock = clock
+        self._poll_s = poll_s
+        self._begun: set[str] = set()
+
+    def check(self, step: Step) -> Checked:
+        state, words = self._look(step), ReplaceParameters.of(step)
+        before, is_resumed = words.before, step.step_id in self._begun
+        instruction = self._deployer.instruction(words.group, *words.direction)
+        if instruction != words.instruction:
+            return Checked(False, f"the plan says {words.instruction!r}, the profile now {instruction!r}")
+        if state.counts != before and not is_resumed:
+            return Checked(False, f"expected {counted(before)}, found {counted(state.counts)}")
+        problem = off_the_way(step, state)
+        if problem is not None:
+            return Checked(False, problem)
+        if state.counts == before and not state.is_settled:
+            return Checked(False, f"the group is not settled: {state.unsettled}")
+        n_partitions = quantity(len(state.partitions), "partition")
+        return Checked(True, f"found {counted(state.counts)}; each of {n_partitions} is owned")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
+        self._begun.add(step.step_id)
+        counts, words = self._look(step).counts, ReplaceParameters.of(step)
+        if acted is not None and not ours(acted):
+            return StepState.NOT_DONE
+        if counts == words.after:
+            return StepState.DONE
+        others = 0 if acted is None else by_others(acted)
+        return StepState.NOT_DONE if counts == words.counts_after(others) else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Order the replacements one after the other, each once the one before is seen.
+
+        Raises:
+            RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
+        """
+        outcomes, words = [], ReplaceParameters.of(step)
+        (from_flavour, to_flavour), count = words.direction, words.count
+        self._settle_open(step, report)
+        if to_flavour == OZKCC:
+            report.attempt([OFFSETS])
+            outcomes.append(self._raise_offsets(step))
+            report(outcomes)
+            if outcomes[0].outcome == Outcome.REFUSED:
+                return outcomes  # An old consumer would read again what the group has committed.
+        first = self._look(step)
+        for number in range(1, count + 1):
+            item, state = item_of(number, count), self._on_the_way(step)
+            if n_done(step, state) >= number:
+                if number > n_done(step, first) and is_within_kafka(step):
+                    report(made_by_others(step, state, number))  # So that an undo leaves them.
+                    raise RunError(describe_of_others(step, first, state, outcomes))
+                outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
+            else:
+                outcome = self._replace(step, Order(item, number, from_flavour, to_flavour), report)
+            report([outcome])
+            outcomes.append(outcome)
+            if outcome.outcome == Outcome.REFUSED:
+                break
+        return outcomes
+
+    def verify(self, step: Step) -> Verified:
+        state, after = self._look(step), ReplaceParameters.of(step).after
+        if state.counts != after:
+            return Verified(False, f"expected {counted(after)}, found {counted(state.counts)}")
+        if not state.is_settled:
+            return Verified(False, f"the group is not settled: {state.unsettled}")
+        twice = had_twice(state)
+        if twice:
+            return Verified(False, f"{listed(twice)} are owned by two members")
+        shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in state.members}
+        return Verified(
+            True, f"the group has {counted(after)}; each partition is owned by one of them", {"shares": shares}
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether the group is still somewhere between before and after, as this run left it."""
+        problem = off_the_way(step, self._look(step))
+        return Checked(problem is None, problem or "the group is as this run left it")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Replace each member that this step had started by one of the former kind, the newest first.
+
+        Raises:
+            RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
+        """
+        outcomes = [
+            ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
+        ]
+        from_flavour, to_flavour = ReplaceParameters.of(step).direction
+        self._settle_open(step, report)
+        for number, written in enumerate(reversed(ours(acted)), start=1):
+            state = self._on_the_way(step)
+            if n_done(step, state) <= by_others(acted) and not n_missing(step, state):
+                outcome = ItemOutcome(written.item, Outcome.UNCHANGED, from_flavour, from_flavour)
+            else:
+                outcome = self._replace(step, Order(written.item, number, to_flavour, from_flavour), report)
+            report([outcome])
+            outcomes.append(outcome)
+            if outcome.outcome == Outcome.REFUSED:
+                raise RunError(f"{outcome.item}: {outcome.error}")
+        return outcomes
+
+    def _replace(self, step: Step, order: Order, report: Report) -> ItemOutcome:
+        """One replacement, ordered and awaited; the last look at the group is just before the order.
+
+        Raises:
+            RunError: the deployer refused it or failed, or nothing came of it in time; that was reported as UNKNOWN.
+        """
+        raised = self._raised_for(step, order, report)
+        if raised is not None and raised.outcome == Outcome.REFUSED:
+            return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
+        state = self._on_the_way(step)
+        replacement = replacement_of(step, order, self._victim(step, state, report.acted, order.from_flavour))
+        before: dict[str, Json] = {
+            "flavour": order.from_flavour,
+            "member": replacement.member,
+            "host": replacement.host,
+        }
+        beside = tuple(each.member_id for each in state.members if each.flavour == order.to_flavour)
+        report.attempt([order.item], {"stops": replacement.member, "starts": order.to_flavour, "beside": beside})
+        try:
+            said = self._deployer.replace(replacement, self._say)
+            arrived = self._await(step, replacement.member, state, order.to_flavour, report)
+        except RunError as error:
+            report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
+            raise
+        after: dict[str, Json] = {"flavour": order.to_flavour, "member": arrived, "said": said}
+        if raised is not None:
+            after["offsets_raised"] = raised.after
+        return ItemOutcome(order.item, Outcome.CONFIRMED, before, after)
+
+    def _raised_for(self, step: Step, order: Order, report: Report) -> ItemOutcome | None:
+        if order.to_flavour != OZKCC:
+            return None
+        report.attempt([order.item], {"raises": OFFSETS})
+        return self._raise_offsets(step)
+
+    def _await(self, step: Step, gone: str, before: GroupState, flavour: str, report: Report) -> str:
+        """The new member's id, once the old one is gone and every partition has a member again.
+
+        Raises:
+            RunError: that did not come in time.
+        """
+        here = {each.member_id for each in before.members if each.flavour == flavour}
+        step_timeout_s = ReplaceParameters.of(step).step_timeout_s
+        deadline, said = self._clock.monotonic() + step_timeout_s, ""
+        while self._clock.monotonic() < deadline:
+            state = self._seen(step)
+            new = [it.member_id for it in members_of(state) if it.flavour == flavour and it.member_id not in here]
+            lacks = missing(state, gone, flavour, bool(new))
+            if lacks is None:
+                return new[0]
+            if lacks != said:
+                said = lacks
+                self._say(Waiting(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {said}"))
+            report([])
+            self._clock.sleep(self._poll_s)
+        raise RunError(
+            f"in {step_timeout_s:g} s {said}. The order stays open until the run is resumed or undone;"
+            " both call it off first"
+        )
+
+    def _seen(self, step: Step) -> GroupState | None:
+        """None: the cluster can't be asked now; who waits goes on."""
+        try:
+            return self._look(step)
+        except AuthenticationFailed:
+            raise
+        except ConnectError:
+            return None
+
+    def _settle_open(self, step: Step, report: Report) -> None:
+        """Call off what was ordered and not seen, and wait until nothing has changed for a while.
+
+        Raises:
+            RunError: the group doesn't come to rest: somebody may still be at it.
+        """
+        pending = [order for attempt, order in orders(report.acted) if attempt.is_open]
+        for order in pending:
+            self._deployer.countermand(countermanded(step, order["stops"], order["starts"]), self._say)
+        if pending:
+            self._await_quiet(step, report)
+
+    def _await_quiet(self, step: Step, report: Report) -> None:
+        words = ReplaceParameters.of(step)
+        quiet_s = words.quiet_s
+        self._say(Waiting(f"waiting until nothing has changed in group {words.group} for {quiet_s:g} s"))
+        began = since = self._clock.monotonic()
+        seen = self._look(step).members
+        while self._clock.monotonic() - since < quiet_s:
+            if self._clock.monotonic() - began > quiet_s + words.step_timeout_s:
+                raise RunError(
+                    f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
+                    " may still be at it. Make sure that nobody is, then resume or undo the run"
+                )
+            report([])
+            self._clock.sleep(self._poll_s)
+            state = self._seen(step)
+            if state is None or who(state.members) != who(seen):
+                seen, since = seen if state is None else state.members, self._clock.monotonic()
+
+    def _on_the_way(self, step: Step) -> GroupState:
+        """The group as it is now, checked against what this step may meet.
+
+        Raises:
+            RunError: the group is not as this step may find it.
+        """
+        state = self._look(step)
+        problem = off_the_way(step, state)
+        if problem is not None:
+            raise RunError(f"{problem}: nothing more is ordered")
+        return state
+
+    def _victim(self, step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
+        """Whom to replace; None: this run had one stopped, and its successor is missing.
+
+        Raises:
+            RunError: a member is missing that this run did not have stopped.
+        """
+        if not n_missing(step, state):
+            return chosen(step, state, acted, flavour)
+        gone = stopped(acted)
+        if not gone or gone & {member.member_id for member in state.members}:
+            raise RunError(
+                f"group {state.group_id} has {counted(state.counts)}: a member is missing that this run did not have"
+                " stopped. No member is started in its place. Find out what became of it, then resume or undo the run"
+            )
+        return None
+
+    def _raise_offsets(self, step: Step) -> ItemOutcome:
+        """An old consumer reads ZooKeeper's offsets alone: none may be behind what the group committed to Kafka."""
+        raised, refused = raise_zookeeper_offsets(self._cluster, self._look(step))
+        words: Json = {pair: list(change) for pair, change in raised.items()}
+        if refused:
+            return ItemOutcome(OFFSETS, Outcome.REFUSED, None, words, "; ".join(refused))
+        return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, words)
+
+    def _look(self, step: Step) -> GroupState:
+        group = ReplaceParameters.of(step).group
+        if self._read is not None:
+            return self._read(self._cluster, group)
+        if self._cluster.zookeeper is None:
+            raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
+        return read_group_state(self._cluster, group)

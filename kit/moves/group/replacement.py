@@ -1,0 +1,333 @@
+"""Replacements of members by members of another flavour: the step that says them, and what holds of them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit.engine.model.parameters import StepParameters
+from kit.engine.model.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
+from kit.engine.model.step import Change, Step
+from kit.errors import PlanError, RunError
+from kit.moves.group.deploy import MemberReplacement
+from kit.moves.group.group_state import (
+    CLASSIC,
+    CONSUMER,
+    KC,
+    MEZKCC,
+    OZKCC,
+    PROTOCOLS,
+    GroupState,
+    MemberState,
+    counted,
+    noun,
+)
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
+
+KIND = "replace"
+STEP_TIMEOUT_S = 180.0
+"""How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
+QUIET_S = 30.0
+"""How long nothing may change after a replacement was called off, until it counts as not coming any more."""
+SHOWN = 8
+DAY_S = 24 * 3600.0
+OFFSETS = "ZooKeeper's offsets"
+SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC}, {CLASSIC, CONSUMER})
+"""Flavours that never read the same partition: KIP-125's path, and one group of Kafka, have no other mix."""
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceParameters(StepParameters):
+    """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
+
+    ``instruction`` is the deployer's, who is a person or not. ``members`` says whom to replace, in this order, as far
+    as it is known. One replacement may take ``step_timeout_s``; after one was called off, nothing may change for
+    ``quiet_s``.
+    """
+
+    group: str
+    before: Counts
+    after: Counts
+    instruction: str
+    by_person: bool
+    members: tuple[str, ...] = ()
+    step_timeout_s: float = STEP_TIMEOUT_S
+    quiet_s: float = QUIET_S
+
+    @property
+    def direction(self) -> tuple[str, str]:
+        """Which flavour becomes which."""
+        change = {flavour: self.after.get(flavour, 0) - self.before.get(flavour, 0) for flavour in self.flavours}
+        fewer = [flavour for flavour, count in change.items() if count < 0]
+        more = [flavour for flavour, count in change.items() if count > 0]
+        assert len(fewer) == len(more) == 1, (self.before, self.after)
+        return fewer[0], more[0]
+
+    @property
+    def flavours(self) -> frozenset[str]:
+        return frozenset({*self.before, *self.after})
+
+    @property
+    def count(self) -> int:
+        """How many members are replaced."""
+        to_flavour = self.direction[1]
+        return self.after.get(to_flavour, 0) - self.before.get(to_flavour, 0)
+
+    @property
+    def mode(self) -> str:
+        """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
+        return KAFKA if self.flavours & {KC, *PROTOCOLS} else ZOOKEEPER
+
+    @property
+    def affects(self) -> tuple[str, ...]:
+        """The observations of a plan that the step moves. A plan within Kafka observes no ZooKeeper offsets."""
+        stores = () if self.flavours <= set(PROTOCOLS) else ("zookeeper_offsets",)
+        return ("stage", "members", "kafka_group", "kafka_offsets", *stores)
+
+    def counts_after(self, count: int) -> dict[str, int]:
+        """Members by flavour once so many are replaced, those of none left out."""
+        from_flavour, to_flavour = self.direction
+        counts = {**self.before, from_flavour: self.before[from_flavour] - count}
+        counts[to_flavour] = counts.get(to_flavour, 0) + count
+        return {flavour: each for flavour, each in counts.items() if each}
+
+
+def replace_step(step_id: str, words: ReplaceParameters) -> Step:
+    """The step that replaces members of one kind by members of another.
+
+    Raises:
+        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    """
+    _refuse_senseless(words)
+    (from_flavour, to_flavour), count = words.direction, words.count
+    items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
+    if to_flavour == OZKCC:
+        items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
+    plural = "s" if count > 1 else ""
+    whom = ", then ".join(words.members) if words.members else "the oldest first"
+    return Step(
+        step_id=step_id,
+        kind=KIND,
+        title=f"Replace {count} {noun(from_flavour)}{plural} of {words.group} by {noun(to_flavour)}{plural}",
+        precondition=f"the group has {counted(words.before)} under {STORE_NAMES[words.mode]}'s assignment, and "
+        "each partition is owned by one of them",
+        verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
+        deadline_s=words.step_timeout_s,
+        changes=tuple(items),
+        undo=f"Each {noun(to_flavour)} that this step had started is replaced by one {noun(from_flavour)} again, the"
+        " newest first. "
+        f"What was ordered and not seen is called off, and nothing may change for {words.quiet_s:g} s, first.",
+        needs_person=words.instruction if words.by_person else None,
+        performed_by=f"{words.instruction}  (whom: {whom})",
+        affects=words.affects,
+        parameters=words.to_json(),
+    )
+
+
+def _refuse_senseless(words: ReplaceParameters) -> None:
+    before, after = words.before, words.after
+    if not any(words.flavours <= pair for pair in SIDE_BY_SIDE):
+        raise PlanError(
+            f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions;"
+            " go by way of MEZKCCs"
+        )
+    if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
+        raise PlanError(f"{counted(before)} → {counted(after)}: the plan must replace each member by exactly one other")
+    if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
+        raise PlanError(
+            f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"
+            " both up to a day"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One replacement that is due."""
+
+    item: str
+    number: int
+    from_flavour: str
+    to_flavour: str
+
+
+def off_the_way(step: Step, state: GroupState) -> str | None:
+    """Why the group is not one that this step may find before one of its replacements; None: it is."""
+    words = ReplaceParameters.of(step)
+    before, after = words.before, words.after
+    if not _is_on_the_way(state.counts, words):
+        where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
+        return f"expected {where}, found {counted(state.counts)}: {_named(state)}"
+    if state.stage in ("unsafe mix", "unknown"):
+        return f"the stage of group {state.group_id} is {state.stage!r}"
+    if is_within_kafka(step):
+        return None  # No store but Kafka's, and no toggle: one assignment is in force.
+    effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
+    if effective != words.mode:
+        return f"{STORE_NAMES[words.mode]}'s assignment must be in force, found {effective}"
+    if KC in words.flavours and state.mode != KAFKA:
+        return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
+    return None
+
+
+def _named(state: GroupState) -> str:
+    """Who is there: a person has to see who is too many, or missing."""
+    names = [f"{noun(member.flavour)} {member.member_id}" for member in state.members]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def members_of(state: GroupState | None) -> tuple[MemberState, ...]:
+    return () if state is None else state.members
+
+
+def missing(state: GroupState | None, gone: str, flavour: str, has_come: bool) -> str | None:
+    """What an order lacks still, in words; None: nothing."""
+    if state is None:
+        return "the cluster can't be asked"
+    came = f"the new {noun(flavour)} came" if has_come else f"no new {noun(flavour)} came"
+    if gone in {each.member_id for each in state.members}:
+        return f"{gone} is still a member, and {came}"
+    if not has_come:
+        return came
+    return None if state.is_settled else f"{came}, and the group is not settled: {state.unsettled}"
+
+
+def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> MemberState:
+    """Forward those the plan names in its order, back those that this run had started, the newest first.
+
+    One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
+
+    Raises:
+        RunError: on the way back: all of that flavour were there before the step.
+    """
+    words = ReplaceParameters.of(step)
+    is_back = flavour == words.direction[1]
+    there = _there_before(acted) if is_back else set()
+    candidates = {it.member_id: it for it in state.members if it.flavour == flavour and it.member_id not in there}
+    named = [candidates[name] for name in (_started(acted) if is_back else words.members) if name in candidates]
+    aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
+    if not aged:
+        raise RunError(f"group {state.group_id} has no {noun(flavour)} that this run had started: nobody is replaced")
+    return (named or aged)[0]
+
+
+def orders(acted: ActedRecord) -> Iterator[tuple[WriteAttempt, Any]]:
+    """What was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, ``beside`` whom."""
+    for attempt in acted.attempts:
+        if isinstance(attempt.details, Mapping) and "starts" in attempt.details:
+            yield attempt, attempt.details
+
+
+def _started(acted: ActedRecord) -> list[str]:
+    """The members that this run saw come in the place of others, the newest first."""
+    after: list[Any] = [outcome.after for outcome in ours(acted)]
+    return [each["member"] for each in reversed(after) if isinstance(each, Mapping)]
+
+
+def _there_before(acted: ActedRecord) -> set[str]:
+    """The members of the flavour that the step brings which were there before its first order."""
+    first = next((order for attempt, order in orders(acted) if not attempt.is_back), None)
+    return set() if first is None else set(first["beside"])
+
+
+def stopped(acted: ActedRecord) -> set[str]:
+    """The members that this run ordered to be stopped, without having seen who came for them."""
+    return {order["stops"] for attempt, order in orders(acted) if attempt.is_open and order["stops"]}
+
+
+def ours(acted: ActedRecord) -> list[ItemOutcome]:
+    """The replacements that this run made or ordered, in the order of the step."""
+    return [outcome for outcome in acted.written if outcome.item != OFFSETS]
+
+
+def is_within_kafka(step: Step) -> bool:
+    """Whether Kafka alone coordinates the group. Then two deployments at a time hide which of them did what.
+
+    There a member of the other protocol changes the assignment of the whole group. On KIP-125's path, a replacement
+    that somebody else made counts as made.
+    """
+    return ReplaceParameters.of(step).flavours <= set(PROTOCOLS)
+
+
+def made_by_others(step: Step, state: GroupState, number: int) -> list[ItemOutcome]:
+    """The outcomes of the items from ``number`` on that are done already, and not by this run."""
+    words = ReplaceParameters.of(step)
+    numbers = range(number, min(n_done(step, state), words.count) + 1)
+    return [ItemOutcome(item_of(each, words.count), Outcome.UNCHANGED, *words.direction) for each in numbers]
+
+
+def describe_of_others(step: Step, first: GroupState, state: GroupState, outcomes: Sequence[ItemOutcome]) -> str:
+    """Which members another operator or tool started; ``first``: the group before the orders with these outcomes."""
+    to_flavour = ReplaceParameters.of(step).direction[1]
+    known = {after["member"] for after in (it.after for it in outcomes) if isinstance(after, Mapping)}
+    known |= {each.member_id for each in first.members}
+    others = [each.member_id for each in state.members if each.flavour == to_flavour and each.member_id not in known]
+    return (
+        f"group {state.group_id} has {counted(state.counts)}, more {noun(to_flavour)}s than this run ordered. Another"
+        f" operator or tool replaces members as well. This run did not start {', '.join(others)}: nothing more is"
+        " ordered. Stop the other deployment, then resume or undo the run"
+    )
+
+
+def by_others(acted: ActedRecord) -> int:
+    """Replacements that were there already when this run came to them."""
+    return sum(it.item != OFFSETS and it.outcome == Outcome.UNCHANGED for it in acted.outcomes)
+
+
+def replacement_of(step: Step, order: Order, victim: MemberState | None) -> MemberReplacement:
+    """``victim`` None: this run had it stopped already, and one only has to be started."""
+    group = ReplaceParameters.of(step).group
+    who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
+    return MemberReplacement(group, *who, order.from_flavour, order.to_flavour, order.number)
+
+
+def countermanded(step: Step, stops: str, starts: str) -> MemberReplacement:
+    """What was ordered once, as far as the journal has it."""
+    words = ReplaceParameters.of(step)
+    from_flavour, to_flavour = words.direction
+    if starts == from_flavour:
+        from_flavour, to_flavour = to_flavour, from_flavour
+    return MemberReplacement(words.group, stops, "", "", from_flavour, to_flavour, 0)
+
+
+def item_of(number: int, count: int) -> str:
+    return f"member {number} of {count}"
+
+
+def _is_on_the_way(counts: Counts, words: ReplaceParameters) -> bool:
+    """As before, as after, or in between; one may be missing, in the middle of its replacement."""
+    before, after = words.before, words.after
+    from_flavour, to_flavour = words.direction
+    others = [flavour for flavour in {*counts, *before} if flavour not in (from_flavour, to_flavour)]
+    if any(counts.get(flavour, 0) != before.get(flavour, 0) for flavour in others):
+        return False
+    arrived = counts.get(to_flavour, 0) - before.get(to_flavour, 0)
+    left = before.get(from_flavour, 0) - counts.get(from_flavour, 0)
+    return 0 <= arrived <= left <= arrived + 1 and left <= before.get(from_flavour, 0) - after.get(from_flavour, 0)
+
+
+def n_done(step: Step, state: GroupState) -> int:
+    """How many of the step's newcomers are there."""
+    words = ReplaceParameters.of(step)
+    to_flavour = words.direction[1]
+    return state.count(to_flavour) - words.before.get(to_flavour, 0)
+
+
+def n_missing(step: Step, state: GroupState) -> int:
+    """Members that have left and whose successors have not come."""
+    return sum(ReplaceParameters.of(step).before.values()) - sum(state.counts.values())
+
+
+def who(members: Sequence[MemberState]) -> set[tuple[str, str]]:
+    return {(member.member_id, member.flavour) for member in members}
+
+
+def had_twice(state: GroupState) -> frozenset[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for member in state.members:
+        twice |= seen & member.partitions
+        seen |= member.partitions
+    return frozenset(twice)

@@ -1,0 +1,188 @@
+"""Rules for moving one group: what must be so before anything is changed (KIP-125, Migration Plan)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from kit.engine.model.checks import NEVER, WARNS, Finding, Rule
+from kit.moves.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
+from kit.moves.group.movement import seconds_between, silent_members, storage
+from kit.text.quantity import quantity
+
+GROWN_BY = 1000
+"""Records by which the group's lag may grow while it is being looked at."""
+LARGEST_METADATA = 1_000_000
+"""A group's metadata is one record of ``__consumer_offsets``; brokers refuse records above about a megabyte."""
+SHOWN = 3
+MEMBER_BYTES = 300
+"""Ids, host, time-outs and the encoding's own bytes of one member, generously."""
+
+SETTLE_S = 180.0
+"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
+
+SETTLED = Rule("settled", "no rebalance goes on, and each partition is owned by a member")
+STABLE = Rule("stable", "the members have been the same for a while")
+LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two looks")
+COMMITS = Rule("commits", "each member that has records to read commits between two looks", level=WARNS)
+CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
+STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
+MIX = Rule("one_coordination", "no member reads what another reads", overridden_by=NEVER)
+METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
+TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
+PARITY = Rule("parity", "no store is ahead of the other", level=WARNS)
+ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", level=WARNS)
+SHARES = Rule("thread_shares", "each member has as many streams as the others", level=WARNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is asked for: seconds without a new member, and a canary's size."""
+
+    min_stable_s: float = 60.0
+    canary: int = 1
+
+
+def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Finding]:
+    """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
+    results = [
+        MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
+        *findings_of_members(before, now, limits),
+        _storage(before, now),
+        _metadata(now),
+        _toggle(now, to_stage),
+        PARITY.found("kafka_ahead" not in now.blockers, now.blockers.get("kafka_ahead", "They agree.")),
+        _shares(now),
+    ]
+    if now.effective_mode == "zookeeper":
+        name = now.assignor
+        results.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
+    return results
+
+
+def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> list[Finding]:
+    """The rules for every replacement of members, whoever coordinates the group; by two looks at it."""
+    return [
+        SETTLED.found(now.is_settled, _settled(now)),
+        _stable(before, now, limits.min_stable_s),
+        _lag(before, now),
+        _commits(before, now),
+        _canary(now, limits.canary),
+    ]
+
+
+def _settled(now: GroupState) -> str:
+    if now.unconsumed:
+        return f"No member owns {listed(now.unconsumed)}."
+    n_partitions = quantity(len(now.partitions), "partition")
+    return f"Each of {n_partitions} is owned; the Kafka group is {now.kafka_state or 'not there'}."
+
+
+def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
+    same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
+    if not same:
+        return STABLE.found(False, "A member came or went between the two looks.")
+    if now.youngest_at is None:
+        return STABLE.found(
+            True, "They did not change between the two looks; Kafka keeps no time since when each is a member."
+        )
+    return _age(before, now, now.youngest_at, wanted_s)
+
+
+def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: float) -> Finding:
+    """By ZooKeeper's clock alone where its znodes show enough of it; else that against this machine's."""
+    asked = f"{wanted_s:g} s are asked for"
+    least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
+    if least_s >= wanted_s or now.zookeeper_at != before.zookeeper_at:
+        return STABLE.found(least_s >= wanted_s, f"The newest registered {least_s:.0f} s ago or more; {asked}.")
+    age_s = (now.observed_at - youngest_at).total_seconds()
+    clocks = f"by ZooKeeper's clock ({youngest_at.isoformat()}) against this machine's ({now.observed_at.isoformat()})"
+    if age_s < 0:
+        return STABLE.found(None, f"The newest registered {-age_s:.0f} s in the future {clocks}: set the clocks.")
+    return STABLE.found(age_s >= wanted_s, f"The newest registered {age_s:.0f} s ago, {clocks}; {asked}.")
+
+
+def _lag(before: GroupState, now: GroupState) -> Finding:
+    both = [pair for pair in now.offsets if pair in before.offsets]
+    known = [pair for pair in both if before.offsets[pair].lag is not None and now.offsets[pair].lag is not None]
+    if len(known) < len(both):
+        return LAG.found(None, f"The lag of {quantity(len(both) - len(known), 'partition')} is not known.")
+    first, last = (sum(each.offsets[pair].lag or 0 for pair in known) for each in (before, now))
+    went = f"grew by {last - first:,}" if last > first else f"shrank by {first - last:,}" if last < first else "stayed"
+    told_s = f"{seconds_between(before, now):.0f} s"
+    return LAG.found(
+        last - first <= GROWN_BY,
+        f"It {went}, from {first:,} to {quantity(last, 'record')}, in {told_s}; {GROWN_BY:,} are tolerated.",
+    )
+
+
+def _commits(before: GroupState, now: GroupState) -> Finding:
+    silent = silent_members(before, now)
+    if not silent:
+        return COMMITS.found(True, "No member with records left stood still.")
+    named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
+    more = f"; and {quantity(len(silent) - SHOWN, 'member')} more" if len(silent) > SHOWN else ""
+    seconds = f"{seconds_between(before, now):.0f} s"
+    return COMMITS.found(
+        False,
+        f"{named}{more}: records are left, and nothing was committed in {seconds}. It reads nothing, or commits less"
+        " often (old consumers: every 60 s unless auto.commit.interval.ms says otherwise).",
+    )
+
+
+def _storage(before: GroupState, now: GroupState) -> Finding:
+    """While the Kafka group has members its coordinator refuses what old ones would commit there: nothing moves."""
+    if not now.count(OZKCC):
+        return STORAGE.found(True, "No old consumer is a member.")
+    if now.count(MEZKCC):
+        return STORAGE.found(True, "Kafka's coordinator takes no commit of theirs while MEZKCCs are members.")
+    seen = storage(before, now)
+    return STORAGE.found(None if seen.commits is None else not seen.commits, seen.sentence)
+
+
+def _canary(now: GroupState, canary: int) -> Finding:
+    n_members = len(now.members)
+    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {quantity(n_members, 'member')}.")
+
+
+def _metadata(now: GroupState) -> Finding:
+    """GroupMetadataValue holds each member's subscription and assignment."""
+    topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
+    size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
+    return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
+
+
+def _toggle(now: GroupState, to_stage: str) -> Finding:
+    """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
+    if now.count(KC) and now.mode != "kafka":
+        return TOGGLE.found(False, f"KCs are members, and {holds}: set it to 'kafka' before a MEZKCC comes.")
+    if now.count(OZKCC) and now.mode == "kafka":
+        return TOGGLE.found(
+            False,
+            "The toggle holds 'kafka' while old consumers are members: the group follows it once the last one leaves.",
+        )
+    return TOGGLE.found(True, f"{holds[0].upper()}{holds[1:]}.")
+
+
+def _shares(now: GroupState) -> Finding:
+    streams = {sum(topics.values()) for topics in now.threads.values()}
+    sentence = "In Kafka's assignment each member has one share, however many streams it has"
+    return SHARES.found(len(streams) <= 1, f"{sentence}: here are members with {_either(streams)}.")
+
+
+def _either(counts: Iterable[int]) -> str:
+    return " and ".join(str(count) for count in sorted(counts)) or "none"
+
+
+def flavours_of(stage: str) -> tuple[str, ...]:
+    """Who is a member in a stage."""
+    return {
+        "OZKCC": (OZKCC,),
+        "canary MEZKCC": (OZKCC, MEZKCC),
+        "all MEZKCC": (MEZKCC,),
+        "Kafka coordination": (MEZKCC,),
+        "canary KC": (MEZKCC, KC),
+        "all KC": (KC,),
+    }[stage]

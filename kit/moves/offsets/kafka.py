@@ -1,0 +1,419 @@
+"""Offsets of many groups at their coordinators: fetched, committed and deleted, with retries and a result for each.
+
+A commit is a simple committer's (generation −1, no member id): the coordinator itself refuses it while the group has
+a member. ``OffsetCommit`` and ``OffsetDelete`` take one group each, so several are under way to each coordinator;
+``OffsetFetch`` takes hundreds (KIP-709, brokers ≥ 3.0). kit.groups.read.coordinator lists the groups of each broker;
+here the coordinators of known groups are looked up, so a group whose coordinator moves does not look deleted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from kafka import errors as kafka_errors
+from kafka.protocol.consumer import OffsetDeleteRequest
+
+from kit.clients.broker_client import (
+    DEADLINE_S,
+    RETRIABLE_CODES,
+    RETRIABLE_FAILURES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+)
+from kit.groups.read import offset_fetch
+from kit.groups.read.coordinator import GROUPS_PER_REQUEST
+from kit.moves.offsets.moves import NOTHING, Stored
+from kit.moves.offsets.requests import (
+    Asked,
+    Codes,
+    commit_codes,
+    commit_of,
+    delete_codes,
+    delete_groups_of,
+    delete_of,
+    parse_stored,
+)
+from kit.moves.offsets.selection import Key, Place
+
+T = TypeVar("T")
+_IN_FLIGHT = 4
+"""kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
+BATCH_BYTES = 500_000
+"""A coordinator appends the offsets of one request as one batch, of at most ``max.message.bytes`` of
+``__consumer_offsets``: 1,048,588 by default. A request stays below a half of that."""
+_RECORD_BYTES = 80
+"""The most that a record takes besides its names and its metadata: lengths, times, offset and epoch."""
+_REQUEST_TIMED_OUT = 7
+_INVALID_COMMIT_OFFSET_SIZE = 28
+_GROUP_ID_NOT_FOUND = 69
+_MEANINGS = {
+    3: "the topic or partition does not exist any more",
+    12: "the metadata is too large",
+    28: "the offset is larger than a batch of __consumer_offsets may be (max.message.bytes)",
+    22: "the group has members now, and only members can commit: stop them",
+    25: "the group has members now, and only members can commit: stop them",
+    29: "the login lacks READ on the topic",
+    30: "the login lacks a right on the group: READ to commit offsets, DELETE to delete offsets or the group",
+    68: "the group has members now: stop them",
+    86: "the group is subscribed to this topic: stop its members",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of one write. ``error`` None: accepted. ``is_certain``: the failed write certainly had no effect."""
+
+    error: str | None = None
+    is_certain: bool = True
+
+    @property
+    def is_refused(self) -> bool:
+        """Nothing was written, for certain."""
+        return self.error is not None and self.is_certain
+
+
+ACCEPTED = Answer()
+ABSENT = Answer("the group is not there any more")
+_NO_COORDINATOR = Answer("the group's coordinator was not found or did not answer")
+_UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
+
+
+class KafkaWriter:
+    """Groups, and their committed offsets by topic and partition. Each call retries until ``deadline_s`` pass without
+    progress."""
+
+    def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
+        self._client, self._deadline_s = client, deadline_s
+        self._coordinators: dict[str, int] = {}
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether the brokers can delete single offsets (OffsetDelete, KIP-496: Kafka ≥ 2.4)."""
+        try:
+            return self._client.supports(OffsetDeleteRequest, 0)
+        except kafka_errors.IncompatibleBrokerVersion:
+            return False
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """The committed offsets; NOTHING where there is none, an error where the offset can't be read.
+
+        They are stable, here and in all that this class reads: while a transaction that is open has sent an offset
+        for one of the partitions, all of the group's have that error.
+        """
+        asked, places = list(keys), dict[str, list[Place]]()
+        for group_id, topic, partition in sorted(asked):
+            places.setdefault(group_id, []).append((topic, partition))
+        stored = self._client.run(self._fetch, places, Deadline(self._deadline_s))
+        return {key: _of(stored[key[0]], key[1:]) for key in asked}
+
+    def read_groups(self, group_ids: Iterable[str]) -> dict[str, Asked | str]:
+        """All committed offsets of each group, none for one that is not there; an error where they can't be read."""
+        return self._client.run(self._fetch, dict.fromkeys(sorted(set(group_ids))), Deadline(self._deadline_s))
+
+    def delete_groups(self, known: Mapping[str, Asked]) -> dict[str, Answer]:
+        """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member.
+
+        Before a deletion is tried again, the group's offsets are read again. If they are not the ``known`` ones,
+        members have committed meanwhile, and the deletion is refused.
+        """
+        answers: dict[str, Answer] = {}
+        self._client.run(self._delete_groups, known, answers, Deadline(self._deadline_s))
+        return answers
+
+    def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Commit each offset with its metadata and leader epoch; delete those whose wanted offset is None.
+
+        The protocol has no condition on the offset before; its only condition is that the group has no members. So
+        before a write is tried again, the offset is read again: if it is no longer the ``known`` one, members have
+        committed meanwhile, and the write is refused. A key without a known offset has no such condition.
+        """
+        commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
+        deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
+        sent = self._write(commits, known, commit_of, commit_codes)
+        return sent | self._write(deletes, known, delete_of, delete_codes)
+
+    def take_made_parents(self) -> Mapping[str, int]:
+        """Kafka has no parents."""
+        return {}
+
+    def remove_parents(self, made: Mapping[str, int]) -> None:
+        """Kafka has no parents to remove."""
+
+    def _write(
+        self,
+        wanted: Mapping[Key, Stored],
+        known: Mapping[Key, Stored],
+        request: Callable[[str, Asked], Any],
+        codes: Callable[[Asked], Codes],
+    ) -> dict[Key, Answer]:
+        by_group: dict[str, dict[Place, Stored]] = {}
+        for (group_id, topic, partition), stored in wanted.items():
+            by_group.setdefault(group_id, {})[topic, partition] = stored
+        answers: dict[Key, Answer] = {}
+        if by_group:
+            writing = _Writing(request, codes, answers, known)
+            self._client.run(self._carry_out, by_group, writing, Deadline(self._deadline_s))
+        return answers
+
+    async def _carry_out(self, pending: dict[str, dict[Place, Stored]], writing: _Writing, deadline: Deadline) -> None:
+        attempt = 0
+        while True:
+            homes = await self._homes(pending, deadline)
+            for group_id in pending.keys() - {each for groups in homes.values() for each in groups}:
+                writing.take(group_id, pending[group_id], _NO_COORDINATOR)
+            jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
+            await self._client.gather(jobs)
+            asked, pending = pending, writing.left(pending)
+            if sum(map(len, pending.values())) < sum(map(len, asked.values())):
+                deadline.renew()
+            if not pending or not deadline.allows(attempt):
+                return
+            self._forget(pending)
+            await self._client.pause(attempt)
+            attempt += 1
+            if writing.known:
+                pending = writing.unmoved(pending, await self._fetch(pending, deadline))
+
+    async def _write_to(
+        self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
+    ) -> None:
+        left = deque((group_id, part) for group_id in groups for part in _batches(group_id, pending[group_id]))
+        under_way: deque[tuple[str, Asked, Any]] = deque()
+        while left or under_way:
+            if left and len(under_way) < _IN_FLIGHT:
+                group_id, part = left.popleft()
+                under_way.append((group_id, part, self._client.send(writing.request(group_id, part), broker_id)))
+            else:
+                left.extendleft(await writing.receive(*under_way.popleft()))
+
+    async def _delete_groups(self, known: Mapping[str, Asked], answers: dict[str, Answer], deadline: Deadline) -> None:
+        pending, attempt = sorted(known), 0
+        while True:
+            homes = await self._homes(pending, deadline)
+            for group_id in set(pending).difference(*homes.values()):
+                _take(answers, group_id, _NO_COORDINATOR)
+            jobs = [partial(self._delete_from, broker_id, groups, answers) for broker_id, groups in homes.items()]
+            await self._client.gather(jobs)
+            asked, pending = pending, [group_id for group_id in pending if _is_passing(answers[group_id])]
+            if len(pending) < len(asked):
+                deadline.renew()
+            if not pending or not deadline.allows(attempt):
+                return
+            self._forget(pending)
+            await self._client.pause(attempt)
+            attempt += 1
+            current = await self._fetch(dict.fromkeys(pending), deadline)
+            for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
+                pending.remove(group_id)
+                if not isinstance(current[group_id], str):
+                    _take(answers, group_id, _moved("its offsets are no longer those of the plan"))
+
+    async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
+        for chunk in _chunks(groups, GROUPS_PER_REQUEST):
+            try:
+                response = await self._client.send(delete_groups_of(chunk), broker_id)
+            except RETRIABLE_FAILURES:
+                codes = {}
+            else:
+                codes = {each.group_id: each.error_code for each in response.results}
+            for group_id in chunk:
+                _take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
+
+    async def _fetch(self, asked: Mapping[str, offset_fetch.Partitions], deadline: Deadline) -> dict[str, Asked | str]:
+        fetched: dict[str, Asked | str] = {}
+        pending, attempt = list(asked), 0
+        while True:
+            again: dict[str, str] = {}
+            homes = await self._homes(pending, deadline)
+            again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
+            for group_id in (each for groups in homes.values() for each in groups):
+                del again[group_id]
+            jobs = [
+                partial(self._fetch_from, broker_id, {each: asked[each] for each in groups}, fetched, again)
+                for broker_id, groups in homes.items()
+            ]
+            await self._client.gather(jobs)
+            if len(again) < len(pending):
+                deadline.renew()
+            pending = list(again)
+            if not pending or not deadline.allows(attempt):
+                return fetched | again
+            self._forget(pending)
+            await self._client.pause(attempt)
+            attempt += 1
+
+    async def _fetch_from(
+        self,
+        broker_id: int,
+        groups: Mapping[str, offset_fetch.Partitions],
+        fetched: dict[str, Asked | str],
+        again: dict[str, str],
+    ) -> None:
+        is_batched = offset_fetch.takes_many(self._client)
+        under_way: deque[tuple[Sequence[str], Any]] = deque()
+        for chunk in _chunks(list(groups), GROUPS_PER_REQUEST if is_batched else 1):
+            if len(under_way) == _IN_FLIGHT:
+                await _fetched(*under_way.popleft(), fetched, again)
+            if is_batched:
+                request = offset_fetch.fetch_many({each: groups[each] for each in chunk}, only_stable=True)
+            else:
+                request = offset_fetch.fetch_one(chunk[0], groups[chunk[0]], only_stable=True)
+            under_way.append((chunk, self._client.send(request, broker_id)))
+        while under_way:
+            await _fetched(*under_way.popleft(), fetched, again)
+
+    async def _homes(self, groups: Collection[str], deadline: Deadline) -> dict[int, list[str]]:
+        """Groups by their coordinator; groups without a coordinator at the moment are missing."""
+        unknown = [group_id for group_id in groups if group_id not in self._coordinators]
+        try:
+            for chunk in _chunks(unknown, GROUPS_PER_REQUEST):
+                self._coordinators |= await self._client.find_coordinators(list(chunk), deadline)
+        except RETRIABLE_FAILURES:
+            pass  # A later attempt looks up the rest, or reports it.
+        homes: dict[int, list[str]] = {}
+        for group_id in groups:
+            if group_id in self._coordinators:
+                homes.setdefault(self._coordinators[group_id], []).append(group_id)
+        return homes
+
+    def _forget(self, groups: Iterable[str]) -> None:
+        for group_id in groups:
+            self._coordinators.pop(group_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One kind of write, and the answers so far."""
+
+    request: Callable[[str, Asked], Any]
+    codes: Callable[[Asked], Codes]
+    answers: dict[Key, Answer]
+    known: Mapping[Key, Stored]
+
+    def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
+        for place in asked:
+            _take(self.answers, (group_id, *place), answer)
+
+    async def receive(self, group_id: str, asked: Asked, future: Any) -> list[tuple[str, Asked]]:
+        """Take the answers. Return the halves of a request that was too large for a batch: nothing was written."""
+        try:
+            response = await future
+        except RETRIABLE_FAILURES:
+            self.take(group_id, asked, _UNANSWERED)
+            return []
+        found = dict(self.codes(asked)(response))
+        if len(asked) > 1 and set(found.values()) == {_INVALID_COMMIT_OFFSET_SIZE}:
+            places = list(asked)
+            halves = places[: len(places) // 2], places[len(places) // 2 :]
+            return [(group_id, {place: asked[place] for place in half}) for half in halves]
+        for place, code in found.items():
+            _take(self.answers, (group_id, *place), _answer(code))
+        self.take(group_id, asked.keys() - found, _UNANSWERED)
+        return []
+
+    def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
+        """The writes to try again."""
+        left = {
+            group_id: {place: it for place, it in asked.items() if _is_passing(self.answers[group_id, *place])}
+            for group_id, asked in pending.items()
+        }
+        return {group_id: asked for group_id, asked in left.items() if asked}
+
+    def unmoved(
+        self, pending: Mapping[str, Asked], current: Mapping[str, Asked | str]
+    ) -> dict[str, dict[Place, Stored]]:
+        """The writes whose offset is still as known; the others get an answer, or keep the one they have."""
+        left: dict[str, dict[Place, Stored]] = {}
+        for group_id, asked in pending.items():
+            for place, wanted in asked.items():
+                key, now = (group_id, *place), _of(current[group_id], place)
+                if now == self.known.get(key, now) and not now.is_hidden:
+                    left.setdefault(group_id, {})[place] = wanted
+                elif now.offset != wanted.offset and not now.is_hidden:
+                    _take(self.answers, key, _moved(f"the offset is {now.offset} now"))
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing(Answer):
+    """A refusal that a later attempt may not meet."""
+
+
+def _is_passing(answer: Answer) -> bool:
+    return isinstance(answer, _Passing) or answer is _NO_COORDINATOR or (not answer.is_certain)
+
+
+def _take(answers: dict[T, Answer], what: T, answer: Answer) -> None:
+    """After an unanswered request, a later refusal does not prove that nothing was written."""
+    before = answers.get(what)
+    if answer.error is not None and before is not None and not before.is_certain:
+        answer = Answer(answer.error, is_certain=False)
+    answers[what] = answer
+
+
+def _moved(found: str) -> Answer:
+    return Answer(f"another client committed between two attempts of this write: {found}")
+
+
+def _deleted(code: int | None, before: Answer) -> Answer:
+    """A group that is not there after a request that was not answered was deleted by that."""
+    if code is None:
+        return _UNANSWERED
+    if code == _GROUP_ID_NOT_FOUND:
+        return ABSENT if before.is_certain else ACCEPTED
+    return _answer(code)
+
+
+def _answer(code: int) -> Answer:
+    if code == 0:
+        return ACCEPTED
+    error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
+    if code in RETRIABLE_CODES:
+        return _Passing(error, is_certain=code != _REQUEST_TIMED_OUT)
+    return Answer(error)
+
+
+def _of(group: Asked | str, place: Place) -> Stored:
+    return Stored(error=group) if isinstance(group, str) else group.get(place, Stored())
+
+
+async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked | str], again: dict[str, str]) -> None:
+    try:
+        response = await future
+    except RETRIABLE_FAILURES as error:
+        again.update(dict.fromkeys(asked, f"the group's coordinator does not answer: {error}"))
+        return
+    fetched |= dict.fromkeys(asked, "the coordinator's answer does not have this group")
+    for group_id, code, topics in offset_fetch.answers(asked, response):
+        if code in RETRIABLE_CODES:
+            del fetched[group_id]
+            again[group_id] = offset_fetch.describe(code)
+        elif code:
+            fetched[group_id] = offset_fetch.describe(code)
+        else:
+            stored = {(topic.name, it.partition_index): parse_stored(it) for topic in topics for it in topic.partitions}
+            fetched[group_id] = {place: it for place, it in stored.items() if it != NOTHING}
+
+
+def _batches(group_id: str, asked: Asked) -> Iterator[Asked]:
+    """Parts of at most about ``BATCH_BYTES`` each."""
+    part: dict[Place, Stored] = {}
+    n_bytes = 0
+    for place, stored in asked.items():
+        n_record = len(f"{group_id}{place[0]}{stored.metadata or ''}".encode()) + _RECORD_BYTES
+        if part and n_bytes + n_record > BATCH_BYTES:
+            yield part
+            part, n_bytes = {}, 0
+        part[place] = stored
+        n_bytes += n_record
+    yield part
+
+
+def _chunks(groups: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(groups), size):
+        yield groups[start : start + size]

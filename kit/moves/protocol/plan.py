@@ -1,0 +1,333 @@
+"""Plans that move one group between the classic protocol and the consumer protocol (KIP-848), and back.
+
+    classic ── canary ── mixed ── consumer
+
+The first consumer-protocol member converts the group; there is no other toggle. So a plan replaces members one by one,
+and watches the first one. The plan writes nothing to Kafka but configs of the group, if the request names any: the
+members themselves convert their group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.actor import Actor, ClusterPerformer
+from kit.engine.model.checks import Finding, raise_if_unsafe, unmet, warnings
+from kit.engine.model.observation import IGNORED, MAY_GROW, Observation
+from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
+from kit.engine.model.recipes import Recipes, of_parameters
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
+from kit.moves.group import plan as group
+from kit.moves.group.deploy import Deployer
+from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.replacement import KIND as REPLACE, QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
+from kit.moves.group.rules import Limits, findings_of_members
+from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
+from kit.moves.protocol import group_configs, prove
+from kit.moves.protocol.checked import checked_facts
+from kit.moves.protocol.group_configs import ConfigActor, ConfigParameters, config_step, fetch_configs, refuse_invalid
+from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
+from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.protocol.facts import Answers
+from kit.protocol.proof import fetch_ownership
+from kit.protocol.stage import Stage
+from kit.text.quantity import quantity
+
+KIND = "protocol migration"
+UNANSWERED = Answers()
+DUPLICATES = "If a member is killed instead of stopped, the records since its last commit are delivered again."
+EVERYBODY = (
+    "When the last consumer-protocol member leaves, the broker converts the group to the classic protocol and every"
+    " member rebalances at once: consumption of all partitions stops until all members have joined again."
+)
+UNPROVEN = (
+    "This login can't read __consumer_offsets, so the run can't prove from the coordinator's log that no partition had"
+    " two owners. Each step still compares the owners that the coordinator reports."
+)
+DOWNGRADE_BUG = (
+    "KAFKA-21117 is open in all releases up to 4.4.0: after an online conversion to the classic protocol, a coordinator"
+    " that loads __consumer_offsets while it is compacted may fail to load. Restart no broker until the log cleaner has"
+    " compacted the partition of this group (at the latest log.cleaner.max.compaction.lag.ms and delete.retention.ms"
+    " after the run)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolPlanRequest:
+    """Which protocol the members of a group are to speak, and how carefully that is done.
+
+    ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
+    ``answers``: what a person answers because no request reports it. The other fields: see
+    ``kit.moves.group.plan.GroupPlanRequest``.
+
+    Raises:
+        InputError: there is no such protocol, or a number makes no sense.
+    """
+
+    group_id: str
+    to_protocol: str
+    canary: int = 1
+    soak_s: float = 60.0
+    lag_tolerance: int = 1000
+    step_timeout_s: float = STEP_TIMEOUT_S
+    observe_s: float = 5.0
+    members: tuple[str, ...] = ()
+    on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
+    quiet_s: float = QUIET_S
+    configs: Mapping[str, str] = field(default_factory=dict)
+    answers: Answers = UNANSWERED
+
+    def __post_init__(self) -> None:
+        if self.to_protocol not in PROTOCOLS:
+            raise InputError(f"there is no protocol {self.to_protocol!r}; there are {' and '.join(PROTOCOLS)}")
+        if self.canary < 1:
+            raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
+        if min(self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0 or self.step_timeout_s <= 0:
+            raise InputError(
+                "soak_s, observe_s, quiet_s and lag_tolerance can't be negative; step_timeout_s must be above 0"
+            )
+
+
+def plan_protocol(
+    cluster: Cluster, deployer: Deployer, request: ProtocolPlanRequest, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
+    """Read the group twice, ``observe_s`` apart, and plan. Writes nothing.
+
+    Raises:
+        NotFound, ConnectError: there is no such group, or it can't be read.
+        NothingToDo: all members speak that protocol already.
+        PlanError: the group has no members, or a named member is none of the group.
+        UnsafePlan: a rule or a check forbids it, or needs an answer; all that do are named.
+        ReadError: configs of the group can't be read.
+    """
+    if request.configs:
+        refuse_invalid(cluster, request.group_id, request.configs)
+    configs = fetch_configs(cluster, request.group_id, sorted(request.configs)) if request.configs else {}
+    before = read_protocol_state(cluster, request.group_id)
+    time.sleep(request.observe_s)
+    now = read_protocol_state(cluster, request.group_id)
+    proven_from = _log_end(cluster, request.group_id)
+    checked = checked_facts(cluster, request.group_id, request.to_protocol, request.answers)
+    seen = Observed(before, now, proven_from, configs, tuple(checked))
+    return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
+
+
+def _log_end(cluster: Cluster, group_id: str) -> int | None:
+    """Where the proof of the run begins in ``__consumer_offsets``; None: the login can't read that topic."""
+    try:
+        return fetch_ownership(cluster.profile, group_id).end
+    except (NotFound, ReadError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a plan rests on: two observations of the group, the checks, and what the run needs from the brokers.
+
+    ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
+    can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
+    the request names. ``checked``: the checks of ``kit.protocol``, as rules.
+    """
+
+    before: ProtocolState
+    now: ProtocolState
+    proven_from: int | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    checked: tuple[Finding, ...] = ()
+
+
+def plan_from(
+    seen: Observed,
+    cluster_id: str,
+    deployer: Deployer,
+    request: ProtocolPlanRequest,
+    made_by: str,
+    overrides: Iterable[str] = (),
+) -> Plan:
+    """The plan by what was observed; pure. Raises as :func:`plan_protocol`."""
+    now, configs = seen.now, seen.configs
+    _refuse_impossible(now, request)
+    checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
+    overridden = raise_if_unsafe(checked, overrides)
+    steps = [*_config_steps(request, configs), *_steps(now, request, deployer), *_proof(request, seen.proven_from)]
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster_id,
+        targets=(request.group_id,),
+        made_by=made_by,
+        made_at=datetime.now(UTC),
+        observed={**_observed(now), **({"group_configs": Observation(dict(configs))} if configs else {})},
+        steps=_numbered(steps),
+        parameters={
+            "to_protocol": request.to_protocol,
+            "canary": request.canary,
+            "soak_s": request.soak_s,
+            "answers": request.answers.to_json(),
+        },
+        risks=(*warnings(checked), DUPLICATES, *_risks(request, seen)),
+        overridden=overridden,
+        on_failure=request.on_failure,
+        way_back_s=request.way_back_s,
+    )
+
+
+RECIPES: Recipes = {
+    group_configs.KIND: of_parameters(ConfigParameters, config_step),
+    prove.KIND: of_parameters(ProofParameters, proof_step),
+}
+"""Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
+
+
+def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) -> ClusterPerformer:
+    """Executes this module's plans."""
+    actors: dict[str, Actor] = {
+        REPLACE: ReplaceActor(cluster, deployer, say, read=read_protocol_state),
+        SOAK: SoakActor(cluster, read=read_protocol_state),
+        group_configs.KIND: ConfigActor(cluster),
+        prove.KIND: ProofActor(cluster),
+    }
+    recipes = {**group.RECIPES, **RECIPES}
+    return ClusterPerformer(
+        cluster.confirmed_id,
+        actors,
+        recipes,
+        lambda plan: observe(cluster, plan),
+        refusal=lambda plan: refusal(cluster, plan),
+    )
+
+
+def refusal(cluster: Cluster, plan: Plan) -> str | None:
+    """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
+    to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
+    assert isinstance(answers, Mapping)
+    checked = checked_facts(cluster, plan.targets[0], str(to_protocol), Answers.from_json(answers))
+    return "; ".join(unmet(checked, plan.overridden)) or None
+
+
+def parse_configs(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts by name.
+
+    Raises:
+        InputError: a text has another form, or names no config of the consumer protocol.
+    """
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, value in pairs:
+        if not (sign and value.strip() and name.strip().startswith(group_configs.PREFIX)):
+            raise InputError(
+                f"{name + sign + value!r} is no group config: write NAME=VALUE with a name such as"
+                " consumer.session.timeout.ms"
+            )
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+    """What the plan observed, as it is now; of offsets those that it knew of."""
+    observed = _observed(read_protocol_state(cluster, plan.targets[0]))
+    values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
+    planned, current = plan.observed["kafka_offsets"].value, values["kafka_offsets"]
+    assert isinstance(planned, Mapping)
+    assert isinstance(current, Mapping)
+    values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in planned}
+    configs = plan.observed["group_configs"].value if "group_configs" in plan.observed else {}
+    assert isinstance(configs, Mapping)
+    if configs:
+        values["group_configs"] = dict(fetch_configs(cluster, plan.targets[0], sorted(configs)))
+    return values
+
+
+def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None:
+    if now.stage == Stage.EMPTY:
+        raise PlanError(
+            f"group {request.group_id} has no members, so there is none to replace: the protocol of the first member"
+            " that joins decides"
+        )
+    if now.stage == Stage.UNKNOWN:
+        raise PlanError(f"group {request.group_id} has a member whose protocol is unknown")
+    if now.count(request.to_protocol) == len(now.members):
+        raise NothingToDo(f"all members of group {request.group_id} speak the {request.to_protocol} protocol already")
+    strangers = set(request.members) - {member.member_id for member in now.members}
+    if strangers:
+        raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
+
+
+def _observed(now: ProtocolState) -> dict[str, Observation]:
+    members: dict[str, Json] = {
+        flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in PROTOCOLS
+    }
+    offsets: dict[str, Json] = {named(pair): it.kafka for pair, it in now.offsets.items() if it.kafka is not None}
+    return {
+        "stage": Observation(now.stage),
+        "members": Observation(members),
+        "topics": Observation(dict(now.subscribed)),
+        "kafka_group": Observation(now.kafka_state),
+        "coordinator": Observation(now.coordinator, IGNORED),
+        "group_type": Observation(now.protocol.group_type, IGNORED),
+        "group_epoch": Observation(now.protocol.epoch, IGNORED),
+        "kafka_offsets": Observation(offsets, MAY_GROW),
+    }
+
+
+def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
+    """A canary, its soak, and all other members one by one; towards the classic protocol without a canary."""
+    coming = request.to_protocol
+    (leaving,) = set(PROTOCOLS) - {coming}
+    whom = [each.member_id for each in now.members if each.flavour == leaving]
+    whom.sort(key=lambda member_id: member_id not in request.members)
+    counts, steps = now.counts, list[Step]()
+    ahead = min(request.canary, len(whom)) if coming == CONSUMER and not now.count(CONSUMER) else 0
+    for part in (whom[:ahead], whom[ahead:]):
+        if not part:
+            continue
+        left = counts[leaving] - len(part)
+        after = {coming: counts.get(coming, 0) + len(part), **({leaving: left} if left else {})}
+        words = ReplaceParameters(
+            group=request.group_id,
+            before=counts,
+            after=after,
+            instruction=deployer.instruction(request.group_id, leaving, coming),
+            by_person=deployer.needs_person,
+            members=tuple(part),
+            step_timeout_s=request.step_timeout_s,
+            quiet_s=request.quiet_s,
+        )
+        steps.append(replace_step(f"replace-{'canary' if left else coming}", words))
+        counts = after
+        if left and request.soak_s > 0:
+            soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
+            steps.append(soak_step(f"soak-{coming}", soak))
+    return steps
+
+
+def _config_steps(request: ProtocolPlanRequest, before: Mapping[str, str | None]) -> list[Step]:
+    """Configs that the group has already need no step."""
+    after = {name: value for name, value in request.configs.items() if before.get(name) != value}
+    words = ConfigParameters(request.group_id, {name: before[name] for name in after}, after)
+    return [config_step("set-group-configs", words)] if after else []
+
+
+def _numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
+    return tuple(replace(step, step_id=f"{number:02d}-{step.step_id}") for number, step in enumerate(steps, 1))
+
+
+def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step, ...]:
+    words = None if proven_from is None else ProofParameters(request.group_id, proven_from)
+    return () if words is None else (proof_step("prove-ownership", words),)
+
+
+def _risks(request: ProtocolPlanRequest, seen: Observed) -> tuple[str, ...]:
+    """What the conversion to the classic protocol costs, of a plan forward only if its run is undone; and no proof.
+
+    Backwards, the check ``k848_downgrade_bug`` names the open bug for the release of the brokers.
+    """
+    unproven = () if seen.proven_from is not None else (UNPROVEN,)
+    if request.to_protocol == CLASSIC:
+        return (EVERYBODY, *unproven)
+    return (f"If the run is undone: {EVERYBODY}", f"If the run is undone: {DOWNGRADE_BUG}", *unproven)

@@ -1,0 +1,107 @@
+"""A step that proves from ``__consumer_offsets`` that no partition had two owners while the members were replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.parameters import StepParameters
+from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.step import Step
+from kit.engine.model.values import Json
+from kit.errors import RunError
+from kit.protocol.proof import OwnershipProof, fetch_ownership
+from kit.text.quantity import quantity
+
+KIND = "prove ownership"
+DEADLINE_S = 120.0
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProofParameters(StepParameters):
+    """Judge what the coordinator wrote about the group's owners from offset ``since`` of its partition on."""
+
+    group: str
+    since: int
+
+
+def proof_step(step_id: str, words: ProofParameters) -> Step:
+    """The step that reads the group's partition of ``__consumer_offsets``. It writes nothing."""
+    return Step(
+        step_id=step_id,
+        kind=KIND,
+        title=f"Prove that no partition of {words.group} had two owners since the plan was made",
+        precondition="none",
+        verification=(
+            "in the order of __consumer_offsets, no partition was assigned to a member while another member still held"
+            " it or had not revoked it"
+        ),
+        deadline_s=DEADLINE_S,
+        undo="There is nothing to undo: the step only reads.",
+        parameters=words.to_json(),
+    )
+
+
+class ProofActor:
+    """Reads the log once, after all replacements."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def check(self, step: Step) -> Checked:
+        return Checked(True, "the step only reads")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        """Judge the log.
+
+        Raises:
+            RunError: a partition had two owners; which, whose, and where the log shows it.
+            ConnectError, NotFound, ReadError: see ``kit.protocol.proof.fetch_ownership``.
+        """
+        words = ProofParameters.of(step)
+        proof = fetch_ownership(self._cluster.profile, words.group, words.since)
+        if proof.doubles:
+            raise RunError(_told(words.group, proof))
+        records = quantity(proof.n_records, "record")
+        return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", evidence(proof))
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "the step only reads")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+
+def evidence(proof: OwnershipProof) -> dict[str, Json]:
+    """The figures of a proof, for the journal."""
+    return {
+        "records": proof.n_records,
+        "offsets_missing": proof.n_missing,
+        "epochs": proof.epochs,
+        "longest_unowned_ms": proof.longest_unowned_ms,
+    }
+
+
+def _told(group: str, proof: OwnershipProof) -> str:
+    shown = "; ".join(
+        f"{each.partition} was held by {' and '.join(each.members)} from offset {each.offset} on"
+        for each in proof.doubles[:SHOWN]
+    )
+    missing = (
+        f" {quantity(proof.n_missing, 'offset')} of the log hold no record any more, so an earlier owner may have given"
+        " a partition up without a trace."
+        if proof.n_missing
+        else ""
+    )
+    return (
+        f"group {group}: __consumer_offsets shows {quantity(len(proof.doubles), 'double owner')}: {shown}.{missing}"
+        " Both members may have consumed the same records. Compare what they consumed before you continue"
+    )

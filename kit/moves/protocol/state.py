@@ -1,0 +1,96 @@
+"""One group of Kafka as plans of protocols see it: which protocol each member speaks, and whether the group is settled.
+
+A group that has one consumer-protocol member is of type ``consumer``, and its classic members stay in it. The broker
+assigns partitions to both kinds, so no partition has two owners (KIP-848, "Online Consumer Group Upgrade").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kit.clients.cluster import Cluster
+from kit.errors import ConnectError, NotFound, PlanError
+from kit.groups.snapshot import observe
+from kit.moves.group.group_state import GroupState, MemberState, group_states, listed
+from kit.protocol.read import GroupProtocol, fetch_group_protocols
+from kit.tables.groups import CONSUMER, KAFKA
+
+TRIES = 3
+UNKNOWN = "unknown"
+NONE = GroupProtocol("", None, "", None, None, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolState(GroupState):
+    """A :class:`GroupState` whose members' flavours are ``classic`` and ``consumer``, and what its coordinator says."""
+
+    protocol: GroupProtocol = NONE
+
+    @property
+    def unsettled(self) -> str:
+        """Why the group is not settled, in words."""
+        if self.unconsumed:
+            return f"no member owns {listed(self.unconsumed)}"
+        epoch = self.protocol.epoch
+        if self.protocol.assignment_epoch != epoch:
+            return f"the assignment of epoch {epoch} is not computed yet"
+        late = [each.member_id for each in self.protocol.members if each.epoch != epoch]
+        return f"{min(late)} has not reached epoch {epoch}" if late else f"the group is {self.kafka_state}"
+
+    @property
+    def is_settled(self) -> bool:
+        """No rebalance is visible: the group is stable, each partition has an owner, and all epochs are equal."""
+        return bool(self.members) and self.protocol.is_settled and not self.unconsumed
+
+
+def read_protocol_state(cluster: Cluster, group_id: str) -> ProtocolState:
+    """Read one group from its coordinator: its members, and its offsets.
+
+    Raises:
+        NotFound: no coordinator knows the group.
+        PlanError: it is not a group of consumers.
+        ConnectError: something could not be read, so the group's state is unknown.
+    """
+    why = ""
+    for _ in range(TRIES):  # A group that is converted meanwhile is described by the other request then.
+        found = fetch_group_protocols(cluster.broker_client, group_id.__eq__)
+        if found.errors:
+            raise ConnectError(f"group {group_id} can't be read: {found.errors[0].subject}: {found.errors[0].error}")
+        protocol = found.groups.get(group_id)
+        if protocol is None:
+            raise NotFound(f"there is no group {group_id!r} of type classic or consumer: see offramp groups")
+        if protocol.error is None:
+            return _with_offsets(cluster, protocol)
+        why = protocol.error
+    raise ConnectError(f"group {group_id} can't be read: {why}")
+
+
+def _with_offsets(cluster: Cluster, protocol: GroupProtocol) -> ProtocolState:
+    if protocol.protocol_type not in ("", CONSUMER):
+        raise PlanError(
+            f"group {protocol.group_id} is of protocol type {protocol.protocol_type!r}: only a group of consumers can"
+            " change between the classic and the consumer protocol"
+        )
+    (state,) = group_states(observe(cluster, re.escape(protocol.group_id)), [protocol.group_id])
+    members = _members(protocol)
+    values = {name: getattr(state, name) for name in GroupState.__dataclass_fields__}
+    values |= {
+        "members": members,
+        "stage": str(protocol.stage),
+        "kafka_state": protocol.state,
+        "coordinator": protocol.coordinator,
+        "owners": {pair: each.member_id for each in members for pair in each.partitions},
+        "effective_mode": KAFKA,
+    }
+    return ProtocolState(**values, protocol=protocol)
+
+
+def _members(protocol: GroupProtocol) -> tuple[MemberState, ...]:
+    members = [
+        MemberState(
+            each.member_id, each.client_id, each.protocol or UNKNOWN, each.client_host, frozenset(each.assigned), None
+        )
+        for each in protocol.members
+    ]
+    return tuple(sorted(members, key=lambda member: member.member_id))

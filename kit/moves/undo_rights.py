@@ -1,0 +1,108 @@
+"""The rule that an undo may write what it has to write: judged while the plan is made, before the first write.
+
+An undo needs rights that the run does not need. For example, a run that commits the first offset of a partition needs
+READ on the group, and its undo deletes this offset, which needs DELETE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from shlex import quote
+
+from kit.clients.broker_client import BrokerClient
+from kit.clients.cluster import Cluster
+from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW, Acls, fetch_acls, fetch_identities, missing
+from kit.engine.model.checks import Finding, Rule
+from kit.groups.read.rights import DELETE, READ, Rights, fetch_group_rights, fetch_topic_rights
+
+UNDO_RIGHTS = Rule("undo_rights", "The login has each right that an undo of the plan needs.")
+_NAMES = {READ: "READ", DELETE: "DELETE"}
+_BELOW = {CREATE: "create", DELETE_BELOW: "delete"}
+_SHOWN = 3
+_MEANS = "An undo would fail there, if the same login runs it"
+
+
+def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]) -> Finding:
+    """``groups``: operations (``kit.groups.read.rights``) by group. Each of ``topics`` that exists needs READ.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    wanted: dict[tuple[str, str], Collection[int]] = {("group", each): groups[each] for each in sorted(groups)}
+    of_topics = fetch_topic_rights(client, topics)
+    wanted |= {("topic", each): (READ,) for each in sorted(of_topics)}
+    rights: dict[tuple[str, str], Rights] = {("topic", each): it for each, it in of_topics.items()}
+    rights |= {("group", each): it for each, it in fetch_group_rights(client, groups).items()}
+    unknown = [f"{kind} {name!r}: {it}" for (kind, name), it in rights.items() if isinstance(it, str)]
+    lacking = list(_lacking(wanted, rights))
+    if not lacking and not unknown:
+        return UNDO_RIGHTS.found(True, "The login has them.")
+    if not lacking:
+        needed = sorted({(kind, code) for (kind, _), codes in wanted.items() for code in codes})
+        asked = ", ".join(f"{_NAMES[code]} on each {kind}" for kind, code in needed)
+        return UNDO_RIGHTS.found(
+            None, f"The rights of the login are not known: {_shortened(unknown)}. An undo needs {asked}"
+        )
+    named = _shortened([f"{_NAMES[code]} on {kind} {name!r}" for kind, name, code in lacking])
+    return UNDO_RIGHTS.found(False, f"The login does not have {named}. {_MEANS}. Grant them: {_commands(lacking)}")
+
+
+def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Finding:
+    """``needed``: rights to create and delete below a znode, by its path.
+
+    A znode that does not exist yet gets the access list of the nearest existing znode above, which counts then.
+
+    Raises:
+        ConnectError: ZooKeeper did not answer.
+    """
+    if not needed:
+        return UNDO_RIGHTS.found(True, "No right is needed.")
+    who = fetch_identities(cluster.zookeeper, cluster.profile.security.zookeeper.username)
+    acls = fetch_acls(cluster.zookeeper, sorted(needed))
+    unknown = [f"{path}: {acl}" for path, acl in acls.items() if isinstance(acl, str)]
+    if unknown:
+        return UNDO_RIGHTS.found(
+            None,
+            f"The rights of the login are not known: {_shortened(unknown)}. An undo creates or deletes znodes there",
+        )
+    lacking = list(_lacking_below(needed, acls, who))
+    if not lacking:
+        return UNDO_RIGHTS.found(True, "The login has them.")
+    return UNDO_RIGHTS.found(
+        False, f"The access lists do not let the login {_shortened(lacking)}. {_MEANS}. Grant these rights there"
+    )
+
+
+def _lacking(
+    wanted: Mapping[tuple[str, str], Collection[int]], rights: Mapping[tuple[str, str], Rights]
+) -> Iterator[tuple[str, str, int]]:
+    for (kind, name), codes in wanted.items():
+        has = rights[kind, name]
+        if not isinstance(has, str):
+            yield from ((kind, name, code) for code in sorted(codes) if code not in has)
+
+
+def _lacking_below(needed: Mapping[str, int], acls: Acls, who: set[tuple[str, str]]) -> Iterator[str]:
+    for path, wanted in needed.items():
+        acl = acls[path]
+        lacks = 0 if isinstance(acl, str) else missing(acl, who, wanted)
+        yield from (f"{verb} below {path}" for right, verb in _BELOW.items() if lacks & right)
+
+
+def _commands(lacking: Collection[tuple[str, str, int]]) -> str:
+    """One command for each kind and operation, with the first names."""
+    named: dict[tuple[str, int], list[str]] = {}
+    for kind, name, code in lacking:
+        named.setdefault((kind, code), []).append(name)
+    return "; ".join(
+        f"kafka-acls --add --allow-principal User:LOGIN --operation {_NAMES[code].capitalize()}"
+        + "".join(f" --{kind} {quote(each)}" for each in names[:_SHOWN])
+        + (f" (and {len(names) - _SHOWN:,} more)" if len(names) > _SHOWN else "")
+        for (kind, code), names in named.items()
+    )
+
+
+def _shortened(items: Collection[str]) -> str:
+    items = list(items)
+    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
+    return ", ".join(items[:_SHOWN]) + more

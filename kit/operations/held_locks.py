@@ -1,0 +1,140 @@
+"""The locks that runs have now, in ZooKeeper and in Kafka, and how an operator breaks one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from kazoo.exceptions import KazooException, NoNodeError
+
+from kit.clients.cluster import Cluster
+from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, LOCKS, escaped
+from kit.errors import ConnectError, InputError, NotFound
+from kit.operations.kafka_lock import WHOLE_CLUSTER, LockState, fetch_locks, lock_group, remove_members, target_of
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+WHOLE = "the whole cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """One lock that is held. ``target``: the group, or ``the whole cluster``; of a lock that offramp did not write,
+    ``run_id``, ``user``, ``host`` and ``since`` are None."""
+
+    target: str
+    is_whole: bool
+    store: str
+    run_id: str | None
+    user: str | None
+    host: str | None
+    since: str | None
+    place: str
+    """The znode, or the group in Kafka."""
+    holder: tuple[str, ...] = ()
+    """What tells this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
+
+
+def held_locks(cluster: Cluster) -> list[HeldLock]:
+    """Every lock that is held now, by store and target.
+
+    Raises:
+        ConnectError: ZooKeeper or a broker does not answer.
+    """
+    kafka = [_in_kafka(each) for each in fetch_locks(cluster) if each.is_held]
+    return sorted([*_in_zookeeper(cluster), *kafka], key=lambda each: (each.store, each.target))
+
+
+def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[HeldLock]:
+    """End the locks of a group, None: of the whole cluster. Their holder stops before its next write.
+
+    Only the holders that were seen lose their locks: a run that has taken a lock meanwhile keeps it.
+
+    ``typed_run``: the run that holds them, as a person typed it; the group's name where no run is known.
+
+    Raises:
+        NotFound: nobody holds such a lock.
+        InputError: another run holds it than the one that was typed; nothing was done.
+        ConnectError, RunError: it can't be broken.
+    """
+    mine = [each for each in held_locks(cluster) if (each.is_whole if target is None else _is_of(each, target))]
+    name = WHOLE if target is None else f"group {target}"
+    if not mine:
+        raise NotFound(f"no run holds the lock of {name}: see offramp lock show")
+    others = [each for each in mine if (each.run_id or each.target) != typed_run]
+    if others:
+        raise InputError(
+            f"the lock of {name} is held by {others[0].run_id or others[0].target!r}, not by {typed_run!r}: nothing was"
+            " done. Type the run that is shown by: offramp lock show"
+        )
+    for each in mine:
+        end(cluster, each)
+    return mine
+
+
+def end(cluster: Cluster, lock: HeldLock) -> None:
+    """End this lock, unless another holder has it by now.
+
+    Raises:
+        ConnectError, RunError: it can't be ended.
+    """
+    if lock.store == KAFKA:
+        remove_members(cluster, lock.place, lock.holder)
+    else:
+        _delete(cluster, lock)
+
+
+def _is_of(lock: HeldLock, target: str) -> bool:
+    place = lock_group(target) if lock.store == KAFKA else f"{LOCKS}/{escaped(target)}"
+    return lock.place == place
+
+
+def _in_kafka(state: LockState) -> HeldLock:
+    mark, member = state.mark, state.members[0]
+    is_whole = state.group_id == WHOLE_CLUSTER
+    target, place = WHOLE if is_whole else target_of(state.group_id), state.group_id
+    holder = tuple(each.member_id for each in state.members)
+    if mark is None:
+        return HeldLock(target, is_whole, KAFKA, None, None, member.host, None, place, holder)
+    return HeldLock(target, is_whole, KAFKA, mark.run_id, mark.user, mark.host, mark.since, place, holder)
+
+
+def _in_zookeeper(cluster: Cluster) -> Iterator[HeldLock]:
+    if cluster.zookeeper is None:
+        return
+    try:
+        for parent in (LOCKS, CLUSTER_LOCKS):
+            with suppress(NoNodeError):
+                for name in cluster.zookeeper.get_children_async(parent).get(timeout=ANSWER_S):
+                    yield _of_znode(cluster, parent, name)
+    except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
+        raise ConnectError(f"{LOCKS} can't be read: ZooKeeper says {error!r}") from error
+
+
+def _of_znode(cluster: Cluster, parent: str, name: str) -> HeldLock:
+    assert cluster.zookeeper is not None
+    data, path, holder = b"", f"{parent}/{name}", tuple[str, ...]()
+    with suppress(NoNodeError):
+        data, stat = cluster.zookeeper.get_async(path).get(timeout=ANSWER_S)
+        holder = (str(stat.czxid),)
+    run_id = host = since = None
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        written = json.loads(data or b"")
+        run_id, host, since = (str(written[key]) for key in ("run_id", "host", "since"))
+    is_whole = parent == CLUSTER_LOCKS
+    target = WHOLE if is_whole else unquote(name)
+    return HeldLock(target, is_whole, ZOOKEEPER, run_id, None, host, since, path, holder)
+
+
+def _delete(cluster: Cluster, lock: HeldLock) -> None:
+    """ZooKeeper has no condition on a znode's czxid, so it is compared just before."""
+    assert cluster.zookeeper is not None
+    try:
+        with suppress(NoNodeError):
+            _, stat = cluster.zookeeper.get_async(lock.place).get(timeout=ANSWER_S)
+            if (str(stat.czxid),) == lock.holder:
+                cluster.zookeeper.delete_async(lock.place).get(timeout=ANSWER_S)
+    except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
+        raise ConnectError(f"{lock.place} can't be deleted: ZooKeeper says {error!r}") from error

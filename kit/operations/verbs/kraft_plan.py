@@ -1,0 +1,63 @@
+"""``offramp plan kraft``: the next phase of a move to KRaft, the way back, a repair, a fail-over (KIP-866)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kit.errors import InputError
+from kit.operations.verbs.operations import WAY_BACK_HOURS, Overrides, WayBack, open_operations, show_plan
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
+
+app = typer.Typer(rich_markup_mode=None)
+
+PHASES = ("controllers", "dual write", "kraft", "finalised", "zookeeper")
+NODE_TIMEOUT_S = 300.0
+REPAIR, FAIL_OVER, UNREGISTER = "repair", "fail over", "unregister broker"
+"""As ``kit.kraft.move.steps`` has them, which loads a client."""
+
+
+@app.command("kraft")
+def plan_kraft(
+    to: Annotated[str | None, typer.Option("--to", help=f"The phase to reach: {', '.join(PHASES)}.")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend the first damage of those that somebody else left, if there is one.")
+    ] = False,
+    fail_over: Annotated[
+        bool, typer.Option("--fail-over", help="Restart the active controller, so that another one is elected.")
+    ] = False,
+    unregister: Annotated[
+        int | None,
+        typer.Option("--unregister", help="A broker that is gone for good: its registration is ended.", min=0),
+    ] = None,
+    node_timeout: Annotated[
+        float, typer.Option("--node-timeout", help="Seconds that one node may take until it runs well in its new mode.")
+    ] = NODE_TIMEOUT_S,
+    way_back: WayBack = WAY_BACK_HOURS,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
+
+    Also: mend what somebody else left of a move (--repair), move the active controller (--fail-over), or end the
+    registration of a broker that is gone (--unregister).
+    """
+    from kit.kraft.move.request import KraftPlanRequest
+
+    gone = None if unregister is None else f"{UNREGISTER} {unregister}"
+    goals = (to, REPAIR if repair else None, FAIL_OVER if fail_over else None, gone)
+    asked = [name for name in goals if name is not None]
+    with refusals():
+        if len(asked) != 1:
+            raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
+        request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
+    with open_operations(profile, profile_file, runs) as operations:
+        say(f"looking at cluster {operations.cluster.name} …")
+        with waiting(f"looking at cluster {operations.cluster.name}"):
+            plan = operations.plan_kraft(request, override or ())
+        show_plan(plan, as_json)

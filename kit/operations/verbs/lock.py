@@ -1,0 +1,68 @@
+"""``offramp lock show | break``: which run has which group now, and how an operator ends a lock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from kit.operations.verbs.operations import GroupToo, open_operations
+from kit.terminal.listing import print_frame
+from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, say
+
+app = typer.Typer(
+    help="Which run has which group now, and how to end a lock.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Target = Annotated[str | None, typer.Argument(help="A group.")]
+Whole = Annotated[
+    bool, typer.Option("--whole-cluster", help="The lock of a run on many groups, or of a move to KRaft.")
+]
+
+
+@app.command("show")
+def show(
+    target: Target = None,
+    group: GroupToo = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Show the locks that runs hold now, in ZooKeeper and in Kafka. Writes nothing."""
+    target = target or group
+    with open_operations(profile, profile_file, None) as operations:
+        import polars as pl
+
+        held = [each for each in operations.held_locks() if target in (None, each.target)]
+        if as_json:
+            print_json([asdict(each) for each in held])
+        elif held:
+            print_frame(pl.DataFrame([asdict(each) for each in held]).drop("is_whole", "holder"))
+        else:
+            say("no run holds a lock" if target is None else f"no run holds the lock of group {target}")
+
+
+@app.command("break")
+def break_(
+    target: Target = None,
+    group: GroupToo = None,
+    whole: Whole = False,
+    typed_run: Annotated[
+        str | None, typer.Option("--run", help="The run that holds it, as a confirmation; without it you are asked.")
+    ] = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """End a lock, for example of a process that hangs. Its run stops before its next write."""
+    target = target or group
+    if (target is None) != whole:
+        raise typer.BadParameter("name one group, or --whole-cluster")
+    with open_operations(profile, profile_file, None) as operations:
+        for each in operations.held_locks():
+            if each.is_whole if whole else each.target == target and not each.is_whole:
+                who = f"run {each.run_id} of {each.user or 'an unknown user'} on {each.host} since {each.since}"
+                say(f"the lock of {each.target} in {each.store} is held by {who}")
+        typed = typed_run or typer.prompt("Type the run whose lock you break", err=True)
+        for each in operations.break_locks(target, typed):
+            say(f"the lock of {each.target} in {each.store} is broken; run {each.run_id} stops before its next write")

@@ -1,0 +1,268 @@
+"""``offramp plan group | fleet | show`` and ``offramp approve | act | resume | undo``: what writes to a cluster."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kit.engine.model.plan import STOP, UNDO, Plan
+from kit.engine.model.states import RunState
+from kit.errors import InputError, OfframpError
+from kit.operations.verbs.operations import (
+    WAY_BACK_HOURS,
+    GroupsToo,
+    GroupToo,
+    Overrides,
+    UndoOnFailure,
+    WayBack,
+    named_groups,
+    open_operations,
+    show_plan,
+)
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
+
+if TYPE_CHECKING:
+    from kit.engine.execution.run import Run, RunResult
+
+app = typer.Typer(rich_markup_mode=None)
+plan_app = typer.Typer(rich_markup_mode=None)
+
+Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
+PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
+SETTLE_S = 180.0
+"""As ``kit.moves.group`` has them, which loads clients and frames."""
+
+
+@plan_app.command("group")
+def plan_group(
+    to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
+    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
+    group_too: GroupToo = None,
+    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
+    ] = None,
+    soak: Annotated[float, typer.Option(help="Seconds to watch a canary.")] = 60.0,
+    min_stable: Annotated[
+        float,
+        typer.Option("--min-stable", "--stable", help="Seconds for which the group must have had the same members."),
+    ] = 60.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
+    step_timeout: Annotated[
+        float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
+    ] = 180.0,
+    observe: Annotated[
+        float, typer.Option("--observe", "--look", help="Seconds between the two looks at the group.")
+    ] = 5.0,
+    way_back: WayBack = WAY_BACK_HOURS,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
+    with open_operations(profile, profile_file, runs) as operations:
+        from kit.moves.group.plan import GroupPlanRequest
+
+        on_failure = UNDO if undo_on_failure else STOP
+        limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
+        (group,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
+        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
+        say(f"looking at {group} …")
+        with waiting(f"looking at {group}"):
+            plan = operations.plan_group(request, override or ())
+        show_plan(plan, as_json)
+
+
+@plan_app.command("fleet")
+def plan_fleet(
+    to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
+    groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
+    groups_too: GroupsToo = None,
+    pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
+    wave: Annotated[int, typer.Option(help="Groups per wave; 0: all at once.")] = 10,
+    pause: Annotated[float, typer.Option(help="Seconds to watch a wave before the next one.")] = 60.0,
+    min_stable: Annotated[
+        float,
+        typer.Option("--min-stable", "--stable", help="Seconds for which a group must have had the same members."),
+    ] = 600.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
+    max_read_ms: Annotated[
+        float | None,
+        typer.Option("--max-read-ms", "--read-ms", help="Longest read of the toggled groups; by default 5 times now."),
+    ] = None,
+    step_timeout: Annotated[
+        float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
+    ] = SETTLE_S,
+    way_back: WayBack = WAY_BACK_HOURS,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Toggle all stable groups with only migration-enabled members, in waves; or back. Writes nothing."""
+    with open_operations(profile, profile_file, runs) as operations:
+        from kit.moves.fleet.plan import FleetPlanRequest
+
+        on_failure = UNDO if undo_on_failure else STOP
+        limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
+        request = FleetPlanRequest(to, pattern, named_groups(groups, groups_too), *limits)
+        with waiting(f"looking at the groups of {operations.cluster.name}"):
+            plan = operations.plan_fleet(request, override or ())
+        show_plan(plan, as_json)
+
+
+@plan_app.command("show")
+def show(
+    plan: Named,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Print a plan, and what has changed since it was made. Writes nothing to the cluster."""
+    with open_operations(profile, profile_file, runs) as operations:
+        loaded = operations.plan(plan)
+        show_plan(loaded, as_json)
+        with waiting("looking at what has changed since"):
+            dry = operations.dry_run(loaded)
+        for difference in dry.differences:
+            say(f"changed since: {difference.sentence}")
+        first = dry.steps[0]
+        say(f"the plan {'can' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
+
+
+@app.command()
+def approve(
+    plan: Named,
+    typed_subject: Annotated[
+        str | None, typer.Option("--subject", help="What the plan is for, as a confirmation; without it you are asked.")
+    ] = None,
+    typed_digest: Annotated[
+        str | None,
+        typer.Option("--digest", help="The first eight or more characters of the digest; without it you are asked."),
+    ] = None,
+    approver: Annotated[str | None, typer.Option("--by", help="Your name; by default the login name.")] = None,
+    hours: Annotated[
+        float | None, typer.Option(help="Hours for which the approval is valid; by default 4, or the profile's limit.")
+    ] = None,
+    sign_with: Annotated[
+        Path | None, typer.Option("--sign-with", help="Your private SSH key, such as ~/.ssh/id_ed25519.")
+    ] = None,
+    runs: RunsFolder = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Show one plan and approve it, by typing what it is for (a group's name) and the beginning of its digest."""
+    with open_operations(profile, profile_file, runs) as operations:
+        from kit.engine.rendering.text import plan_text
+
+        loaded = operations.plan(plan)
+        typer.echo(plan_text(loaded))
+        for given in operations.approvals(loaded):
+            say(f"{given.approved_by} approved this plan already, until {given.expires_at.isoformat()}; yours is added")
+        subject = typed_subject or typer.prompt(_asked_subject(loaded), err=True)
+        digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
+        valid_for = None if hours is None else _duration(hours)
+        made = operations.approve(loaded, subject, digest, approver, valid_for, sign_with, _passphrase)
+        say(
+            f"{made.approved_by} approved {loaded.digest[:8]} for {loaded.subject}, until {made.expires_at.isoformat()}"
+        )
+        if operations.needs_two_signers(loaded) and made.first is None:
+            say(f"another signer has to approve too: offramp approve {loaded.digest[:8]} --sign-with KEY")
+        else:
+            say(f"carry it out: offramp act {loaded.digest[:8]}")
+
+
+@app.command()
+def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Carry an approved plan out. Ctrl-C stops the run after the present write; then resume it or undo it."""
+    with open_operations(profile, profile_file, runs) as operations:
+        _carry_out(operations.begin(operations.plan(plan)), lambda run: run.act(), RunState.VERIFIED)
+
+
+@app.command()
+def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Go on with a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
+            say(f"run {run} has written nothing to the cluster so far")
+        _carry_out(chosen, lambda going: going.resume(newer), wanted)
+
+
+@app.command()
+def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Take back what a run did, the newest step first.
+
+    The plan says for how long an undo needs no new approval. After that, approve the same plan again, then undo.
+    """
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
+            say(f"run {run} wrote nothing to the cluster: there is nothing to undo")
+        _carry_out(chosen, lambda going: going.undo(newer), RunState.UNDONE)
+
+
+def _asked_subject(plan: Plan) -> str:
+    return "Type the group's name" if plan.consent is None else f"Type: {plan.subject}"
+
+
+def _duration(hours: float) -> timedelta:
+    """``--valid-for`` as a duration.
+
+    Raises:
+        InputError: ``hours`` can't be a validity.
+    """
+    if not -LONGEST_HOURS <= hours <= LONGEST_HOURS:
+        raise InputError(f"--hours {hours:g}: an approval can't be valid for that time; give hours greater than 0")
+    return timedelta(hours=hours)
+
+
+def _passphrase() -> str:
+    return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
+
+
+LONGEST_HOURS = 1e6
+_GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED, RunState.UNDONE)
+
+
+def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> None:
+    """Ctrl-C asks the run to stop; a second one interrupts it."""
+
+    from kit.operations.operations import operator
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run.request_stop(operator())
+        say("The run stops after the present write. Ctrl-C again interrupts that write too.")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        with waiting(f"run {run.run_id} goes on"):
+            result = verb(run)
+    except KeyboardInterrupt:
+        raise OfframpError(
+            f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"
+        ) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    say(f"evidence: {run.folder / 'report.html'}")
+    if result.state not in (RunState.VERIFIED, RunState.UNDONE):
+        back = f"    undo: offramp undo {run.run_id}" if result.to_undo else ""
+        say(f"continue: offramp resume {run.run_id}{back}")
+    result.raise_unless(wanted)

@@ -1,0 +1,66 @@
+"""Options and output that the planning verbs of the command line share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kit.engine.model.plan import WAY_BACK_S, Plan
+from kit.errors import InputError
+from kit.profile import load_profile
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import print_json, refusals, say, tell
+
+if TYPE_CHECKING:
+    from kit.operations.operations import Operations
+
+WAY_BACK_HOURS = WAY_BACK_S / 3600
+Overrides = Annotated[
+    list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given again.")
+]
+GroupToo = Annotated[str | None, typer.Option("--group", "-g", help="The same, as an option.")]
+GroupsToo = Annotated[list[str] | None, typer.Option("--group", "-g", help="The same, as an option; can be repeated.")]
+WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
+UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the done steps if a step fails.")]
+
+
+def named_groups(arguments: list[str] | None, options: list[str] | None, exactly_one: bool = False) -> tuple[str, ...]:
+    """The groups that are named as arguments or by ``--group``.
+
+    Raises:
+        InputError: not exactly one is named, where the verb needs that.
+    """
+    groups = (*(arguments or ()), *(options or ()))
+    if exactly_one and len(groups) != 1:
+        raise InputError("name one group, as an argument or by --group")
+    return groups
+
+
+@contextmanager
+def open_operations(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
+    """What an operator does with the profile's cluster; events and requests go to standard error."""
+    with refusals():
+        from kit.clients.cluster import connect
+        from kit.engine.rendering.text import event_text
+        from kit.operations.operations import Operations
+
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"connecting to {chosen.name}"):
+            connected = connect(chosen)
+        with connected as cluster:
+            yield Operations(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+
+
+def show_plan(plan: Plan, as_json: bool) -> None:
+    """Print a plan and the command that approves it; or the plan as JSON."""
+    if as_json:
+        print_json(plan.to_json())
+        return
+    from kit.engine.rendering.text import plan_text
+
+    tell(*plan_text(plan).split("\n"))
+    say(f"approve it: offramp approve {plan.digest[:8]}")

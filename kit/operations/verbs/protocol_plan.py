@@ -1,0 +1,92 @@
+"""``offramp plan protocol``: one group from the classic to the consumer protocol (KIP-848), or back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kit.engine.model.plan import STOP, UNDO
+from kit.operations.verbs.operations import (
+    WAY_BACK_HOURS,
+    GroupToo,
+    Overrides,
+    UndoOnFailure,
+    WayBack,
+    named_groups,
+    open_operations,
+    show_plan,
+)
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+
+app = typer.Typer(rich_markup_mode=None)
+NO_TOOL = "none"
+
+
+@app.command("protocol")
+def plan_protocol(
+    to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")],
+    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
+    group_too: GroupToo = None,
+    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
+    ] = None,
+    soak: Annotated[float, typer.Option(help="Seconds to watch the first members.")] = 60.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which the first members' lag may grow.")] = 1000,
+    step_timeout: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
+    observe: Annotated[float, typer.Option(help="Seconds between the two reads of the group.")] = 5.0,
+    group_config: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of the group, set first: consumer.session.timeout.ms=30000; can be repeated."),
+    ] = None,
+    clients_ready: Annotated[
+        bool | None,
+        typer.Option("--clients-ready/--clients-not-ready", help="Your answer: every client supports the protocol."),
+    ] = None,
+    rights_granted: Annotated[
+        bool | None,
+        typer.Option("--rights-granted/--rights-missing", help="Your answer: the clients have the rights they need."),
+    ] = None,
+    monitoring: Annotated[
+        list[str] | None,
+        typer.Option(help="Your answer: a tool that reads groups by DescribeGroups alone, or none; can be repeated."),
+    ] = None,
+    assignor: Annotated[str | None, typer.Option(help="Your answer: group.remote.assignor of the new members.")] = None,
+    way_back: WayBack = WAY_BACK_HOURS,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Move one group to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
+
+    The plan replaces the members one by one. The first consumer-protocol member converts the group.
+    """
+    with open_operations(profile, profile_file, runs) as operations:
+        from kit.moves.protocol.plan import ProtocolPlanRequest, parse_configs
+        from kit.protocol.facts import Answers
+
+        (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
+        tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)
+        request = ProtocolPlanRequest(
+            name,
+            to,
+            canary=canary,
+            soak_s=soak,
+            lag_tolerance=lag_tolerance,
+            step_timeout_s=step_timeout,
+            observe_s=observe,
+            members=tuple(member or ()),
+            on_failure=UNDO if undo_on_failure else STOP,
+            way_back_s=way_back * 3600,
+            configs=parse_configs(group_config or ()),
+            answers=Answers(clients_ready, rights_granted, tools, assignor),
+        )
+        say(f"reading group {name} …")
+        with waiting(f"reading group {name}"):
+            plan = operations.plan_protocol(request, override or ())
+        show_plan(plan, as_json)

@@ -1,0 +1,116 @@
+"""``offramp runs | verify | stop`` and ``offramp plan list``: they read the folder of plans and runs, no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kit.engine.model.approval import describe_signature, is_badly_signed
+from kit.engine.model.journal import request_stop
+from kit.engine.model.record import list_runs, load_run
+from kit.engine.model.states import RunState
+from kit.engine.rendering.text import record_text
+from kit.engine.runs_folder import PlanRow, list_plans, run_folder, runs_beside
+from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
+from kit.identity.login import system_user
+from kit.profile import load_profile
+from kit.terminal.listing import Listing, listing
+from kit.terminal.progress import waiting
+from kit.terminal.terminal import ProfileFile, ProfileName, RunId, RunsFolder, print_json, refusals, say, tell
+
+app = typer.Typer(rich_markup_mode=None)
+plan_app = typer.Typer(rich_markup_mode=None)
+
+_COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")
+
+
+@plan_app.command("list")
+@listing
+def list_plans_(
+    listing: Listing, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None
+) -> None:
+    """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
+    with refusals():
+        folder = _folder(runs, profile, profile_file)
+        with waiting(f"reading {folder}"):
+            rows = list_plans(folder)
+        _print(rows, [field.name for field in fields(PlanRow)], listing)
+
+
+@app.command("runs")
+@listing
+def list_(
+    listing: Listing,
+    run: Annotated[str | None, typer.Argument(help="A run to show in full.")] = None,
+    runs: RunsFolder = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """List all runs, or show one. Reads the folder, no cluster."""
+    with refusals():
+        folder = _folder(runs, profile, profile_file)
+        if run is not None:
+            tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
+            return
+        with waiting(f"reading {folder}"):
+            rows = list_runs(folder)
+        _print(rows, _COLUMNS, listing)
+
+
+@app.command()
+def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Check a run's evidence: unedited, and the run ended verified or undone. If not, the exit code is not 0."""
+    with refusals():
+        record = load_run(run_folder(_folder(runs, profile, profile_file), run))
+        tell(*record_text(record).split("\n"))
+        for approval in record.approvals:
+            tell(f"approval by {approval.approved_by}: {describe_signature(approval, _signers(profile, profile_file))}")
+        if any(is_badly_signed(approval) for approval in record.approvals):
+            raise EvidenceError(f"run {run}: an approval was edited after it was signed")
+        if record.state not in (RunState.VERIFIED, RunState.UNDONE):
+            raise RunError(f"run {run} is {record.state}: {record.sentence}")
+
+
+@app.command()
+def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Ask a run that goes on elsewhere to stop after the present write; then resume it or undo it."""
+    with refusals():
+        folder = run_folder(_folder(runs, profile, profile_file), run)
+        record = load_run(folder)
+        if not record.is_at_work:
+            raise IllegalMove(
+                f"run {run} is {record.state}: no process carries it out, so nothing has to stop; see offramp runs"
+            )
+        request_stop(folder, system_user(), datetime.now(UTC))
+        say(
+            f"run {run} was asked to stop; `offramp runs {run}` shows when it has. A run that was cut off does not stop"
+        )
+
+
+def _print(rows: Iterable[object], columns: Sequence[str], listing: Listing) -> None:
+    values = [{name: getattr(row, name) for name in columns} for row in rows]
+    if listing.as_json and listing.sort is None and listing.where is None:
+        print_json(values)  # As schedulers ask: polars is not loaded for it.
+        return
+    import polars as pl
+
+    listing.print(pl.DataFrame(values, dict.fromkeys(columns, pl.String)))
+
+
+def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
+    """The profile's signers; None without a profile: evidence can be verified on any machine."""
+    try:
+        return load_profile(profile, profile_file).approvals.signers
+    except ProfileError:
+        if profile or profile_file:
+            raise
+        return None
+
+
+def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
+    return runs or runs_beside(load_profile(profile, profile_file))

@@ -1,0 +1,50 @@
+"""The analyses of this subject by name, each loaded when it is first used: a verb pays for its own alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit.proof.analyze.consumption_intervals import (
+        consumption_intervals as consumption_intervals,
+        with_intervals as with_intervals,
+    )
+    from kit.proof.analyze.duplicates import duplicates as duplicates
+    from kit.proof.analyze.exclusivity import overlaps as overlaps
+    from kit.proof.analyze.lost import lost as lost
+    from kit.proof.analyze.ownership_at import unowned_consumption as unowned_consumption
+    from kit.proof.analyze.records import records_of as records_of
+    from kit.proof.analyze.stalls import (
+        handovers as handovers,
+        stalls as stalls,
+    )
+    from kit.proof.analyze.verdict import (
+        verdict as verdict,
+        verdict_sentences as verdict_sentences,
+        verdict_summary as verdict_summary,
+    )
+
+_MODULES = {
+    "consumption_intervals": "consumption_intervals",
+    "with_intervals": "consumption_intervals",
+    "duplicates": "duplicates",
+    "overlaps": "exclusivity",
+    "lost": "lost",
+    "unowned_consumption": "ownership_at",
+    "records_of": "records",
+    "handovers": "stalls",
+    "stalls": "stalls",
+    "verdict": "verdict",
+    "verdict_sentences": "verdict",
+    "verdict_summary": "verdict",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"kit.proof.analyze.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

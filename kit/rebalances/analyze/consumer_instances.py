@@ -1,0 +1,330 @@
+"""Which consumer a log line is of, and each consumer's way through its rebalances.
+
+Old clients print neither client nor member in most lines, and several consumers may write into one file. Then the lines
+before decide which consumer a line is of. That is a fold over rows in order, so it runs on the collected event table,
+not on Spark. The table is small: heartbeats and commits that succeeded are left out first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from kit.rebalances.analyze.places import name_places
+
+Event = Mapping[str, Any]
+Place = tuple[str, int, int]
+"""The file, the line, and the record in it."""
+
+
+class Phase(Enum):
+    """Where an event stands in a consumer's way through a rebalance."""
+
+    QUIET = "nothing happened"
+    ASIDE = "says nothing about where the rebalance is"
+    OPENING = "may come before a rebalance"
+    LEFT = "the consumer is no member any more; what follows is another rebalance"
+    STARTED = "the rebalance has begun"
+    FAILED = "the rebalance has failed; the next start is another one"
+    ENDED = "the consumer has its assignment"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one kind of event tells. ``reason_rank``: how well it says why, 1 best; None: it gives no reason.
+    ``is_greeting``: a client that starts may say it before its first request for metadata."""
+
+    phase: Phase
+    reason_rank: int | None = None
+    is_greeting: bool = False
+
+
+KINDS = {
+    "heartbeat_ok": Kind(Phase.QUIET),
+    "heartbeat_sent": Kind(Phase.QUIET),
+    "commit_ok": Kind(Phase.QUIET),
+    "metadata": Kind(Phase.ASIDE, is_greeting=True),
+    "coordinator_failed": Kind(Phase.ASIDE, is_greeting=True),
+    "coordinator_query": Kind(Phase.OPENING, is_greeting=True),
+    "subscribed": Kind(Phase.OPENING, is_greeting=True),
+    "coordinator_found": Kind(Phase.OPENING),
+    "revoked": Kind(Phase.OPENING),
+    "released": Kind(Phase.OPENING),
+    "join_reason": Kind(Phase.OPENING, reason_rank=1),
+    "rebalancing": Kind(Phase.OPENING, reason_rank=2),
+    "heartbeat_failed": Kind(Phase.OPENING, reason_rank=3),
+    "poll_timeout": Kind(Phase.LEFT, reason_rank=4),
+    "session_timeout": Kind(Phase.LEFT, reason_rank=5),
+    "lost_all": Kind(Phase.LEFT, reason_rank=6),
+    "leaving": Kind(Phase.LEFT, reason_rank=7),
+    "crashed": Kind(Phase.LEFT, reason_rank=8),
+    "left": Kind(Phase.LEFT),
+    "lost": Kind(Phase.LEFT),
+    "member_reset": Kind(Phase.LEFT),
+    "member_fenced": Kind(Phase.LEFT),
+    "joining": Kind(Phase.STARTED),
+    "join_requested": Kind(Phase.STARTED),
+    "rebalance_begun": Kind(Phase.STARTED),
+    "reconciling": Kind(Phase.STARTED),
+    "join_failed": Kind(Phase.FAILED),
+    "sync_failed": Kind(Phase.FAILED),
+    "rebalance_failed": Kind(Phase.FAILED),
+    "reconcile_failed": Kind(Phase.FAILED),
+    "assigned": Kind(Phase.ENDED),
+    "group_assignment": Kind(Phase.ENDED),
+    "rebalance_ended": Kind(Phase.ENDED),
+}
+"""What each kind of event means for a rebalance; of those that are not here, nothing."""
+QUIET = [kind for kind, each in KINDS.items() if each.phase is Phase.QUIET]
+_GREETINGS = {kind for kind, each in KINDS.items() if each.is_greeting}
+_REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if each.reason_rank is not None)
+_TARGET = re.compile(r"transitioned from \w+ to (\w+)")
+_ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
+_OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
+_NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
+"""How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
+_REACHED = ("ACKNOWLEDGING", "STABLE")
+_GONE = ("LEAVING", "UNSUBSCRIBED", "STALE", "FENCED", "FATAL")
+
+
+def new_state(event: Event) -> str | None:
+    """The state that a Java member of the new protocol comes to by this line."""
+    target = _TARGET.search(event["text"]) if event["kind"] == "state_change" else None
+    return None if target is None else target.group(1)
+
+
+def leaves(event: Event) -> bool:
+    """Whether its member leaves the group by this line; of a member that was fenced, the others say so."""
+    return event["kind"] in ("leaving", "left") or new_state(event) in ("LEAVING", "UNSUBSCRIBED", "STALE")
+
+
+def phase_of(event: Event) -> Phase:
+    """A Java member of the new protocol names its states; without a listener it says nothing else of an assignment."""
+    if state := new_state(event):
+        return Phase.ENDED if state in _REACHED else Phase.LEFT if state in _GONE else Phase.OPENING
+    if event["kind"] == "synced" and "[Worker " in event["text"]:
+        return (
+            Phase.ENDED
+        )  # A worker of Kafka Connect has no partitions: its herder says what it has, in another class.
+    known = KINDS.get(event["kind"])
+    return known.phase if known else Phase.ASIDE
+
+
+@dataclass
+class RebalanceAttempt:
+    """One consumer's way from the first sign of a rebalance to its end.
+
+    ``at``: the first time of each kind of event, in µs. ``failures``: the events that say that it failed. ``life``:
+    of the group, see ``lives``.
+    """
+
+    generation: int | None = None
+    life: int = 1
+    events: list[Event] = field(default_factory=list)
+    at: dict[str, int] = field(default_factory=dict)
+    failures: list[Event] = field(default_factory=list)
+    is_done: bool = False
+    done_at: int | None = None
+
+    def take(self, event: Event) -> None:
+        self.events.append(event)
+        at = time_of(event)
+        if at is not None:
+            self.at.setdefault(event["kind"], at)
+        if event["generation"] is not None and event["kind"] not in ("heartbeat_failed", "commit_failed"):
+            self.generation = event["generation"]
+        phase = phase_of(event)
+        if phase is Phase.FAILED:
+            self.failures.append(event)
+            if self.is_of_old_consumer:  # It prints the end of each try before it says that the try failed.
+                self.is_done, self.done_at = False, None
+        elif phase is Phase.ENDED and not self.is_done and not (self.is_of_old_consumer and self.failures):
+            self.is_done, self.done_at = True, at
+
+    @property
+    def is_of_old_consumer(self) -> bool:
+        return bool(self.events[0]["source"] == "zookeeper")
+
+    def is_before(self, event: Event) -> bool:
+        """Whether the event belongs to another rebalance, after this one."""
+        phase = phase_of(event)
+        if self.is_done:
+            return phase in (Phase.OPENING, Phase.LEFT, Phase.STARTED)
+        return bool(self.failures) and phase is Phase.STARTED
+
+    def first(self, *kinds: str) -> int | None:
+        """When the first of the events of these kinds was."""
+        times = [self.at[kind] for kind in kinds if kind in self.at]
+        return min(times) if times else None
+
+    def all_of(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event["kind"] in kinds]
+
+    def value_of(self, name: str) -> Any:
+        """The last value an event gave for that column."""
+        return next((event[name] for event in reversed(self.events) if event[name] is not None), None)
+
+
+@dataclass
+class ConsumerInstance:
+    """One consumer from its first line to its last: a process, or a thread of one.
+
+    ``member_ids``: all that its lines name. ``place``: its host or file, where other places have that name, too.
+    """
+
+    stream: tuple[Any, ...]
+    number: int
+    attempts: list[RebalanceAttempt] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    member_id: str | None = None
+    member_ids: set[str] = field(default_factory=set)
+    place: str | None = None
+    epoch: int | None = None
+    has_left: bool = False
+    has_reconciled: bool = False
+    first: dict[str, Any] = field(default_factory=dict)
+    """The first value that an event gave for each of ``_OF_CONSUMERS``."""
+
+    @property
+    def base_name(self) -> str:
+        """Its instance, client or member id, or its file: other consumers may have the same."""
+        ids = [
+            self.value_of("group_instance_id"),
+            self.value_of("client_id"),
+            self.value_of("member_id"),
+            self.value_of("origin"),
+        ]
+        return next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
+
+    @property
+    def name(self) -> str:
+        """The base name, with the place or a number where several consumers would have that name."""
+        placed = self.base_name if self.place is None else f"{self.base_name} in {self.place}"
+        return placed if self.number == 1 else f"{placed} (#{self.number})"
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
+        return self.epoch is not None or self.has_reconciled
+
+    def value_of(self, name: str) -> Any:
+        return self.first.get(name)
+
+    def take(self, event: Event) -> None:
+        phase = phase_of(event)
+        if phase is Phase.QUIET:
+            self._take_beat(event)
+            return
+        self.events.append(event)
+        self.has_reconciled |= event["kind"] == "reconciling"
+        for name in _OF_CONSUMERS:
+            if event[name] is not None:
+                self.first.setdefault(name, event[name])
+        if event["member_id"] and event["kind"] != "assignment_computed":
+            self.member_id, self.has_left = event["member_id"], False
+            self.member_ids.add(event["member_id"])
+        self.has_left |= phase is Phase.LEFT
+        if not self.attempts or self.attempts[-1].is_before(event):
+            self.attempts.append(RebalanceAttempt(self.epoch))
+        self.attempts[-1].take(event)
+
+    def _take_beat(self, event: Event) -> None:
+        """librdkafka prints the new protocol's epoch only in heartbeats; one with an assignment acknowledges it."""
+        self.epoch = event["generation"]
+        if self.attempts and _ACKNOWLEDGES.search(event["text"]):
+            self.attempts[-1].generation = self.epoch
+
+
+def place_of(event: Event) -> Place:
+    return event["file"], event["line"], event["record"]
+
+
+def time_of(event: Event) -> int | None:
+    """µs since 1970, in UTC where that is known, else as printed."""
+    at = event["observed_at"]
+    return event["local_at"] if at is None else int(at.timestamp() * 1_000_000)
+
+
+def datetime_of(at_us: int | None) -> datetime | None:
+    return None if at_us is None else datetime.fromtimestamp(at_us / 1_000_000, UTC)
+
+
+def are_utc(events: Iterable[Event]) -> bool:
+    """Whether no event has a time of an unknown zone."""
+    return all(event["observed_at"] is not None or event["local_at"] is None for event in events)
+
+
+def consumer_instances(events: Iterable[Event]) -> list[ConsumerInstance]:
+    """The consumers, in the order of their first lines; a broker's line belongs to none."""
+    mine = [event for event in events if event["source"] != "broker"]
+    alone = _alone(mine)
+    by_stream: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
+    order: list[ConsumerInstance] = []
+    for event in mine:
+        stream = stream_of(event)
+        if stream[2] is None:
+            stream = (*stream[:2], alone.get(stream[:2]))
+        known = by_stream.setdefault(stream, [])
+        if not known or _is_another(known[-1], event):
+            known.append(ConsumerInstance(stream, len(known) + 1))
+            order.append(known[-1])
+        known[-1].take(event)
+    name_places(order)
+    return order
+
+
+def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
+    """File and origin → the one consumer that names itself there: clients ≥ 3.7 leave their name out here and there."""
+    names: dict[tuple[Any, ...], set[Any]] = {}
+    for event in events:
+        *place, name = stream_of(event)
+        if name is not None:
+            names.setdefault(tuple(place), set()).add(name)
+    return {place: known.pop() for place, known in names.items() if len(known) == 1}
+
+
+def stream_of(event: Event) -> tuple[Any, ...]:
+    """Whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
+    named = event["source"] == "librdkafka" or any(prefix in event["text"] for prefix in _NAMED)
+    if named:
+        return (event["file"], event["origin"], event["group_instance_id"] or event["client_id"], event["group_id"])[:3]
+    if event["source"] == "zookeeper":
+        return (event["file"], event["origin"], event["member_id"])
+    return (event["file"], event["origin"], None)
+
+
+def _is_another(instance: ConsumerInstance, event: Event) -> bool:
+    """Whether a line of an old client shows that another consumer writes now, or the same anew after a restart."""
+    if instance.stream[2] is not None:
+        return False
+    text, kind = event["text"], event["kind"]
+    if kind == "metadata" and "correlation_id=1," in text:
+        return any(each["kind"] not in _GREETINGS for each in instance.events)
+    if instance.member_id is None or instance.has_left:
+        return False
+    if kind == "join_requested" and "member_id=," in text:
+        return not _is_before_joining(instance)
+    return kind == "joined" and event["member_id"] not in (None, instance.member_id)
+
+
+def _is_before_joining(instance: ConsumerInstance) -> bool:
+    return not any(event["kind"] == "joined" for event in instance.events)
+
+
+def reasons(attempt: RebalanceAttempt) -> list[str]:
+    """Why, in the log's own words, best first."""
+    events = [event for _, kind in _REASONS for event in attempt.all_of(kind)]
+    return list(dict.fromkeys(event["reason"] or event["kind"].replace("_", " ") for event in events))
+
+
+def positions(attempt: RebalanceAttempt) -> list[str]:
+    return [
+        f"{partition}@{event['offset']}"
+        for event in attempt.all_of("offset_found", "offset_reset")
+        for partition in event["partitions"] or ()
+        if event["offset"] is not None
+    ]

@@ -1,0 +1,153 @@
+"""Lines of no known layout: markup is removed, JSON is opened, and a known text is looked for anywhere in the line.
+
+People paste logs behind prefixes of their own, in Markdown, in HTML, as JSON in JSON.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from kit.rebalances.logs import fields, layouts, library_fields, wordings
+from kit.rebalances.logs.known_text import WORDS, located, unquoted
+from kit.rebalances.logs.multiline import is_part
+from kit.rebalances.logs.printed_times import ANY, epoch_in, time_in, zone_in
+from kit.rebalances.logs.texts import extracted, has, replaced
+
+_ENTITIES = (
+    (r"&quot;|&#34;", '"'),
+    (r"&#0?39;|&apos;|&#x27;", "'"),
+    (r"&gt;", ">"),
+    (r"&lt;", "<"),
+    (r"&nbsp;", " "),
+    (r"&amp;", "&"),
+)
+_MARKUP = (
+    (r"\x1b\[[0-9;]*[A-Za-z]", ""),  # a terminal's colours
+    (r"</?(?:br|code|pre|b|i|p|em|strong|span|div)\b[^>]*>", ""),
+    (r"^(?:\s*(?:>|[-*+] |\*\*|`+|#+ ))+ ?", ""),
+    (r"\b(group|explicit|assigned for|member id) `([^`\s]+)`", "${1} \x1f${2}\x1f"),  # the client's own
+    (r"(?:\*\*|`|\s)+$", ""),
+    (r"\*\*|`", ""),
+    (r"\x1f", "`"),
+    (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
+)
+"""What markup writes, and what it stands for, in this order."""
+_HEADING = r"^\s*#+ "
+"""A title of Markdown says again what a log below it says."""
+_OBJECT = r"(\{.*\})[\s,;'\"]*$"
+_WRAPPED = r"^\s*\{\"[\w.-]+\":\s*(\{.*\})\}[\s,;]*$"
+"""An object whose only key holds the one with the message."""
+_MESSAGE_KEYS = (
+    *(f"$['{key}']" for key in ("message", "msg", "log", "MESSAGE", "textPayload", "line", "body", "text")),
+    *(f"$['{key}']['message']" for key in ("jsonPayload", "_source", "fields", "attributes", "log")),
+)
+_DEPTH = 3
+"""JSON may hold JSON this often."""
+_THREAD = r"\[thrd:.*?\]: (.*)$"
+_RDKAFKA = r"\[thrd:|#(?:consumer|producer)-\d+[|\]:]"
+_FACILITY = (
+    r"\b([A-Z][A-Z0-9_]{2,})[\s:|\]'\",]+(?:message: '|\[?[^\s\[\]|]*#consumer-\d+[\]:|]*\s*)?(?:\[thrd:|[A-Z][a-z])"
+)
+_LOGGER = r"\b([A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*)+)\b"
+_TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
+
+
+def resolved(records: pl.DataFrame) -> pl.DataFrame:
+    """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or look like a
+    line of a log. ``known_source``: whose wording that text is; ``is_prose``: it stands in a sentence."""
+    records = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
+    is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), rf"{layouts.JUL_HEADER}|{_TRACE}")
+    if not records.select(is_lacking.any()).item():
+        return records
+    numbered = records.with_row_index("place").with_columns(is_lacking=is_lacking)
+    recognised = _found(numbered.filter("is_lacking")).select(numbered.columns)
+    return pl.concat([numbered.filter(~pl.col("is_lacking")), recognised]).sort("place").drop("place", "is_lacking")
+
+
+def with_entities_read(line: pl.Expr) -> pl.Expr:
+    """The line with the characters that HTML writes by their names."""
+    written: pl.Expr = pl.when(line.str.contains("&", literal=True)).then(line)
+    for pattern, plain in _ENTITIES:
+        written = replaced(written, pattern, plain)
+    return pl.coalesce(written, line)
+
+
+def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
+    """The message of a client that puts the facts into other keys of its JSON: with these behind it."""
+    of_kafkajs = pl.when(has(message, library_fields.WITH_KEYS)).then(message + " " + json)
+    group = json.str.json_path_match("$['group']")
+    return pl.coalesce(of_kafkajs, message + f"{wordings.BESIDE} " + group + ", " + json, message)
+
+
+def without_markup_behind(line: pl.Expr) -> pl.Expr:
+    """The line without what ends a quotation; a quotation mark in a pair may be the client's own."""
+    line = replaced(line, r"(?:\*\*|</(?:code|pre|b|i|p|em|strong|span|div)>)+\s*$", "")
+    for mark in '`"':
+        is_odd = line.str.count_matches(mark, literal=True) % 2 == 1
+        is_lone = line.str.ends_with(mark) & is_odd & ~has(line, rf"{mark}[^{mark}\s]+{mark}$")
+        line = pl.when(is_lone).then(line.str.head(-1)).otherwise(line)
+    return line
+
+
+def unmarked(line: pl.Expr) -> pl.Expr:
+    """The line without what Markdown, HTML and terminals put into it."""
+    for pattern, plain in _MARKUP:
+        line = replaced(line, pattern, plain)
+    return line
+
+
+def _found(records: pl.DataFrame) -> pl.DataFrame:
+    is_heading = has(pl.col("raw"), _HEADING) & ~has(pl.col("raw"), ANY)
+    opened = _opened(records.with_columns(raw=unmarked(pl.col("raw")), is_heading=is_heading))
+    known = located(opened.select("place", text="raw", is_logged=pl.col("layout").is_not_null())).with_columns(
+        known_source="found_source"
+    )
+    frame = opened.drop("known_source", "is_prose").join(known, on="place", how="left", maintain_order="left")
+    raw = pl.col("raw")
+    is_rdkafka = has(raw, _RDKAFKA)
+    front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
+    of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
+    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
+    names_itself = pl.col("found").str.starts_with("[").fill_null(False)
+    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
+    of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
+    facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
+    return frame.with_columns(front=front).with_columns(
+        message=pl.when(~is_part(raw)).then(pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))),
+        known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
+        is_prose=~is_rdkafka
+        & (pl.col("is_prose") | pl.col("is_heading") & pl.col("found").is_not_null()).fill_null(False),
+        layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
+        zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
+        time_text=pl.coalesce(
+            "time_text", pl.when(is_rdkafka).then(epoch_in(pl.col("front"))), time_in(pl.col("front"))
+        ),
+        level=pl.coalesce("level", extracted(pl.col("front"), rf"\b({WORDS})\b").str.to_uppercase()),
+        logger=pl.coalesce(facility, "logger", "behind", extracted(pl.col("front"), _LOGGER)),
+        client_id=pl.coalesce(fields.printed_client(raw), extracted(raw, r"(?:^|[\s:])([^\s|\[\]:]+)#consumer-\d+")),
+    )
+
+
+def _opened(records: pl.DataFrame) -> pl.DataFrame:
+    """Of a record in JSON, the message, which may be a line, or JSON, of its own; the outermost time is kept."""
+    records = records.with_columns(layout=pl.lit(None, pl.String))
+    for _ in range(_DEPTH):
+        records = records.with_columns(raw=replaced(pl.col("raw"), _WRAPPED, "${1}"))
+        is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
+        if not records.select(is_object.any()).item():
+            break
+        json_text: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
+        torn = json_text.str.head(-1)  # one brace too many is pasted with it
+        json_text = pl.when(json_text.str.json_path_match("$").is_null()).then(torn).otherwise(json_text)
+        message = with_keys(pl.coalesce([json_text.str.json_path_match(key) for key in _MESSAGE_KEYS]), json_text)
+        parts = {
+            "time_text" if part == "time" else part: [json_text.str.json_path_match(f"$['{key}']") for key in keys]
+            for part, keys in layouts.JSON_KEYS.items()
+            if part != "message"
+        }
+        records = records.with_columns(
+            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), "raw"),
+            layout=pl.when(message.is_not_null()).then(pl.lit(layouts.JSON)).otherwise("layout"),
+            **{name: pl.coalesce(name, *ways) for name, ways in parts.items()},
+        )
+    return records

@@ -1,0 +1,137 @@
+"""A known text anywhere in a line: where it begins, whose it is, and what stands before it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import polars as pl
+
+from kit.rebalances.logs import fields, layouts, library_fields, wordings
+from kit.rebalances.logs.printed_times import ANY
+from kit.rebalances.logs.texts import extracted, has, replaced
+
+_MARK = "\x1e"
+_SHORTEST, _SHORTEST_CONTEXT = 4, 16
+"""The beginning of a wording that is shorter stands in every second line."""
+_PLACES, _TRIED = 4, 8 << 20
+"""A long line may have thousands of places: of each the rest is looked at. So many are tried, or so many bytes."""
+_LONG = 15
+"""A wording that is shorter may begin any sentence: without a time and a level it is shown, and no event."""
+_WORD_FIRST = r"(\S+ (?:(?:successfully owned|attempting to claim) partition|can't rebalance after)\b)"
+_OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
+_OWN_PREFIXES = (
+    *(
+        f"[{name} {key}="
+        for name in ("Consumer", "ShareConsumer", "Worker", "Schema registry")
+        for key in ("clientId", "instanceId")
+    ),
+    "[GroupCoordinator",
+    "[GroupMetadataManager",
+    "[GroupId ",
+    "kafka.common.ConsumerRebalanceFailedException: ",
+    "kafka: error while consuming ",
+)
+_LEVELS = layouts.LEVELS.split("|")
+WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))
+"""Levels, as anybody writes them."""
+_FRONT = (
+    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
+    r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+\s+)$"
+)
+"""How the front of a log line ends; a sentence that quotes a log ends otherwise."""
+_EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
+_QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
+_LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"
+
+
+def located(texts: pl.DataFrame) -> pl.DataFrame:
+    """``place``, ``text`` and ``is_logged`` (it is a log line for sure) → a row for each text that holds a known one.
+
+    ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
+    ``found_source``, ``found_kind``: whose wording it is, and of which event;
+    ``is_prose``: it stands in the midst of a sentence, or may begin one.
+    """
+    marked = _marked(pl.col("text"))
+    for first in (_WORD_FIRST, _OLD_PREFIX):
+        marked = replaced(marked, first, f"{_MARK}${{1}}")
+    marked = marked.str.split(_MARK)
+    pieces = texts.with_columns(pieces=marked).filter(pl.col("pieces").list.len() > 1)
+    at_most = 1 + pl.max_horizontal(_PLACES, _TRIED // pl.col("text").str.len_bytes())
+    places = pl.int_ranges(1, pl.min_horizontal(pl.col("pieces").list.len(), at_most))
+    every = pieces.with_columns(at=places).explode("at")
+    tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
+    tails = every.select("place", "is_logged", front=front.list.join(""), tail=tail.list.join("")).with_columns(
+        found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
+    )
+    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), _EXCEPTION)
+    known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
+    known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
+    is_line = ~pl.col("is_prose") & (pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
+    is_sure = is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance())
+    known = known.filter(is_sure | ~pl.col("is_prose")).with_columns(is_prose=pl.col("is_prose") | ~is_sure)
+    known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
+    best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
+    return (
+        best.group_by("place", maintain_order=True)
+        .first()
+        .select("place", "front", "found", "behind", "found_source", "is_prose", found_kind="kind")
+    )
+
+
+def _marked(text: pl.Expr) -> pl.Expr:
+    heads = _heads()
+    return text.str.replace_many(heads, [_MARK + head for head in heads], leftmost=True)
+
+
+@cache
+def _heads() -> list[str]:
+    every = [(each.head, each.kind) for table in wordings.BY_SOURCE.values() for each in table]
+    event_heads = {head for head, kind in every if len(head) >= _SHORTEST and kind != wordings.CONTEXT}
+    context = {head for head, kind in every if len(head) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
+    return sorted({*event_heads, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
+
+
+@cache
+def _not_by_chance() -> str:
+    every = [each for table in wordings.BY_SOURCE.values() for each in table]
+    long = [each for each in every if len(each.template.replace("{}", "")) >= _LONG]
+    return "|".join(sorted({each.pattern or f"^{re.escape(each.head)}" for each in long}))
+
+
+def _is_own(text: pl.Expr) -> pl.Expr:
+    """Whether it begins with a client's own prefix: no sentence does."""
+    return pl.any_horizontal([text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(text, fields.OLD_PREFIX)
+
+
+def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
+    """Without what is behind the text: the end of the string that held it, the name of the logger."""
+    with_keys = (tail + " " + front + tail).str.replace_all('\\"', '"', literal=True)
+    whole = pl.when(has(tail, library_fields.WITH_KEYS)).then(with_keys)
+    text = replaced(replaced(unquoted(tail, front), _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", "")
+    return pl.coalesce(whole, text)
+
+
+def unquoted(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
+    """The text up to the end of the string that began in front of it, if one did."""
+    is_open = front.str.count_matches('"', literal=True) % 2 == 1
+    return pl.when(is_open).then(replaced(tail, _QUOTE_END, "")).otherwise(tail)
+
+
+def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
+    """With ``found_source`` and ``kind``: by what the text says of itself, else the first whose wording it is."""
+    of_itself = fields.source_of(pl.col("found"), pl.lit(""), pl.lit(None, pl.String))
+    sourced = tails.with_columns(found_source=of_itself, phrase=fields.without_client_prefix(pl.col("found")))
+    is_open = (pl.col("found_source") == wordings.JAVA) & (pl.col("phrase") == pl.col("found"))
+    texts = sourced.select("phrase", "found_source", is_open=is_open).unique()
+    order = {source: number for number, source in enumerate(wordings.BY_SOURCE)}
+    tried = texts.join(pl.DataFrame({"source": list(order)}), how="cross")
+    tried = tried.filter(pl.col("is_open") | (pl.col("source") == pl.col("found_source")))
+    kinds = tried.lazy().with_columns(kind=fields.kind_of(order)).filter(pl.col("kind").is_not_null())
+    first = kinds.sort(pl.col("kind") == wordings.CONTEXT, pl.col("source").replace_strict(order)).group_by(
+        "phrase", "found_source", maintain_order=True
+    )
+    known = first.agg(pl.col("kind").first(), pl.col("source").first()).collect()
+    return sourced.join(known, on=("phrase", "found_source"), how="left").with_columns(
+        found_source=pl.coalesce("source", "found_source")
+    )

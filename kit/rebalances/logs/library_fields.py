@@ -1,0 +1,108 @@
+"""Ids and partitions in what other libraries print: as JSON's keys, as ``key: value``, or in a sentence."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import polars as pl
+
+from kit.rebalances.logs.texts import extracted, first_of
+
+WITH_KEYS = r"^\[(?:ConsumerGroup|Runner|Connection|Cluster|Consumer)\] "
+"""How kafkajs' messages begin."""
+_PATTERNS = {
+    "said_group": (
+        r"(?:Join(?:ing|ed) group|leader of group) `([^`]+)`",
+        r"\"groupId\":\"([^\"]+)",
+        r"; group: ([^,\s]+)",
+        r"consumergr?oup ([^\s]+) ",
+        r"^consumergroup/(\S+) ",
+        r"^(?:[jJ]oined group|Leaving group) ([^,\s]+)",
+        r"(?:selected as leader|sync group finished) for group, (\S+)",
+    ),
+    "said_member": (
+        r"^Joined group .* with member id `?([^`\s]+)",
+        r"\"member(?:Id|_id)\":\"([^\"]+)",
+        r"member_id: ([^,\s]+)",
+        r" as member (.+?)(?: in generation \d+)?$",
+        r"^Leaving group [^,]+, member (.+)$",
+    ),
+    "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
+    "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
+    "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
+    "reason": (
+        r"^\[Consumer\] Crash: (.+?)(?: \{|$)",
+        r"^\[Consumer\] Restarting the consumer (in \d+ms)",
+        r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
+        r"\"err(?:or)?\":\"([^\"]+)",
+        r", err(?:or)?: (.+)$",
+        r"^Error sending heartbeat: (.+)$",
+    ),
+}
+_NUMBERS = {
+    "generation": (
+        r"\"generation(?:Id)?\":(\d+)",
+        r"generation: (\d+)",
+        r" in generation (\d+)",
+        r"for generation (\d+) as member",
+    ),
+    "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)"),
+}
+_OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
+_OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:(?:: |\":\")(.*)|\":\{([^}]*)\})")
+_OF_KAFKA_GO = re.compile(r"{topic:(\S+) partition:(\d+)}")
+_OF_RUBY_KAFKA = re.compile(r"Partitions assigned for `([^`]+)`: ([\d, ]+)")
+_OF_ONE = re.compile(
+    r"^kafka: error while consuming ([^\s/]+)/(\d+):"
+    r'|\bunable to commit .*?\btopic"?: ?"?([^\s,"]+).*?\bpartition"?: ?(\d+)'
+)
+_LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
+
+
+def columns_of(text: pl.Expr) -> dict[str, pl.Expr]:
+    """As ``parsing`` has them for other clients, of texts of these; null for null."""
+    texts = {name: first_of(text, patterns) for name, patterns in _PATTERNS.items()}
+    numbers = {
+        name: pl.coalesce([extracted(text, each).cast(pl.Int64, strict=False) for each in patterns])
+        for name, patterns in _NUMBERS.items()
+    }
+    partitions = text.map_elements(_partitions, return_dtype=pl.List(pl.String), skip_nulls=True)
+    return {**texts, **numbers, "said_partitions": partitions}
+
+
+def _partitions(text: str) -> list[str] | None:
+    """
+    >>> _partitions('joined {"memberAssignment":{"a-b":[0,12],"c":[]}}')
+    ['a-b-0', 'a-b-12']
+    >>> _partitions("synced; group: g, assigned: a-b[0 1]")
+    ['a-b-0', 'a-b-1']
+    >>> _partitions('synced; group: g, {"assigned":{"a-b":[0,1]}}')
+    ['a-b-0', 'a-b-1']
+    >>> _partitions("subscribed to topics and partitions: map[{topic:a-b partition:1}:591 {topic:a-b partition:0}:-2]")
+    ['a-b-0', 'a-b-1']
+    >>> _partitions("kafka: error while consuming a-b/3: kafka server: Out of range")
+    ['a-b-3']
+    >>> _partitions("in default commit: unable to commit offsets; group: g, topic: a-b, partition: 3, error: X")
+    ['a-b-3']
+    >>> _partitions("Partitions assigned for `a-b`: 3, 0")
+    ['a-b-0', 'a-b-3']
+    """
+    of_one = _OF_ONE.search(text)
+    if of_one:
+        topic, partition = filter(None, of_one.groups())
+        return [f"{topic}-{partition}"]
+    by_ruby = _OF_RUBY_KAFKA.search(text)
+    if by_ruby:
+        return sorted(f"{by_ruby[1]}-{number}" for number in re.findall(r"\d+", by_ruby[2]))
+    named = _OF_KAFKA_GO.findall(text)
+    if named:
+        return sorted(f"{topic}-{number}" for topic, number in named)
+    listing = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
+    if listing is None:
+        return None
+    lists = (
+        [f"{topic}-{each}" for each in re.findall(r"\d+", numbers)]
+        for topic, numbers in _LIST.findall(listing[listing.lastindex or 1])
+    )
+    return sorted(chain.from_iterable(lists))

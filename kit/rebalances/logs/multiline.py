@@ -1,0 +1,116 @@
+"""Which lines look as if they mattered, and which belong together: lists and blocks over several lines, two-line
+records."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from kit.rebalances.logs.fields import partitions_in
+from kit.rebalances.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
+from kit.rebalances.logs.texts import extracted, has, regex, replaced
+
+_LOOKS = (
+    r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
+    r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
+)
+_OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "
+"""Its client id may have any word."""
+_CLASSES = r"(?:Consumer|Group|Abstract)Coordinator$|Membership\w*Manager$|HeartbeatRequestManager$|^kafka\.coordinator"
+_LABELS = {
+    "assigned": r"^\s*(?:now assigned|Assigned) partitions(?:| \(all\)):\s*(.*)$",
+    "owned": r"^\s*(?:compare with previously owned|Current owned) partitions:\s*(.*)$",
+    "added": r"^\s*(?:newly added partitions|Added partitions \(assigned - owned\)):\s*(.*)$",
+}
+_LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
+_FAR = 12
+"""A labelled line belongs to an entry at most this many lines before it."""
+_APART = 1_000
+"""A list may be interrupted by this many lines: other threads write meanwhile."""
+_STREAM = ("file", "origin", "stream")
+_PLACE, _ENTRY = ("file", "line", "record"), ("file", "entry_line", "entry_record")
+
+
+def looks_like_coordination(message: pl.Expr, logger: pl.Expr) -> pl.Expr:
+    """Whether a line of unknown wording should have been known: by its words, or by the class that wrote it."""
+    return has(replaced(message, _OTHER_CLIENT, ""), _LOOKS) | has(logger, _CLASSES)
+
+
+def is_part(text: pl.Expr) -> pl.Expr:
+    """Whether a line belongs to the block of an entry before it."""
+    return pl.any_horizontal([has(text, label) for label in _LABELS.values()])
+
+
+def with_marks(records: pl.DataFrame) -> pl.DataFrame:
+    """Which record is an entry, and what the others may be to one: ``item`` of a list, ``*_here`` of a block."""
+    text = pl.when(pl.col("layout").is_null()).then("raw")
+    item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct
+    return records.with_columns(
+        # librdkafka's threads write at the same time: a list is behind the line of its own handle.
+        pl.when(pl.col("layout") == LIBRDKAFKA)
+        .then(pl.concat_str("client_id", "logger", separator="|", ignore_nulls=True))
+        .alias("stream"),
+        (item.field("1") + "-" + item.field("2")).alias("item"),
+        *(text.str.extract(regex(label)).alias(f"{name}_here") for name, label in _LABELS.items()),
+    ).with_columns(is_entry=pl.col("message").is_not_null() & pl.col("item").is_null())
+
+
+def settled(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Records in order, of whose last file more may follow → those whose entries are whole, and those that must
+    wait."""
+    is_last = pl.col("file") == pl.lit(records["file"].last())
+    end = records.filter(is_last).select(pl.col("line").max()).item()
+    streams = (
+        records.filter(is_last & _says())
+        .group_by(_STREAM)
+        .agg(last=pl.col("line").max(), entry=pl.col("line").filter("is_entry").max())
+    )
+    open_at = streams.filter(pl.col("last") >= pl.lit(end) - _APART).select(pl.col("entry").min()).item()
+    border = end if open_at is None else open_at
+    is_later = is_last & (pl.col("line") >= border)
+    # A two-line record begins with a line that says nothing: right before the entry, or at the end.
+    may_begin = is_last & ~pl.col("is_entry") & pl.col("line").is_in((border - 1, end))
+    return records.filter(~is_later), records.filter((is_later & _says()) | may_begin)
+
+
+def with_neighbours(records: pl.LazyFrame) -> pl.LazyFrame:
+    """The entries, with what lines around them say.
+
+    Behind one: lists of partitions → ``assigned``, ``owned``, ``added`` (a Java client's block) and ``listed``
+    (librdkafka's list). Before it: java.util.logging's time and class.
+    """
+    placed = records.with_columns(
+        *(
+            pl.when("is_entry").then(name).forward_fill().over(_STREAM).alias(entry)
+            for name, entry in zip(_PLACE[1:], _ENTRY[1:])
+        ),
+        before_line=pl.col("line").shift().over(_STREAM),
+        before=pl.col("raw").shift().over(_STREAM),
+    )
+    is_header = (pl.col("layout") == JUL) & (pl.col("before_line") == pl.col("line") - 1)
+    header = pl.when(is_header).then("before")
+    entries = placed.filter("is_entry").with_columns(
+        time_text=pl.coalesce("time_text", extracted(header, JUL_HEADER, 1)),
+        logger=pl.coalesce("logger", extracted(header, JUL_HEADER, 2)),
+    )
+    statements = placed.filter(_says())
+    gap = pl.col("line") - pl.col("line").shift().over(_STREAM)
+    behind = (
+        statements.with_columns(is_lost=((gap > _APART) & ~pl.col("is_entry")).cum_max().over(*_STREAM, *_ENTRY[1:]))
+        .filter(~pl.col("is_entry"), ~pl.col("is_lost"), pl.col("entry_line").is_not_null())
+        .with_columns(is_near=pl.col("line") - pl.col("entry_line") <= _FAR)
+        .group_by(_ENTRY, maintain_order=True)
+        .agg(
+            *(_labelled(f"{name}_here").alias(name) for name in _LABELS),
+            listed=pl.col("item").drop_nulls(),
+        )
+    )
+    return entries.join(behind, left_on=_PLACE, right_on=_ENTRY, how="left", maintain_order="left")
+
+
+def _labelled(name: str) -> pl.Expr:
+    return partitions_in(pl.col(name).filter(pl.col("is_near") & pl.col(name).is_not_null()).last())
+
+
+def _says() -> pl.Expr:
+    """Whether a record is an entry, or belongs to one."""
+    return pl.col("is_entry") | pl.any_horizontal(pl.col("item", *(f"{name}_here" for name in _LABELS)).is_not_null())

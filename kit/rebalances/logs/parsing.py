@@ -1,0 +1,86 @@
+"""Records of known wording → events; records that look like coordination and have none → unknown lines."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from kit.rebalances.logs import fields, library_fields, wordings
+from kit.rebalances.logs.texts import replaced
+from kit.tables import schema as tables
+
+_CUT, _CUT_LIST = 2_000, 2_000_000
+"""A longer text is cut; one that lists a group's members is as long as they are many."""
+_LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
+
+
+def events_of(records: pl.DataFrame) -> pl.DataFrame:
+    """Each text is parsed once: most events of a client are heartbeats, word for word the same."""
+    message = pl.col("message")
+    events = records.filter(pl.col("kind") != wordings.CONTEXT)
+    texts = events.select("phrase", "kind", "source").unique().lazy().with_columns(**_of_text())
+    return (
+        events.lazy()
+        .with_columns(**fields.consumer_prefix(message), old=fields.old_consumer(message))
+        .join(texts, on=("phrase", "kind", "source"), how="left", maintain_order="left")
+        .with_columns(member_id=pl.coalesce("said_member", "old"))
+        .with_columns(**_of_record())
+        .select(tables.LOG_EVENTS.schema.names)
+        .collect()
+    )
+
+
+@cache
+def _of_text() -> dict[str, pl.Expr]:
+    """The columns that follow from the text alone."""
+    text = pl.col("phrase")
+    others = library_fields.columns_of(pl.when(pl.col("source").is_in(wordings.LIBRARIES)).then(text))
+    columns = {
+        "said_member": fields.member_of(text),
+        "said_group": fields.group_of(text),
+        "said_partitions": fields.partitions_of(text, pl.col("kind")),
+        "generation": fields.generation_of(text),
+        "leader_id": fields.leader_of(text),
+        "assignor": fields.assignor_of(text),
+        "coordinator": fields.coordinator_of(text),
+        "coordinator_id": fields.coordinator_id_of(text),
+        "offset": fields.offset_of(text),
+        "reason": fields.reason_of(text),
+    }
+    return {name: pl.coalesce(others[name], each) if name in others else each for name, each in columns.items()}
+
+
+@cache
+def _of_record() -> dict[str, pl.Expr]:
+    """The columns that need more than the text."""
+    kind = pl.col("kind")
+    longest = pl.when(kind.is_in(_LISTS_MEMBERS)).then(_CUT_LIST).otherwise(_CUT)
+    empty = pl.when((kind == "group_assignment") & (pl.col("source") == wordings.LIBRDKAFKA)).then(
+        pl.lit([], pl.List(pl.String))
+    )
+    # All lines of librdkafka name its client, or none does.
+    by_member = pl.when(pl.col("source") != wordings.LIBRDKAFKA).then(fields.client_in(pl.col("member_id")))
+    listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
+    return {
+        "client_id": pl.coalesce("prefix_client", "client_id", by_member),
+        "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
+        "text": pl.col("raw").str.strip_chars(" ").str.slice(0, longest),
+        "reason": pl.when("is_cut")
+        .then(pl.col("reason").fill_null("") + " … (the line is cut here)")
+        .otherwise("reason"),
+        "partitions": pl.when(pl.col("is_cut"))
+        .then(None)
+        .when(kind.is_in(("assignment_diff", "reconciling")))
+        .then("added")
+        .otherwise(pl.coalesce(listed, "said_partitions")),
+        "owned_before": pl.col("owned"),
+        "owned_after": pl.col("assigned"),
+    }
+
+
+def unknown_lines_of(records: pl.DataFrame) -> pl.DataFrame:
+    """``wording``: the text without its ids and numbers, to count by."""
+    worded = replaced(replaced(pl.col("phrase"), fields.UUID, "…"), r"\d+", "…").str.slice(0, 120)
+    lines = records.filter("is_unknown").with_columns(wording=worded, text=pl.col("raw").str.slice(0, _CUT))
+    return lines.select(tables.LOG_LINES.schema.names)

@@ -1,0 +1,63 @@
+"""What consumers and brokers print about coordination: one template per wording, with the kind of event it tells.
+
+A template is the text as it stands in the client's source, ``{}`` for what varies; a message has that wording if it
+begins so. The versions are those in whose sources the text stands: release tags 0.8.2.2 … 3.9 of Kafka and the classes
+of 4.1.1; v0.9.5 … v2.15 of librdkafka; 1.3.5 … 3.0.11 of kafka-python. The first wording that fits wins. ``CONTEXT`` is
+known and tells no event; the member's own id, generation and partitions are ``kit.rebalances.logs.fields``' business.
+"""
+
+from __future__ import annotations
+
+from kit.rebalances.logs.broker_wordings import BROKERS
+from kit.rebalances.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
+from kit.rebalances.logs.library_wordings import (
+    FRANZ_GO_LINES,
+    KAFKA_GO_LINES,
+    KAFKAJS_LINES,
+    RUBY_KAFKA_LINES,
+    SARAMA_LINES,
+)
+from kit.rebalances.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
+from kit.rebalances.logs.wording import (
+    BESIDE,
+    BROKER,
+    CONTEXT,
+    FRANZ_GO,
+    JAVA,
+    KAFKA_GO,
+    KAFKAJS,
+    LIBRARIES,
+    LIBRDKAFKA,
+    OLD_CONSUMER,
+    PYTHON,
+    RUBY_KAFKA,
+    SARAMA,
+    LogTemplate,
+)
+
+__all__ = [
+    "BESIDE",
+    "BROKER",
+    "BY_SOURCE",
+    "CONTEXT",
+    "JAVA",
+    "LIBRARIES",
+    "LIBRDKAFKA",
+    "OLD_CONSUMER",
+    "PYTHON",
+    "LogTemplate",
+]
+
+BY_SOURCE = {
+    JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS, *FRAMEWORKS],
+    PYTHON: [*KAFKA_PYTHON, *CLASSIC],
+    OLD_CONSUMER: OLD,
+    BROKER: BROKERS,
+    KAFKAJS: KAFKAJS_LINES,
+    FRANZ_GO: FRANZ_GO_LINES,
+    SARAMA: SARAMA_LINES,
+    RUBY_KAFKA: RUBY_KAFKA_LINES,
+    KAFKA_GO: KAFKA_GO_LINES,
+    LIBRDKAFKA: RDKAFKA,
+}
+"""In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""

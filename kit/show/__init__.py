@@ -1,1 +1,0 @@
-"""Frames as charts, pictures and tables. Takes frames only."""

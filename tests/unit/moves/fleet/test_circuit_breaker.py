@@ -1,0 +1,86 @@
+"""The circuit breaker counts what the cluster needs, not what this process needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, repeat
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from kit.errors import RunError
+from kit.groups.snapshot import Snapshot
+from kit.moves.fleet.wave import CircuitBreakerActor, CircuitBreakerParameters, circuit_breaker_step
+from kit.tables import schema as tables
+from kit.tables.groups import KAFKA, CommittedOffset, LogOffset
+from kit.tables.polars import stamped_frame
+from tests.unit.moves.fleet.one_mezkcc import NOW, one_mezkcc
+
+STEP = circuit_breaker_step(CircuitBreakerParameters(1, ("g",), 60.0, 10, 500.0))
+
+
+def breaker(every_s: int, observed: Iterator[Snapshot[pl.DataFrame]]) -> CircuitBreakerActor:
+    """Its clock is ``every_s`` later at each observation."""
+    times = count(0, every_s)
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)))
+    return CircuitBreakerActor(SimpleNamespace(), clock, lambda cluster, groups: next(observed))
+
+
+def busy(read_ms: float) -> CircuitBreakerActor:
+    return breaker(30, repeat(one_mezkcc(700, read_ms, kafka=10)))
+
+
+def test_a_busy_machine_does_not_break_it():
+    actor = busy(read_ms=499.0)
+    assert [actor.verify(STEP).ok for _ in range(3)] == [False, False, True]
+
+
+def test_a_slow_read_breaks_it():
+    with pytest.raises(RunError, match="a read of the cluster took 501 ms, more than 500 ms"):
+        busy(read_ms=501.0).verify(STEP)
+
+
+def lags(*looks: dict[int, int | None]) -> Iterator[Snapshot[pl.DataFrame]]:
+    """Snapshots of a group whose lag at each partition is this; None: the log's end is not known."""
+    for look in looks:
+        read = one_mezkcc(700)
+        known = {number: lag for number, lag in look.items() if lag is not None}
+        rows = {
+            "committed_offsets": [CommittedOffset("g", KAFKA, "t", number, 0, *[None] * 5) for number in look],
+            "log_offsets": [LogOffset("t", number, 0, lag) for number, lag in known.items()],
+        }
+        frames = {
+            name: stamped_frame(getattr(tables, name.upper()).columns_of(mine), "s", NOW) for name, mine in rows.items()
+        }
+        yield replace(read, **frames)
+
+
+def watching(*looks: dict[int, int | None]) -> CircuitBreakerActor:
+    return breaker(60, lags(*looks))
+
+
+def test_a_lag_that_is_unknown_now_hides_no_growth_and_is_no_pass():
+    """As 0 it made up for what another partition had grown by."""
+    actor = watching({0: 50, 1: 0}, {0: None, 1: 5}, {0: None, 1: 20})
+    assert not actor.verify(STEP).ok
+    told = actor.verify(STEP)
+    assert (told.ok, told.sentence) == (False, "the lag of g on t-0 was known before and is unknown now")
+    with pytest.raises(RunError, match="grew by 20 records, more than 10"):
+        actor.verify(STEP)
+
+
+def test_a_lag_that_was_never_known_is_no_growth_and_is_told():
+    actor = watching({0: None, 1: 0}, {0: None, 1: 5})
+    actor.verify(STEP)
+    told = actor.verify(STEP)
+    assert (told.ok, told.sentence) == (True, "after 60 s all is well; the lag of 1 partition is unknown")
+    assert told.evidence == {"lag_growth": 5, "n_unknown_lags": 1, "read_ms": 1}
+
+
+def test_a_lag_counts_from_the_first_look_that_knows_it():
+    actor = watching({0: None}, {0: 500}, {0: 511})
+    assert [actor.verify(STEP).ok for _ in range(2)] == [False, True]
+    with pytest.raises(RunError, match="grew by 11 records"):
+        actor.verify(STEP)

@@ -1,0 +1,101 @@
+"""Each event that is counted is described: whatever its kind, also where it stands alone."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from kit.rebalances.analyze.attempts import member_rebalances, rebalances
+from kit.rebalances.analyze.findings import log_findings
+from kit.rebalances.analyze.remarks import log_remarks
+from kit.rebalances.analyze.story import story
+from kit.rebalances.logs.wordings import BROKER, BY_SOURCE, CONTEXT, JAVA, LIBRDKAFKA
+from tests.generators.pasted_lines import every_said, pasted
+from tests.unit.rebalances.analyze.test_attempts import GROUP, log
+from tests.unit.rebalances.logs.pasted import read_each
+
+AT = "2021-02-03 04:05:06"
+KINDS = {(source, each.kind) for source, table in BY_SOURCE.items() for each in table} - {
+    (source, CONTEXT) for source in BY_SOURCE
+}
+RDKAFKA = "%7|1612325106.007|FACILITY|c-1#consumer-1| "
+LINES = {
+    (said.source, said.template.kind): pasted(
+        said, RDKAFKA if said.source == LIBRDKAFKA else f"{AT},007 INFO a.B: ", "", "{}"
+    ).line
+    for said in reversed(every_said())
+    if said.own or said.source not in (JAVA, BROKER)
+}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, pl.DataFrame]:
+    """The events of each line."""
+    logs = read_each(tmp_path_factory.mktemp("logs"), LINES.values())
+    return {line: each.events for line, each in logs.items()}
+
+
+@pytest.mark.parametrize(("source", "kind"), sorted(KINDS))
+def test_an_event_alone_is_described(alone, source, kind):
+    events = alone[LINES[source, kind]]
+    (event,) = events.rows(named=True)
+    told = story(events)
+    assert told
+    assert any(AT in sentence for sentence in told)
+    for name in ("group_id", "member_id"):
+        assert event[name] is None or any(event[name] in sentence for sentence in told), name
+
+
+def test_each_kind_is_tried():
+    assert set(LINES) >= KINDS
+
+
+MEMBERS = st.sampled_from(["m-1", "m-2", "m-3"])
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["member_left", "member_failed"]), MEMBERS),
+    st.tuples(st.sampled_from(["group_rebalancing", "group_stabilized", "group_empty"]), st.none()),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=8))
+def test_each_member_that_a_broker_names_is_described(steps):
+    generation, rows = 1, []
+    for kind, member in steps:
+        said = {"member_id": member} if member else {"generation": generation}
+        generation += kind != "group_rebalancing" and member is None
+        rows.append((kind, said))
+    events = log(*rows, source="broker")
+    told = " ".join(story(events))
+    frames = (member_rebalances(events), rebalances(events), log_remarks(events), log_findings(events))
+    as_json = str([frame.to_dicts() for frame in frames])
+    for member in {member for _, member in steps if member}:
+        assert member in told
+        assert member in as_json
+    assert GROUP in told
+
+
+def test_heartbeats_and_commits_are_one_sentence():
+    events = log(*[("heartbeat_ok", {}), ("commit_ok", {})] * 3)
+    (remark,) = log_remarks(events).rows(named=True)
+    assert (remark["consumer"], remark["n_events"]) == ("till-1", 6)
+    assert remark["sentence"].endswith(f"Group {GROUP}: till-1 had a heartbeat answered 3 times, committed 3 times.")
+
+
+def test_a_step_of_a_rebalance_is_described_once():
+    events = log(("joining", {}), ("joined", {"generation": 3}), ("assigned", {"partitions": ["t-0"]}))
+    assert log_remarks(events).is_empty()
+
+
+def test_what_a_finding_describes_is_no_remark():
+    events = log(("poll_timeout", {"reason": "slow"}))
+    assert log_findings(events)["finding"].to_list() == ["evicted"]
+    assert log_remarks(events).is_empty()
+
+
+def test_a_coordinator_that_is_found_again_at_once_is_a_remark():
+    events = log(("assigned", {}), ("coordinator_lost", {}), ("coordinator_found", {}))
+    (remark,) = log_remarks(events).rows(named=True)
+    assert remark["kinds"] == ["coordinator_lost", "coordinator_found"]
+    assert "lost its coordinator; found its coordinator" in remark["sentence"]

@@ -1,0 +1,78 @@
+"""Pasted logs begin and end anywhere: what is told of a rebalance whose lines are not all there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.rebalances.sources import Rebalances, read_rebalances
+
+AT = "[2025-01-02 03:04:{:06.3f}] INFO "
+COORDINATOR = "(kafka.coordinator.group.GroupCoordinator)"
+
+
+def read(tmp_path: Path, *lines: tuple[float, str]) -> Rebalances:
+    log = tmp_path / "pasted.log"
+    log.write_text("".join(f"{AT.format(second).replace('.', ',')}{text}\n" for second, text in lines))
+    return read_rebalances(None, str(log), zone="UTC")
+
+
+def kinds(found: Rebalances) -> list[str]:
+    return found.findings["finding"].to_list()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Consumer clientId=c, groupId=g] JoinGroup failed: Coordinator is loading. Sent generation was 7",
+        "[Consumer clientId=c, groupId=g] SyncGroup failed: Coordinator is loading. Sent generation was 7",
+        "[g_host-1488627000000-0a1b2c3d], error during syncedRebalance (kafka.consumer.ZookeeperConsumerConnector)",
+    ],
+)
+def test_a_failure_is_told_where_the_log_begins_behind_the_start(tmp_path, text):
+    found = read(tmp_path, (1, text))
+    assert kinds(found) == ["unfinished"]
+    assert "did not get through" in found.told()[0]
+
+
+def test_a_join_is_told_where_its_request_is_missing(tmp_path):
+    joined = "[Consumer clientId=c, groupId=g] Successfully joined group with generation 7 (a.B)"
+    assert "joined generation 7" in read(tmp_path, (1, joined)).told()[0]
+
+
+def test_an_assignment_that_is_not_listed_is_told(tmp_path):
+    text = "[Worker clientId=w, groupId=g] Joined group and got assignment: Assignment{error=0} (a.DistributedHerder)"
+    assert read(tmp_path, (1, text)).told()[0].endswith("w has an assignment that its log does not list.")
+
+
+def test_a_worker_and_its_consumer_in_one_log_are_two(tmp_path):
+    found = read(
+        tmp_path,
+        (1, "[Worker clientId=w, groupId=workers] (Re-)joining group (a.WorkerCoordinator)"),
+        (2, "[Consumer clientId=c, groupId=connect-sink] (Re-)joining group (a.ConsumerCoordinator)"),
+        (3, "[Worker clientId=w, groupId=workers] Joined group at generation 7 and got assignment: x (a.Herder)"),
+    )
+    rows = found.members.select("group_id", "consumer", "generation", "outcome").sort("group_id").rows()
+    assert rows == [("connect-sink", "c", None, "open"), ("workers", "w", 7, "assigned")]
+
+
+FOUND = "[Consumer clientId=c, groupId=g] Discovered group coordinator k-1:9092 (id: 2147483646 rack: null) (a.B)"
+LOST = "[Consumer clientId=c, groupId=g] Group coordinator k-1:9092 (id: 2147483646) is unavailable or invalid (a.B)"
+
+
+@pytest.mark.parametrize(("lines", "expected"), [((FOUND, LOST), ["unreached_coordinator"]), ((LOST, FOUND), [])])
+def test_what_came_first_within_a_second_is_as_the_log_has_it(tmp_path, lines, expected):
+    assert kinds(read(tmp_path, *((1, line) for line in lines))) == expected
+
+
+def test_a_group_that_ends_has_no_further_generation(tmp_path):
+    """Its name is used anew: the old generation 1 is no part of the new one."""
+    found = read(
+        tmp_path,
+        (1, f"[GroupCoordinator 1]: Preparing to restabilize group g with old generation 1 {COORDINATOR}"),
+        (2, f"[GroupCoordinator 1]: Group g generation 1 is dead and removed {COORDINATOR}"),
+        (5, f"[GroupCoordinator 1]: Preparing to restabilize group g with old generation 0 {COORDINATOR}"),
+        (6, f"[GroupCoordinator 1]: Stabilized group g generation 1 {COORDINATOR}"),
+    )
+    assert found.generations.select("generation", "duration_ms").rows() == [(1, 1000)]

@@ -1,0 +1,105 @@
+"""Lines that people paste of clients whose texts differ between versions; each was told wrong or not at all once."""
+
+# ruff: noqa: E501  # lines of logs
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+
+from kit.rebalances.logs import ClientLogs
+from tests.unit.rebalances.logs.pasted import read_each
+
+M = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
+BROKER_7 = {"coordinator": "k-1:9092", "coordinator_id": 7}
+
+
+EVENTS = [
+    (f'{{"level":"DEBUG","message":"[Connection] Response JoinGroup(key: 11, version: 5)","clientId":"till","data":{{"errorCode":0,"generationId":7,"groupProtocol":"RoundRobinAssigner","leaderId":"{M}","memberId":"{M}"}}}}',
+     "kafkajs", "joined", {"generation": 7, "member_id": M, "leader_id": M, "assignor": "RoundRobinAssigner"}),
+    (f'{{"level":"WARN","message":"[ConsumerGroup] Topic has been updated, resync group","groupId":"g","memberId":"{M}"}}',
+     "kafkajs", "join_reason", {"group_id": "g", "member_id": M}),
+    ("[sarama] 2015/01/02 03:04:05 client/coordinator Requesting coordinator for consumergoup g from k-1:9092.", "sarama", "coordinator_query", {"group_id": "g"}),
+    ("[sarama] 2015/01/02 03:04:05 client/coordinator Coordinator for consumergoup g is #7 (k-1:9092).", "sarama", "coordinator_found", {"group_id": "g", **BROKER_7}),
+    ("[sarama] 2019/01/02 03:04:05 client/coordinator the __consumer_offsets topic is not initialized completely yet. Waiting 2 seconds...", "sarama", "coordinator_failed", {}),
+    ('{"time":"2024-01-02T03:04:05Z","message":"syncing","group":"g","protocol":"range"}', "franz-go", "sync_sent", {"group_id": "g"}),
+    ('{"time":"2024-01-02T03:04:05Z","msg":"synced","group":"g","assigned":{"a-b":[0,12]}}', "franz-go", "group_assignment", {"group_id": "g", "partitions": ["a-b-0", "a-b-12"]}),
+    (r'{"log":"{\"msg\":\"synced\",\"group\":\"g\",\"assigned\":{\"a-b\":[0]}}\n"}', "franz-go", "group_assignment", {"group_id": "g", "partitions": ["a-b-0"]}),
+    ("I, [2018-01-02T03:04:05.006 #9]  INFO -- : Joining group `g`", "ruby-kafka", "joining", {"group_id": "g"}),
+    ('{"level":"INFO","message":"[[g] {}:] Joining group `g`"}', "ruby-kafka", "joining", {"group_id": "g"}),
+    (f"I, [2018-01-02T03:04:05.006 #9]  INFO -- : Joined group `g` with member id `{M}`", "ruby-kafka", "joined", {"group_id": "g", "member_id": M}),
+    ("I, [2018-01-02T03:04:05.006 #9]  INFO -- : Partitions assigned for `a-b`: 12, 0", "ruby-kafka", "assigned", {"partitions": ["a-b-0", "a-b-12"]}),
+    ('{"level":"ERROR","message":"[[g] {}:] Error sending heartbeat: Kafka::UnknownMemberId"}', "ruby-kafka", "heartbeat_failed", {"reason": "Kafka::UnknownMemberId"}),
+    (f"2020-01-02T03:04:05.006 DEBUG kafka.coordinator Heartbeat: g[7] {M}", "kafka-python", "heartbeat_sent", {"group_id": "g", "member_id": M, "generation": 7}),
+    ("INFO:kafka.coordinator:Heartbeat successful", "kafka-python", "heartbeat_ok", {}),
+    ("2019-01-02 03:04:05,006 - kafka.coordinator - WARNING - Marking the coordinator dead (node 7) for group g: Heartbeat session expired.",
+     "kafka-python", "coordinator_lost", {"group_id": "g", "reason": "Heartbeat session expired"}),
+    ("2016-01-02 03:04:05,006 - kafka.coordinator.consumer - WARNING - Auto offset commit failed: UnknownMemberIdError - 25 - the memberId is not in the generation.",
+     "kafka-python", "commit_failed", {"member_id": None}),
+    (f"2022-01-02 03:04:05.006 INFO group_coordinator - perform_group_join: Joined group 'g' (generation 7) with member_id {M}",
+     "kafka-python", "joined", {"group_id": "g", "member_id": M, "generation": 7}),
+    (f'rdkafka: [thrd:main]: k-1:9092/7: Joining group "g" with 1 subscribed topic(s) and member id "{M}"', "librdkafka", "join_requested", {"group_id": "g", "member_id": M}),
+    ("[2025-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Joined group at generation 7 with protocol version 2 and got assignment: Assignment{error=0, leader='w-1', taskIds=[]} (a.DistributedHerder:9)",
+     "java", "rebalance_ended", {"group_id": "g", "generation": 7, "leader_id": "w-1"}),
+    ("[2025-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Joined group at generation 7 with protocol version 2 and got assignment: Assignment{error=0, leader='w-1', connectorIds=[in, out], taskIds=[in-0, out-1]} (a.DistributedHerder:9)",
+     "java", "rebalance_ended", {"partitions": ["connector in", "connector out", "task in-0", "task out-1"]}),
+    ("[2025-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Connector sink config updated (a.DistributedHerder:9) - pod=w-1",
+     "java", "join_reason", {"reason": "Connector sink config updated"}),
+    ("[2025-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Tasks [sink-0, sink-1] configs updated (a.DistributedHerder:9)",
+     "java", "join_reason", {"reason": "Tasks [sink-0, sink-1] configs updated"}),
+    ("[Nest] 1  - 2025-01-02 03:04:05   ERROR [ServerKafka] ERROR [Consumer] Crash: KafkaJSError: no {\"groupId\":\"g\"}", "kafkajs", "crashed", {"reason": "KafkaJSError: no"}),
+    ('{"level":"ERROR","msg":"unable to commit"} in default commit: unable to commit offsets for topic partition; group: g, topic: a-b, partition: 3, error: NO: x',
+     "franz-go", "commit_failed", {"group_id": "g", "partitions": ["a-b-3"], "reason": "NO: x"}),
+    ("2025-01-02 03:04:05 kafka: error while consuming a.b-c/12: kafka server: The requested offset is outside the range of offsets.",
+     "sarama", "offset_reset", {"partitions": ["a.b-c-12"]}),
+    ("%1|1735787045.006|FATAL|c#consumer-1| [thrd:main]: Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id: x",
+     "librdkafka", "member_fatal", {"client_id": "c"}),
+    (f"[2025-01-02 03:04:05,006] INFO [Consumer clientId=c, groupId=g] Request joining group due to: need to re-join with the given member-id: {M} (a.B:9)",
+     "java", "join_reason", {"group_id": "g", "member_id": M}),
+    (f"[2025-01-02 03:04:05,006] INFO [GroupCoordinator id=1] Preparing to rebalance group g in state PreparingRebalance with old generation 0 (reason: Adding new member {M} with group instance id null; client reason: need to re-join with the given member-id: {M}). (a.b.C)",
+     "broker", "group_rebalancing", {"group_id": "g", "member_id": M}),
+]  # fmt: skip
+NOTHING_NEW = [
+    f"2020-01-02T03:04:05.006 DEBUG kafka.protocol.parser Sending request HeartbeatRequest_v1(group='g', generation_id=7, member_id='{M}')",
+    "2020-01-02T03:04:05.006 DEBUG kafka.protocol.parser Processing response HeartbeatResponse_v1",
+    f"2022-01-02 03:04:05.006 DEBUG group_coordinator - perform_group_join: Join group response JoinGroupResponse_v2(generation_id=7, member_id='{M}')",
+    'rdkafka: [thrd:main]: Group "g": resetting group leader info: JoinGroup response clean-up',
+    "rdkafka: [thrd:GroupCoordinator]: GroupCoordinator: Received CONNECT op",
+    "OUT [thrd:GroupCoordinator]: GroupCoordinator/<broker-1>: Sent partial SyncGroupRequest (v3, 5+1/6 bytes, CorrId 2)",
+    "OUT [thrd:main]: GroupCoordinator/<broker-1>: SyncGroupRequest failed: Unknown broker error: actions Permanent",
+]  # fmt: skip
+TIMES = [
+    ("2021.02.03 04:05:06.007891 [ 56 ] {} <Debug> app: [rdk:CGRPSTATE] ", datetime(2021, 2, 3, 4, 5, 6, 7891), None),
+    ("2021-02-03_04:05:06.00789 rdkafka: ", datetime(2021, 2, 3, 4, 5, 6, 7890), None),
+    ("2021-02-03 12:05:06|1612325106.007|CGRPSTATE|c#consumer-2| ", datetime(2021, 2, 3, 4, 5, 6, 7000),
+     datetime(2021, 2, 3, 4, 5, 6, 7000, tzinfo=UTC)),
+]  # fmt: skip
+BEHIND_TIMES = '[thrd:main]: Group "g" changed state up -> query-coord (join-state init)'
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, ClientLogs[pl.DataFrame]]:
+    """Line → the log of this line alone."""
+    lines = [*(line for line, *_ in EVENTS), *NOTHING_NEW, *(f"{front}{BEHIND_TIMES}" for front, *_ in TIMES)]
+    return read_each(tmp_path_factory.mktemp("logs"), lines)
+
+
+@pytest.mark.parametrize(("line", "source", "kind", "said"), EVENTS)
+def test_a_line_is_an_event(alone, line, source, kind, said):
+    (event,) = alone[line].events.rows(named=True)
+    assert (event["source"], event["kind"]) == (source, kind)
+    assert {name: event[name] for name in said} == said
+
+
+@pytest.mark.parametrize("line", NOTHING_NEW)
+def test_what_says_nothing_new_is_known_and_no_event(alone, line):
+    assert alone[line].files.select("n_events", "n_context", "n_unknown").rows() == [(0, 1, 0)]
+
+
+@pytest.mark.parametrize(("front", "printed", "utc"), TIMES)
+def test_the_time_in_front_is_read(alone, front, printed, utc):
+    (event,) = alone[f"{front}{BEHIND_TIMES}"].events.rows(named=True)
+    assert datetime.fromtimestamp(event["local_at"] / 1e6, UTC).replace(tzinfo=None) == printed
+    assert event["observed_at"] == utc
