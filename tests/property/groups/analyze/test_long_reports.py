@@ -94,9 +94,8 @@ def incidents(commits: pl.DataFrame, ends: pl.DataFrame, looks: pl.DataFrame, ta
 
 
 def hours_of(commits: pl.DataFrame, ends: pl.DataFrame, looks: pl.DataFrame) -> Any:
-    owners = pl.DataFrame(schema={**KEY, "source": pl.String, "snapshot_id": pl.String, "member_id": pl.String}).drop(
-        "store"
-    )
+    texts = dict.fromkeys(("source", "snapshot_id", "member_id"), pl.String)
+    owners = pl.DataFrame(schema={**KEY, **texts, "is_shared": pl.Boolean}).drop("store")
     begins = (looks["at_ms"] // HOUR_MS * HOUR_MS).unique().to_list()
     return analyze.group_hours(commits, ends, owners, analyze.looks_of_hours(looks, begins))
 

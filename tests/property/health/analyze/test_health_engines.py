@@ -111,7 +111,8 @@ def history(seed: int = 7) -> Frames:
     frames["hours"] = analyze.looks_of_hours(looks, looks["at_ms"].unique() // 3_600_000 * 3_600_000)
     owned = frames["seen"].select("snapshot_id", "group_id", "topic", "partition", source="store")
     owners = [chance.choice([None, "a", "b"]) for _ in range(len(owned))]
-    frames["ownership"] = owned.with_columns(member_id=pl.Series(owners, dtype=pl.String))
+    shared = pl.Series([chance.choice([None, None, False, True]) for _ in owners], dtype=pl.Boolean)
+    frames["ownership"] = owned.with_columns(member_id=pl.Series(owners, dtype=pl.String), is_shared=shared)
     times = pl.DataFrame({"at_ms": list(range(0, AT_MS, 4900))})
     return frames | {"anchors": anchors, "times": times}
 
