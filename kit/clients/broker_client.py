@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from kafka import KafkaAdminClient, errors as kafka_errors
 from kafka.future import Future
@@ -154,6 +154,9 @@ class BrokerClient:
     requests in flight is reached, its send buffer is full, or the broker throttles this client.
     """
 
+    asks_metadata: ClassVar[bool] = True
+    """False: its servers may be controllers, which serve no client and answer no Metadata."""
+
     def __init__(self, settings: dict[str, Any], timeout_s: float) -> None:
         """Connect to any of the bootstrap servers with kafka-python's settings.
 
@@ -218,7 +221,7 @@ class BrokerClient:
                 broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
             )
             await self._manager.wait_for(connection.init_future, self._login_ms)
-            if not _serves_clients(connection):
+            if self.asks_metadata and not _serves_clients(connection):
                 return ControllersOnly(f"{broker.host}:{broker.port}")
         except AUTHENTICATION_FAILURES:
             raise

@@ -40,6 +40,8 @@ _SOURCES = {1: "topic", 2: "broker", 3: "brokers", 4: "file", 5: "default", 6: "
 class NodeClient(BrokerClient):
     """A connection to one node. Controllers answer no Metadata, so none is asked for."""
 
+    asks_metadata = False
+
     async def _bootstrap(self, timeout_ms: int) -> None:
         pass
 

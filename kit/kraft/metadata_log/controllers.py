@@ -119,6 +119,8 @@ class _ControllerClient(BrokerClient):
 
     cluster_id: str | None = None
 
+    asks_metadata = False
+
     async def _bootstrap(self, timeout_ms: int) -> None:
         pass
 

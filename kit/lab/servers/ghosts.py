@@ -51,6 +51,8 @@ class BrokerHeartbeatResponse(ApiMessage, load_json="kit.lab.servers"):  # type:
 class _Controllers(BrokerClient):
     """Connections to controllers; they answer no Metadata, so the servers given are all that it knows."""
 
+    asks_metadata = False
+
     async def _bootstrap(self, timeout_ms: int) -> None:
         pass
 
