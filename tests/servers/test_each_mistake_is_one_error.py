@@ -127,7 +127,7 @@ def test_a_dead_broker_makes_rows_unknown_not_zero(tmp_path):
         assert all("no leader" in row["error"] and row["committed_offset"] == 10 for row in unknown)
 
         faults.kill(faults.broker(lab, 1))
-        refused(run("groups"), 4, "none answered")
+        refused(run("groups"), 4, "no process listens there")
 
 
 def leaders(lab: Lab, topic: str) -> list[int]:

@@ -147,7 +147,16 @@ def _verb(scene: Scene, *words: str) -> tuple[float, Rows]:
 
 def _verbs(scene: Scene, truth: Truth, table: Table) -> None:
     table.compare("lag", _verb(scene, "lag")[1], truth.groups())
-    whole = ("attention", "stage", "effective_mode", "kafka_state", "group_type", "protocol_type", "protocol")
+    whole = (
+        "attention",
+        "stage",
+        "effective_mode",
+        "kafka_state",
+        "group_type",
+        "protocol_type",
+        "protocol",
+        "protocol_stage",
+    )
     table.compare("groups", _verb(scene, "groups")[1], truth.whole(), *whole, "n_blockers", "error")
     of_each = truth.partitions()
     for group in scene.groups:
@@ -351,7 +360,17 @@ def _report(scene: Scene, truth: Truth, table: Table) -> None:
     found = tables_of("report/groups", profile_file=scene.profile, groups=f"{PREFIX}.*")
     columns = {"group_id", "kind", "n_partitions", "store_in_use"}
     rows = html_tables.with_columns(found, *columns)
-    words = ("kind", "stage", "kafka_state", "group_type", "protocol_type", "protocol", "is_unreadable", "n_blockers")
+    words = (
+        "kind",
+        "stage",
+        "kafka_state",
+        "group_type",
+        "protocol_type",
+        "protocol",
+        "protocol_stage",
+        "is_unreadable",
+        "n_blockers",
+    )
     named = {subject: row for subject, row in truth.whole().items() if subject[0] in {row["group_id"] for row in rows}}
     table.compare("report/groups", rows, named, *words)
     (uneven,) = [each for each in found if each and "coefficient_of_variation" in each[0]]
