@@ -35,9 +35,6 @@ _PAUSE_S = 0.005
 _HANG_UPS = 3
 """A server that closes the connection during the login this many more times has refused the login."""
 
-_REFUSED_S = 1.2
-"""After so long without a server that takes a connection, the address is wrong: a broker's own start takes longer."""
-
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
     6: "NOT_LEADER_OR_FOLLOWER",
@@ -161,7 +158,7 @@ class BrokerClient:
         """Connect to any of the bootstrap servers with kafka-python's settings.
 
         Raises:
-            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``NobodyListens`` or ``ControllersOnly`` soon;
+            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``ControllersOnly`` soon; ``NobodyListens`` or
                 ``KafkaTimeoutError`` when no broker answered in time. The caller writes the message, because it knows
                 the cluster's name.
         """
@@ -192,7 +189,7 @@ class BrokerClient:
         already, and a broker closes it right after a refusal. So a server that closes the connection during each login
         refuses it.
         """
-        attempt, began = 0, time.monotonic()
+        attempt = 0
         while True:
             failures = []
             for broker in self._manager.cluster.bootstrap_brokers():
@@ -202,12 +199,12 @@ class BrokerClient:
                 failures.append(failure)
             if all(isinstance(failure, ControllersOnly) for failure in failures):
                 raise failures[0]
-            if time.monotonic() - began > _REFUSED_S and all(map(_refuses, self._servers)):
-                raise NobodyListens
             hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
             is_last = not deadline.allows(attempt)
             if hung_up and (is_last or attempt >= _HANG_UPS):
                 raise hung_up[0]
+            if is_last and all(map(_refuses, self._servers)):
+                raise NobodyListens  # Not earlier: a broker that restarts refuses connections for a while.
             if is_last:
                 raise kafka_errors.KafkaTimeoutError("; ".join(sorted({str(failure) for failure in failures})))
             await self.pause(attempt)

@@ -297,7 +297,7 @@ def unknown_voters(standing: ClusterState, controllers: Mapping[int, str]) -> st
     answering = standing.answering_controllers
     if standing.facts.leader is not None or 2 * len(answering) > len(controllers):
         return None
-    told = f"{_answer(answering)} and does not lead" if answering else "no controller answers"
+    told = f"{_answer(answering)} and does not lead" if answering else "no controller reports a leader"
     return (
         f"{told}, so the voters of the quorum are not known: controllers that the profile does not name may lead it."
         " Start the controllers that the profile names. Or the operator answers for it that the profile names every"
