@@ -213,7 +213,7 @@ def strategies(names: Names) -> dict[str, st.SearchStrategy[list[Any]]]:
         member_id=st.one_of(st.none(), members),
         thread_id=st.one_of(st.none(), members.map(lambda name: f"{name}-0")),
         error=ERRORS,
-        is_shared=st.sampled_from([None, False]),
+        is_shared=st.sampled_from([None, None, False, True]),
     )
     return {
         "brokers": _rows(Broker, ("broker_id",), broker_id=broker, host=st.sampled_from(["a", None]), error=ERRORS),
@@ -260,7 +260,7 @@ def strategies(names: Names) -> dict[str, st.SearchStrategy[list[Any]]]:
             store=SOURCES,
             committed_offset=OFFSETS,
             error=ERRORS,
-            unfinished=st.none(),
+            unfinished=st.one_of(st.none(), st.none(), st.integers(0, 30)),
         ),
         "log_offsets": _rows(
             LogOffset,

@@ -122,7 +122,9 @@ def _placed(partition_lag: FrameT) -> FrameT:
     unread = nw.col("log_end_offset") - nw.col("offset")
     unread = nw.when(unread > 0).then(unread).otherwise(nw.lit(0, nw.Int64))
     unread = nw.when("is_known").then(unread)
-    return rows.with_columns(unread=unread, lag_retained=unread)
+    # The brokers' count of a share group can be less than what its offsets say.
+    counted = nw.when(nw.col("lag") < unread).then(nw.col("lag")).otherwise(unread)
+    return rows.with_columns(unread=unread, lag_retained=counted)
 
 
 def _beyond() -> nw.Expr:
