@@ -82,8 +82,11 @@ class OffsetOperations:
         wanted = {
             (group, topic, partition): it if isinstance(it, Stored) else Stored(it) for partition, it in offsets.items()
         }
-        answers = self.kafka.write(wanted, {})
-        assert {answer.error for answer in answers.values()} == {None}, answers
+
+        def errors() -> set[str | None]:
+            return {answer.error for answer in self.kafka.write(wanted, {}).values()}
+
+        awaited(errors, lambda found: found == {None}, "the commit: a coordinator learns of a new topic a moment later")
 
     def put(self, group: str, topic: str, offsets: Mapping[int, int | str]) -> None:
         for partition, offset in offsets.items():
