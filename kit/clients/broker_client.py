@@ -19,7 +19,7 @@ from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from kit.errors import ConnectError, ReadError
+from kit.errors import AuthenticationFailed, ConnectError, ReadError
 
 DEADLINE_S = 30.0
 """Seconds without progress for which one read retries; then it reports the errors."""
@@ -34,6 +34,9 @@ _PAUSE_S = 0.005
 """Seconds between two checks whether a paused connection takes requests again."""
 _HANG_UPS = 3
 """A server that closes the connection during the login this many more times has refused the login."""
+_CLOSED_IN_LOGIN = "the broker closed the connection during the login"
+_CREDENTIALS = 3
+"""kafka-python's number of the first request with credentials, after ApiVersions and SaslHandshake."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -117,6 +120,12 @@ def _had_answered(connection: Any) -> bool:
     return connection.parser is not None and connection.broker_version_data is not None
 
 
+def _ended_in_login(connection: Any) -> bool:
+    """Whether the credentials were sent, which is the third request, and the login never succeeded."""
+    has_sent = connection.parser is not None and connection.parser._correlation_id >= _CREDENTIALS
+    return connection.sasl_enabled and has_sent and not connection.init_future.succeeded()
+
+
 def _serves_clients(connection: Any) -> bool:
     """Whether the server answers requests for metadata: a controller does not, by the API versions that it sent."""
     versions = connection.broker_version_data
@@ -173,6 +182,8 @@ class BrokerClient:
         self.n_sent = 0
         """Requests so far, for who shows what a look costs."""
         self._lines = defaultdict[Any, _Line](_Line)
+        self._hung_up: list[Any] = []
+        """Connections, since the last answer, that a server closed during the login."""
         self._net.start()
         try:
             self._manager.run(self._login, Deadline(timeout_s))
@@ -225,7 +236,7 @@ class BrokerClient:
         except kafka_errors.KafkaError as error:
             is_hung_up = isinstance(error, kafka_errors.KafkaConnectionError)
             if connection is not None and is_hung_up and connection.sasl_enabled and _had_answered(connection):
-                return kafka_errors.SaslAuthenticationFailedError("the broker closed the connection during the login")
+                return kafka_errors.SaslAuthenticationFailedError(_CLOSED_IN_LOGIN)
             return error
         finally:
             if connection is not None:
@@ -244,7 +255,8 @@ class BrokerClient:
 
         Raises:
             ConnectError: the brokers stopped answering.
-            ReadError: they refused, or sent an answer that can't be parsed.
+            AuthenticationFailed: they refused a login that they accepted before.
+            ReadError: they refused a request, or sent an answer that can't be parsed.
         """
         try:
             result: Result = self._manager.run(coroutine, *arguments)
@@ -253,8 +265,8 @@ class BrokerClient:
                 f"the brokers stopped answering, {', '.join(self._servers)} too: {_NOBODY.get(str(error), error)}; see "
                 "whether they run, then do it again"
             ) from error
-        except kafka_errors.SaslAuthenticationFailedError as error:
-            raise ReadError(
+        except (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError) as error:
+            raise AuthenticationFailed(
                 f"the brokers refused a login that they accepted before ({error}). Check that the user, the token or "
                 "the principal is still valid: offramp connect"
             ) from error
@@ -283,13 +295,26 @@ class BrokerClient:
             line.waiting.append(turn)
             await turn  # The request that ends leaves its place to this one.
         try:
-            node = await self._ready_node(broker_id)
-            return await self._manager.send(request, node_id=node)
+            return await self._send_to(await self._ready_node(broker_id), request)
         finally:
             if line.waiting:
                 line.waiting.popleft().success(None)
             else:
                 line.n_in_flight -= 1
+
+    async def _send_to(self, node: Any, request: Any) -> Any:
+        """Return the answer. A server that closes the connection during each login refuses it, as in ``_login``."""
+        connection = self._manager.get_connection(node)
+        try:
+            answer = await connection.send_request(request)
+        except kafka_errors.KafkaConnectionError:
+            if _ended_in_login(connection) and connection not in self._hung_up:
+                self._hung_up.append(connection)
+            if len(self._hung_up) > _HANG_UPS:
+                raise kafka_errors.SaslAuthenticationFailedError(_CLOSED_IN_LOGIN) from None
+            raise
+        self._hung_up.clear()
+        return answer
 
     async def _ready_node(self, broker_id: int | None) -> Any:
         """Wait while kafka-python has paused the connection; → the node to send to, None: none can be used."""

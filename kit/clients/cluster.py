@@ -69,9 +69,12 @@ class Cluster:
         Raises:
             WrongCluster: a broker or ZooKeeper answers as another cluster, or without an id.
             ConnectError: one of them does not answer.
+            AuthenticationFailed: one of them refused a login that it accepted before.
         """
         try:
             ids = fetch_cluster_ids(self.broker_client, CONNECT_TIMEOUT_S)
+        except AuthenticationFailed:
+            raise
         except ConnectError:
             if needs_brokers or self.zookeeper is None:
                 raise

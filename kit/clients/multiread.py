@@ -16,9 +16,9 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import EXCEPTIONS, KazooException, NoAuthError, NoNodeError, UnimplementedError
+from kazoo.exceptions import EXCEPTIONS, AuthFailedError, KazooException, NoAuthError, NoNodeError, UnimplementedError
 
-from kit.errors import ConnectError
+from kit.errors import AuthenticationFailed, ConnectError
 
 ITEMS_PER_REQUEST = 1_000
 REQUESTS_IN_FLIGHT = 4
@@ -116,6 +116,7 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
 
     Raises:
         ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
+        AuthenticationFailed: the server refused the login of a new connection.
     """
     znodes = Znodes([], [], {})
     for batch in fetch_batches(client, paths):
@@ -149,6 +150,11 @@ def catch_up(client: KazooClient) -> None:
 
 def _silent(client: KazooClient, error: Exception) -> ConnectError:
     hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
+    if isinstance(error, AuthFailedError):
+        return AuthenticationFailed(
+            f"ZooKeeper {hosts} accepted no new login. Check that the user or the principal is still valid, and that "
+            "the KDC answers: offramp connect"
+        )
     return ConnectError(f"ZooKeeper {hosts} stopped answering: {error!r}")
 
 

@@ -105,6 +105,8 @@ class ZookeeperWriter:
         while True:
             try:
                 return fetch()
+            except AuthenticationFailed:
+                raise
             except ConnectError:
                 if not deadline.allows(attempt):
                     raise
