@@ -30,6 +30,8 @@ from kit.text.visible import file_name
 
 OUTCOME = "application/vnd.offramp.outcome+json"
 """The MIME type under which a notebook's last cell says what came of it."""
+_ABOUT_ZOOKEEPER = "zookeeper"
+"""The tag of cells that say nothing about a cluster without ZooKeeper."""
 _FILES = ("groups.ipynb", "groups.html")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _LONGEST = timedelta(hours=12)
@@ -186,10 +188,11 @@ def _publish(notebook: Path, title: str, latest: str) -> Report:
     executed = nbformat.read(notebook, as_version=4)
     # JupyterLab shows charts and table styles of a notebook it trusts only.
     NotebookNotary().sign(executed)
-    html = render_html(executed, title)
+    outcome = _outcome(executed)
+    html = render_html(executed, title, "" if outcome.get("has_zookeeper", True) else _ABOUT_ZOOKEEPER)
     for file in (page, folder.parent / latest):
         write_whole(file, html)
-    return Report(notebook, page, folder.parent / latest, _outcome(executed))
+    return Report(notebook, page, folder.parent / latest, outcome)
 
 
 def new_folder(output: Path, name: str, begun_at: datetime) -> Path:

@@ -138,8 +138,9 @@ def brief(
     moved: pl.DataFrame | None,
     before_at: str = "",
     groups_before: Collection[str] = (),
+    has_zookeeper: bool = True,
 ) -> Brief:
-    """The first lines of a report.
+    """The first lines of a report; of a cluster without ZooKeeper they don't mention it.
 
     Args:
         needing: :func:`attention`.
@@ -149,11 +150,11 @@ def brief(
     """
     changes = of_the_store_in_use(summary, changes) if before_at else changes.clear()
     ready = summary.filter(pl.col("stage").is_in(_MOVING) & (pl.col("n_blockers") == 0))
-    figures = _figures(summary, needing, ready, read_errors, changes)
+    figures = _figures(summary, needing, ready if has_zookeeper else None, read_errors, changes)
     sentences = [
         _changed(summary, changes, set(groups_before), before_at),
         _needs(needing),
-        _can_leave(summary, ready),
+        _can_leave(summary, ready) if has_zookeeper else "",
         _kept(moved),
         _not_read(read_errors),
     ]
@@ -161,8 +162,13 @@ def brief(
 
 
 def _figures(
-    summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
+    summary: pl.DataFrame,
+    needing: pl.DataFrame,
+    ready: pl.DataFrame | None,
+    read_errors: pl.DataFrame,
+    changes: pl.DataFrame,
 ) -> tuple[tuple[str, str, str], ...]:
+    to_leave = [] if ready is None else [("can take a step off ZooKeeper", f"{len(ready):,}", "groups")]
     members = summary["n_members"]
     # A group without partitions has nothing to read; one that could not be read has an unknown number of them.
     lag = summary.filter(pl.col("lag").is_not_null() | pl.col("n_partitions").ne_missing(0))["lag"]
@@ -171,7 +177,7 @@ def _figures(
         ("members", _total(members), _unknown(members)),
         ("records behind", _total(lag), "; ".join(filter(None, [_since_last_time(changes), _unknown(lag)]))),
         ("need somebody", f"{needing['group_id'].n_unique():,}", "groups"),
-        ("can take a step off ZooKeeper", f"{len(ready):,}", "groups"),
+        *to_leave,
         ("could not be read", f"{len(read_errors):,}", ""),
     )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from kit.groups.show import brief
 from kit.groups.show.headings import heading
+from kit.groups.show.page import render_html
 from kit.groups.show.searchable import Searchable
 from kit.groups.show.sparkline import lags_of_late, sparkline
 
@@ -221,3 +223,16 @@ def test_what_was_produced_for_who_stood_still_is_unknown_where_it_is_of_every_p
         {"group_id": ["a", "b", "b"], "store": "kafka", "member_id": "m", "produced": [None, 2, None], "lag": [9, 1, 2]}
     )
     assert brief.standing_still(stalled).rows() == [("a", "kafka", "m", 1, None, 9), ("b", "kafka", "m", 2, 2, 3)]
+
+
+def test_nothing_of_zookeeper_is_said_of_a_cluster_without_it(needing):
+    shown = brief.brief(SUMMARY, needing, ERRORS, CHANGES, None, has_zookeeper=False)
+    assert "ZooKeeper" not in str(shown.figures + shown.sentences)
+    assert "ZooKeeper" in str(brief.brief(SUMMARY, needing, ERRORS, CHANGES, None).figures)
+
+
+def test_a_page_leaves_out_the_cells_that_are_tagged_so():
+    notebook = new_notebook(cells=[new_markdown_cell("## Lag"), new_markdown_cell("## Stores")])
+    notebook.cells[1].metadata["tags"] = ["zookeeper"]
+    assert "Stores" in render_html(notebook, "A page")
+    assert "Stores" not in render_html(notebook, "A page", "zookeeper")
