@@ -153,11 +153,6 @@ def run_states() -> str:
     return table(["state", "what it means", "may become"], rows)
 
 
-def run_picture() -> str:
-    moves = [f"    {state} --> {to}" for state in RunState for to in sorted(MOVES[state]) if to != state]
-    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {RunState.PLANNED}", *moves, "```"])
-
-
 def outcomes() -> str:
     return table(["outcome of an item", "what it means"], [(code(n), said) for n, said in documented(Outcome).items()])
 
@@ -304,12 +299,21 @@ def provoked_checks() -> str:
 
 
 def kraft_plan_gates() -> str:
-    rows = [
-        (to, code(each.rule.name), each.rule.sentence, ", ".join(each.where) or "any", _overridden(each.rule))
-        for to, gates in kraft_gates.GATES.items()
-        for each in gates
-    ]
-    return table(("plan to", "gate", "must hold", "asked in phase", "override"), rows)
+    """A row per gate, sentence and override: which plans have it, and in which phases alone."""
+    plans: dict[tuple[str, str, str], dict[str, str]] = {}
+    for to, gates in kraft_gates.GATES.items():
+        for each in gates:
+            row = plans.setdefault((code(each.rule.name), each.rule.sentence, _overridden(each.rule)), {})
+            row[to] = f"{to} (in {', '.join(each.where)})" if each.where else to
+    rows = [(gate, holds, _plans(asked), override) for (gate, holds, override), asked in plans.items()]
+    return table(("gate", "must hold", "plans to", "override"), rows)
+
+
+def _plans(asked: dict[str, str]) -> str:
+    left_out = [to for to in kraft_gates.GATES if to not in asked]
+    if len(left_out) < 4 and all(to == said for to, said in asked.items()):
+        return "all" + (f" but {', '.join(left_out)}" if left_out else "")
+    return ", ".join(asked.values())
 
 
 def _overridden(rule: Rule) -> str:
@@ -336,7 +340,7 @@ def logins() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        floors, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
+        floors, exit_codes, run_states, outcomes, step_states, rules, files, znodes,
         keys, tables, settings_of_a_cluster, preflight_checks, protocol_checks, provoked_checks,
         kraft_plan_gates, logins,
     )

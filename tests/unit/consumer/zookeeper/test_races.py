@@ -1,4 +1,4 @@
-"""``docs/races.md`` explains every race and mistake that the code mentions, and names code and tests that exist."""
+"""``docs/races.md`` and its protocol explain every race and mistake in the code; the names there exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs/races.md").read_text(encoding="utf-8")
+PAGES = ("docs/races.md", "docs/evidence/kip-125-mistakes.md")
+PAGE = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 SIMULATED = ROOT / "tests/property/consumer/test_simulation_races.py"
 MODULES = {path.stem for path in (ROOT / "kit/consumer/zookeeper").glob("*.py")}
 
