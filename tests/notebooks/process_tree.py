@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 
-from kit.lab.process import Process
+from kit.errors import LabError
+from kit.lab.process import Process, wait_until
 
 
 @contextmanager
@@ -25,7 +26,22 @@ def ended(process: Process) -> Iterator[Process]:
 
 def end_all(processes: list[psutil.Process], seconds: float = 5) -> None:
     """Wait for processes that were asked to end, and kill those that are left after some seconds."""
-    _, left = psutil.wait_procs(processes, timeout=seconds)
-    for each in left:
-        each.kill()
-    psutil.wait_procs(left, timeout=seconds)
+    if not _are_gone(processes, seconds):
+        for each in processes:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        _are_gone(processes, seconds)
+
+
+def _are_gone(processes: list[psutil.Process], seconds: float) -> bool:
+    """Ask for each: ``psutil.wait_procs`` fails by FileNotFoundError if one ends while it opens its descriptor."""
+    with suppress(LabError):
+        wait_until(lambda: not any(map(_runs, processes)), "the end of processes", seconds)
+        return True
+    return False
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

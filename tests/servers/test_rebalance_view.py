@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from itertools import count
 
 import pytest
@@ -133,8 +134,10 @@ class Group:
         return {(p, offset) for p in (self.all if partitions is None else partitions) for offset in range(first, end)}
 
     def close(self) -> None:
-        for member in self.members:
-            member.close()
+        """Close all: a member that nobody closes can block whichever thread collects it later."""
+        with ExitStack() as ended:
+            for member in self.members:
+                ended.callback(member.close)
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ class Assignment:
         self._queries = queries
         self._commits = commits
         self._adding: dict[Key, TopicPartition] = {}
+        self._applied: set[Key] = set()
         self._paused: set[Key] = set()
         self._positions: dict[Key, Message | TopicPartition] = {}
         self._unstored: set[Key] = set()
@@ -65,8 +66,10 @@ class Assignment:
         added, self._adding = list(self._adding.values()), {}
         if self._settings.incremental:
             self._raw.incremental_assign(added)
+            self._applied |= {_key(each) for each in added}
         else:
             self._raw.assign(added)
+            self._applied = {_key(each) for each in added}
 
     def remove(self, partitions: Sequence[TopicPartition]) -> None:
         """Give partitions up and forget their pauses and positions; raises KafkaException."""
@@ -74,6 +77,7 @@ class Assignment:
         paused = [TopicPartition(*key) for key in sorted(keys & self._paused)]
         self._paused -= keys
         self._unstored -= keys
+        self._applied = self._applied - keys if self._settings.incremental else set()
         for key in keys:
             self._positions.pop(key, None)
         if paused:
@@ -167,7 +171,13 @@ class Assignment:
         return int(max(0, high - _next_offset(known).offset))
 
     def _keys(self) -> set[Key]:
-        return {_key(each) for each in self._raw.assignment()} | self._adding.keys()
+        try:
+            applied = {_key(each) for each in self._raw.assignment()}
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._DESTROY:
+                raise
+            applied = self._applied  # A consumer that closes amid a rebalance may answer no more.
+        return applied | self._adding.keys()
 
     def _assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The partitions without their offsets; raises IllegalStateException when one is not assigned."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from confluent_kafka import IllegalStateException, TopicPartition
+from confluent_kafka import IllegalStateException, KafkaError, KafkaException, TopicPartition
 
 from kit.consumer.kafka.commits import Commits
 from kit.consumer.kafka.consumer import KafkaConsumer
@@ -225,6 +225,26 @@ def test_the_last_automatic_commit_is_sent_before_the_consumer_leaves_the_group(
         consumer.close(handed_over)
         assert script.commits == [(0, committed)]
     assert "the last commit of t-0 failed: the consumer was closed before the broker answered" in caplog.text
+
+
+def test_a_revocation_while_the_consumer_closes_knows_the_assignment():
+    """librdkafka's group is ended already if the consumer is closed amid a rebalance."""
+    seen = []
+
+    class Noting(Committing):
+        def on_partitions_revoked(self, partitions, consumer):
+            seen.append(consumer.assignment())
+
+    def refuse():
+        raise KafkaException(KafkaError(KafkaError._DESTROY))
+
+    with scripted(Noting(), "assigned", Record(0, 7)) as (consumer, script):
+        consumer.poll(1)
+        script.assignment = refuse
+        script.close = partial(consumer._rebalances.revoked, None, [ZERO])
+        consumer.close()
+        assert seen == [{ZERO}]
+        assert consumer._assignment.partitions() == set()
 
 
 def test_without_automatic_commits_the_end_commits_nothing():
