@@ -146,6 +146,7 @@ def test_a_dry_runbook_by_papermill(lab, notebooks):
     assert "dry run" in last.lower(), last
 
 
+@soak_only
 def test_a_wizard_in_a_browser(lab, notebooks, tab):
     jupyter = Jupyter.in_folder(lab.home / "jupyter")
     source, target = notebooks / "runbook" / "migrate_group.ipynb", jupyter.notebooks / "wizard.ipynb"

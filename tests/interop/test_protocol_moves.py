@@ -81,6 +81,7 @@ def restart_coordinator(lab: Lab, group: ProtocolGroup) -> None:
     lab.servers.await_known(victim)
 
 
+@soak_only
 def test_a_coordinator_that_moves_in_the_midst_of_a_run(lab, cluster, tmp_path):
     """Its broker is killed between two replacements, both ways: the run, resumed if it stopped, is verified."""
     group = started(lab, cluster, "coordinator-moves")

@@ -25,6 +25,7 @@ from kit.profile import load_profile
 from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+from tests.soak import soak_only
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
 QUICK = {"soak_s": 2.0, "observe_s": 1.0, "quiet_s": 1.0, "answers": Answers(clients_ready=True)}
@@ -127,6 +128,7 @@ def instances(group: ProtocolGroup) -> dict[str | None, str | None]:
     return {each.instance_id: each.protocol for each in group.settled(2).protocol.members}
 
 
+@soak_only
 def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_the_way_back(
     kraft_lab, cluster, tmp_path
 ):

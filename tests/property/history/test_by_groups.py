@@ -116,7 +116,10 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
 @pytest.mark.parametrize(
     ("name", "some"),
     [
-        *(pytest.param(name, None, marks=soak_only if name == "with holes" else []) for name in NAMES),
+        *(
+            pytest.param(name, None, marks=soak_only if name in ("health", "lags", "with holes") else [])
+            for name in NAMES
+        ),
         *(pytest.param(name, SOME, marks=[] if name == "alarms" else soak_only) for name in NAMES),
     ],
 )
