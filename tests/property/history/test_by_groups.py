@@ -46,6 +46,7 @@ GROUPS = {
 SOME = ["dead", "a'b\"c\\d\n%20 Ω\U0001f600", "nobody"]
 SINCE = START + timedelta(minutes=20)
 NAMES = ("verdicts", "health", "alarms", "lags", "ages", "with holes")
+QUICK = ("verdicts", "alarms", "ages")
 Work = Callable[[Any], Any]
 RULE = analyze.AnyRule((analyze.BurrowRule(5, 100, 0.3), analyze.SilenceRule(15 * 60_000)))
 
@@ -116,10 +117,7 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
 @pytest.mark.parametrize(
     ("name", "some"),
     [
-        *(
-            pytest.param(name, None, marks=soak_only if name in ("health", "lags", "with holes") else [])
-            for name in NAMES
-        ),
+        *(pytest.param(name, None, marks=[] if name in QUICK else soak_only) for name in NAMES),
         *(pytest.param(name, SOME, marks=[] if name == "alarms" else soak_only) for name in NAMES),
     ],
 )
