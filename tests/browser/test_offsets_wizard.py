@@ -17,6 +17,7 @@ from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
 from tests.browser.wizard import Wizard
 from tests.notebooks.executed import fill_in
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -121,3 +122,42 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     runs = list_runs(site.lab.folder / "runs")
     assert [(run.state, run.plan_digest) for run in runs] == [("UNDONE", digest)]
     assert tab.elsewhere == []
+
+
+@pytest.fixture
+def today(tmp_path) -> Iterator[Site]:
+    """Kafka 4.4, which has no ZooKeeper."""
+    with Lab(brokers=1, kraft=True) as lab:
+        profile_file = lab.folder / "offramp.toml"
+        profile_file.write_text(lab.profile_toml(), encoding="utf-8")
+        lab.create_topic(TOPIC, len(IN_ZOOKEEPER))
+        lab.produce(TOPIC, 100 * len(IN_ZOOKEEPER))
+        with jupyter_lab(lab, tmp_path) as running:
+            given = {"groups": GROUP, "what": "reset", "target": "kafka", "to": "earliest", "allow_backwards": True}
+            fill_in(
+                "runbook/move_offsets", running.notebooks / "offsets.ipynb", profile_file=str(profile_file), **given
+            )
+            found = Site(lab, None, running)
+            with closing(found._client()) as consumer:
+                consumer.commit(offsets=[TopicPartition(TOPIC, number, 30) for number in range(3)], asynchronous=False)
+            yield found
+
+
+@soak_only
+def test_a_reset_and_its_undo_by_the_wizard_without_zookeeper(today, tab):
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1500, "height": 2400})
+    notebook.open(today.jupyter.address("offsets.ipynb"))
+    notebook.run_all("nothing was changed")
+    wizard.all.scroll_into_view_if_needed()
+    wizard.expect("Offsets that change in Kafka: 3.")
+    wizard.picture("offsets-wizard-today")
+    wizard.approve(GROUP, "Type the group or “N groups”")
+    wizard.button("Carry out the plan").click()
+    wizard.expect_end("✓ VERIFIED")
+    assert today.in_kafka() == dict.fromkeys(range(3), 0)
+    wizard.field("To undo, type the group or “N groups”").fill(GROUP)
+    wizard.button("Undo this run").click()
+    wizard.expect_end("✓ UNDONE")
+    assert today.in_kafka() == dict.fromkeys(range(3), 30)
+    wizard.picture("offsets-wizard-today-undone")

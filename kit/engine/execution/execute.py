@@ -79,9 +79,7 @@ class Execution:
         """A step that was begun before: asked of the cluster, never repeated blindly."""
         self._context.mark_cut_off(step)
         state = self._context.state_of(step, "resume")
-        self._context.journal.append(
-            Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
-        )
+        self._context.journal.append(Entry("checked", step.step_id, None, str(state), sentence=state.sentence))
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:

@@ -135,7 +135,7 @@ class Rollback:
             return False, f"the cluster does not answer: {error}", None
         except ReadError as error:
             return False, f"the step's state can't be read: {error}", None
-        return state == StepState.NOT_DONE, f"The cluster says: {state}.", None
+        return state == StepState.NOT_DONE, state.sentence, None
 
 
 def _is_left(acted: ActedRecord) -> bool:

@@ -54,6 +54,17 @@ class StepState(StrEnum):
     NOT_DONE = "NOT_DONE"
     PARTLY = "PARTLY"
 
+    @property
+    def sentence(self) -> str:
+        return _OF_STATES[self]
+
+
+_OF_STATES = {
+    StepState.DONE: "The cluster is as the step leaves it.",
+    StepState.NOT_DONE: "The cluster is as before the step.",
+    StepState.PARTLY: "The step is done in part.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcome:
