@@ -173,7 +173,7 @@ def _row(
         session_timeout_ms=joining_with.session_timeout_ms(attempt),
         protocols=joining_with.protocols(attempt),
         brokers=joining_with.brokers(attempt),
-        outcome="assigned" if attempt.is_done else "failed" if failures else "open",
+        outcome="assigned" if attempt.is_done else "failed" if attempt.has_failed else "open",
         failure=(failures[-1]["reason"] or failures[-1]["text"]) if failures else None,
         file=attempt.events[0]["file"],
         line=attempt.events[0]["line"],
@@ -188,6 +188,9 @@ def _is_leader(attempt: RebalanceAttempt, member: str | None, leader: str | None
         return True
     if leader is not None and member is not None:
         return leader == member
+    elected = [event["text"] for event in attempt.all_of("joined") if "elected=" in event["text"]]  # brod's words
+    if elected:
+        return "elected=true" in elected[-1]
     follows = any("follower" in event["text"] for event in attempt.all_of("sync_sent"))
     return False if follows else None
 

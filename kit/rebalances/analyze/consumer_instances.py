@@ -85,8 +85,11 @@ _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if ea
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
+_NAME_THEIR_CLIENT = ("librdkafka", "brod")
 _NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
 """How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
+_NAME_AN_OLD_GENERATION = ("heartbeat_failed", "commit_failed", "join_failed", "join_reason", "coordinator_found")
+"""A line of such an event may print the generation that the member had before."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")
 _GONE = ("LEAVING", "UNSUBSCRIBED", "STALE", "FENCED", "FATAL")
 
@@ -135,7 +138,7 @@ class RebalanceAttempt:
         at = time_of(event)
         if at is not None:
             self.at.setdefault(event["kind"], at)
-        if event["generation"] is not None and event["kind"] not in ("heartbeat_failed", "commit_failed"):
+        if event["generation"] is not None and event["kind"] not in _NAME_AN_OLD_GENERATION:
             self.generation = event["generation"]
         phase = phase_of(event)
         if phase is Phase.FAILED:
@@ -155,6 +158,13 @@ class RebalanceAttempt:
         if self.is_done:
             return phase in (Phase.OPENING, Phase.LEFT, Phase.STARTED)
         return bool(self.failures) and phase is Phase.STARTED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ends with a failure: a member that joined after one has another chance."""
+        joined = [number for number, event in enumerate(self.events) if event["kind"] == "joined"]
+        failed = [number for number, event in enumerate(self.events) if event in self.failures]
+        return bool(failed) and not self.is_done and max(failed) > max(joined, default=-1)
 
     def first(self, *kinds: str) -> int | None:
         """When the first of the events of these kinds was."""
@@ -289,7 +299,7 @@ def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
 
 def stream_of(event: Event) -> tuple[Any, ...]:
     """Whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
-    named = event["source"] == "librdkafka" or any(prefix in event["text"] for prefix in _NAMED)
+    named = event["source"] in _NAME_THEIR_CLIENT or any(prefix in event["text"] for prefix in _NAMED)
     if named:
         return (event["file"], event["origin"], event["group_instance_id"] or event["client_id"], event["group_id"])[:3]
     if event["source"] == "zookeeper":

@@ -7,7 +7,7 @@ import re
 from kit.rebalances.analyze.consumer_instances import RebalanceAttempt
 
 _TIMEOUT = re.compile(r"session_?[tT]imeout(?:Ms)?=(\d+)")
-_PROTOCOLS = re.compile(r"protocol_name=([^,}\]]+)|JoinGroupRequestProtocol\(name='([^']+)'")
+_PROTOCOLS = re.compile(r"protocol_name='?([^,'}\]]+)|JoinGroupRequestProtocol\(name='([^']+)'")
 _NODES = re.compile(r"Node\((-?\d+), ([^,)]+), (\d+)\)|([\w.-]+:\d+) \(id: (\d+) rack")
 
 

@@ -15,7 +15,7 @@ OF_CONSUMERS = {
     "coordinator_lost": "lost its coordinator",
     "coordinator_query": "looked for its coordinator",
     "crashed": "crashed",
-    "heartbeat_failed": "had a heartbeat refused",
+    "heartbeat_failed": "had a heartbeat that failed",
     "heartbeat_ok": "had a heartbeat answered",
     "heartbeat_sent": "sent a heartbeat",
     "join_reason": "asked to join again",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import narwhals as nw
 import polars as pl
@@ -21,7 +21,7 @@ from kit.rebalances.analyze.consumer_instances import (
     stream_of,
     time_of,
 )
-from kit.rebalances.analyze.findings import found_events
+from kit.rebalances.analyze.findings import AT_ONCE_US, found_events
 from kit.rebalances.analyze.generations import replayed
 from kit.rebalances.analyze.group_logs import FoldedLogs, GroupLogs, collect
 from kit.rebalances.analyze.remark_words import OF_BROKERS, OF_CONSUMERS
@@ -82,12 +82,22 @@ def _of_consumer(instance: ConsumerInstance, events: list[Event]) -> LogRemark:
 
 
 def _phrase(words: str, same: list[Event]) -> str:
-    times = "" if len(same) == 1 else f", {len(same):,} times"
+    n_facts = len(same) - sum(_is_repeated(before, event) for before, event in pairwise(same))
+    times = "" if n_facts == 1 else f", {n_facts:,} times"
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({_names(partitions)})" if partitions else ""
     states = [state for event in same if (state := new_state(event))]
-    reason = next((event["reason"] for event in same if event["reason"]), ", ".join(states) or None)
-    return f"{words}{where}{times}" + (f": {reason.rstrip('.')}" if reason else "")
+    reasons = dict.fromkeys(event["reason"].rstrip(".") for event in same if event["reason"])
+    reason = _names(reasons, "; ") or ", ".join(states)
+    return f"{words}{where}{times}" + (f": {reason}" if reason else "")
+
+
+def _is_repeated(before: Event, event: Event) -> bool:
+    """Whether a process prints one fact a second time, as a client does at two levels: with its reason."""
+    names = ("file", "origin", "member_id", "partitions", "offset", "reason")
+    first, second = time_of(before), time_of(event)
+    is_at_once = first is not None and second is not None and abs(second - first) <= AT_ONCE_US
+    return is_at_once and event["reason"] is not None and all(before[name] == event[name] for name in names)
 
 
 def _by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
@@ -166,7 +176,7 @@ def _remark(
     )
 
 
-def _names(names: Iterable[str]) -> str:
+def _names(names: Iterable[str], between: str = ", ") -> str:
     known = list(names)
     more = len(known) - _MOST_NAMES
-    return ", ".join(known[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return between.join(known[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")

@@ -64,9 +64,9 @@ def _member_sentence(row: dict[str, Any]) -> str:
         f"asked for the committed offsets of {listed(row['fetched'])}" if row["fetched"] else None,
         f"starts at {', '.join(row['positions'])}" if row["positions"] else None,
         f"found no committed offset of {listed(row['without_offset'])}" if row["without_offset"] else None,
-        {"failed": "did not get through", "open": "is not through where the log ends"}.get(row["outcome"]),
+        _outcome(row),
     ]
-    why = f" Why: {row['reason'].rstrip('.')}." if row["reason"] else ""
+    why = f" Why: {row['reason'].rstrip('.')}." if row["reason"] and row["reason"] != row["failure"] else ""
     who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
     actions = ", ".join(filter(None, way)) or "has an assignment that its log does not list"
@@ -149,6 +149,15 @@ def _generation(row: dict[str, Any]) -> str | None:
         joined = "joined" if row["generation"] is None else f"joined {row['number']}"
         return _took(row["join_ms"], joined) or joined
     return None if row["generation"] is None else f"is in {row['number']}"
+
+
+def _outcome(row: dict[str, Any]) -> str | None:
+    """That it failed or is not through, and why; of what went well at last, that it had failed before."""
+    why = f": {row['failure'].rstrip('.')}" if row["failure"] else ""
+    if row["outcome"] == "failed":
+        return f"did not get through{why}"
+    before = f"failed before{why}" if why else None
+    return ", ".join(filter(None, [before, "is not through where the log ends" if row["outcome"] == "open" else None]))
 
 
 def _took(ms: int | None, action: str) -> str | None:

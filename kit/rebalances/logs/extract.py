@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from kit.rebalances.logs import records
+from kit.rebalances.logs import brod_records, records
 from kit.rebalances.logs.batching import detached, portions, with_last
 from kit.rebalances.logs.multiline import settled, with_marks, with_neighbours
 from kit.rebalances.logs.parsing import events_of, unknown_lines_of
@@ -44,7 +44,7 @@ class ExtractEvents:
 
     def _extracted(self, lines: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         waiting, last, counts = _NOTHING, _NOTHING, []
-        for portion, is_last in with_last(rejoined(map(self._numbered, lines))):
+        for portion, is_last in with_last(rejoined(brod_records.joined(map(self._numbered, lines)))):
             marked = with_marks(records.records_of(portion.lazy(), self.layout))
             ready = pl.concat([waiting, marked], how="diagonal")
             if not is_last:

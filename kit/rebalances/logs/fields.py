@@ -41,9 +41,13 @@ _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 """A consumer names its connection to the coordinator by the first number minus the broker's id. A number above the
 second one is such a name."""
 
+_OF_BROD = r"[,(](?:coor|pid)=(?:#PID)?(<\d+\.\d+\.\d+>)"
+"""brod prints no client id: the process of a member tells it apart."""
+
 _RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
 _GROUPS: tuple[Pattern, ...] = (
     r"group_id=([^,}\s]+)",
+    r"Request_v\d+\(group='([^']+)'",
     r"groupId='?([^,')\]\s]+)",
     r"^\[GroupId ([^\]]+)\]",
     r"^\[Group ([^\]]+)\]",
@@ -137,6 +141,7 @@ _ASSIGNORS = (
     r"running (\S+) assignor",
 )
 _REASONS: tuple[Pattern, ...] = (
+    r"^(Heartbeat session expired)\b",
     r"(can't rebalance after \d+ retries)",
     r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
@@ -190,7 +195,7 @@ _SPELLED = (
     (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
     (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "${1}-${2}"),
 )
-_LIST = r"(?:partitions?:?|revoking|assignment) *(?:set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
+_LIST = r"(?:partitions?:?|revoking|assignment) *(?:(?:frozen)?set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
 _ONE = (
     r"^([\w.-]+-\d+): offset reset",
     r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
@@ -259,7 +264,7 @@ def client_in(member_id: pl.Expr) -> pl.Expr:
 
 def printed_client(text: pl.Expr) -> pl.Expr:
     """The client id in librdkafka's line, or in a request dump."""
-    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)"))
+    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)", _OF_BROD))
 
 
 def old_consumer(message: pl.Expr) -> pl.Expr:

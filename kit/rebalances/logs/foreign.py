@@ -22,10 +22,14 @@ _ENTITIES = (
     (r"&amp;", "&"),
 )
 _MARKUP = (
+    (r"\[Kafka: (\w+)\]", "[${1}]"),  # how Nest calls kafkajs' classes
     (r"\x1b\[[0-9;]*[A-Za-z]", ""),  # a terminal's colours
     (r"</?(?:br|code|pre|b|i|p|em|strong|span|div)\b[^>]*>", ""),
     (r"^(?:\s*(?:>|[-*+] |\*\*|`+|#+ ))+ ?", ""),
-    (r"\b(group|explicit|assigned for|member id) `([^`\s]+)`", "${1} \x1f${2}\x1f"),  # the client's own
+    (
+        r"\b(group|explicit|assigned for|member id|coordinator for|node_id=\d+\) for) `([^`\s]+)`",
+        "${1} \x1f${2}\x1f",
+    ),  # the client's own
     (r"(?:\*\*|`|\s)+$", ""),
     (r"\*\*|`", ""),
     (r"\x1f", "`"),
@@ -49,6 +53,8 @@ _FACILITY = (
     r"\b([A-Z][A-Z0-9_]{2,})[\s:|\]'\",]+(?:message: '|\[?[^\s\[\]|]*#consumer-\d+[\]:|]*\s*)?(?:\[thrd:|[A-Z][a-z])"
 )
 _LOGGER = r"\b([A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*)+)\b"
+_DEBUGS_END = r"\s\+\d+(?:ms|s|m|h)$"
+"""How each line of Node's package debug ends."""
 _TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
@@ -107,7 +113,7 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
     of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
-    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
+    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b|\[(?:{WORDS})\]|{_DEBUGS_END}")
     names_itself = pl.col("found").str.starts_with("[").fill_null(False)
     is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")

@@ -20,6 +20,9 @@ _PATTERNS = {
         r"^consumergroup/(\S+) ",
         r"^(?:[jJ]oined group|Leaving group) ([^,\s]+)",
         r"(?:selected as leader|sync group finished) for group, (\S+)",
+        r"^Group member \((.+),coor=",
+        r"^[Gg]roup coordinator \(groupId=(.+),memberId=",
+        r"^(?:Getting group coordinator|Connected to coordinator: .*) for `([^`]+)`",
     ),
     "said_member": (
         r"^Joined group .* with member id `?([^`\s]+)",
@@ -27,11 +30,17 @@ _PATTERNS = {
         r"member_id: ([^,\s]+)",
         r" as member (.+?)(?: in generation \d+)?$",
         r"^Leaving group [^,]+, member (.+)$",
+        r"^[Gg]roup coordinator \(groupId=.+,memberId=(.+),generation=",
     ),
     "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
     "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
-    "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
+    "coordinator": (
+        r"is #\d+ \(([\w.-]+:\d+)\)",
+        r"connected to group coordinator ([\w.-]+:\d+)",
+        r"^Connected to coordinator: ([\w.-]+:\d+)",
+    ),
     "reason": (
+        r",generation=.*\): .*?reason: ?\{?:?(.+?),?$",
         r"^\[Consumer\] Crash: (.+?)(?: \{|$)",
         r"^\[Consumer\] Restarting the consumer (in \d+ms)",
         r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
@@ -40,14 +49,17 @@ _PATTERNS = {
         r"^Error sending heartbeat: (.+)$",
     ),
 }
+FACTS_BEHIND = r"(?:; group:| \{\").*$"
+"""Where the text itself ends, and facts beside it begin."""
 _NUMBERS = {
     "generation": (
         r"\"generation(?:Id)?\":(\d+)",
         r"generation: (\d+)",
         r" in generation (\d+)",
+        r",generation=([1-9]\d*)[,)]",
         r"for generation (\d+) as member",
     ),
-    "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)"),
+    "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)", r"\(node_id=(\d+)\)"),
 }
 _OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
 _OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:(?:: |\":\")(.*)|\":\{([^}]*)\})")
@@ -57,6 +69,8 @@ _OF_ONE = re.compile(
     r"^kafka: error while consuming ([^\s/]+)/(\d+):"
     r'|\bunable to commit .*?\btopic"?: ?"?([^\s,"]+).*?\bpartition"?: ?(\d+)'
 )
+_OF_BROD = re.compile(r"assignments received:(.*)$")
+_BROD_TOPIC = re.compile(r"(\S+):((?: partition=\d+ begin_offset=\S+)*)")
 _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 
@@ -85,6 +99,8 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-3']
     >>> _partitions("in default commit: unable to commit offsets; group: g, topic: a-b, partition: 3, error: X")
     ['a-b-3']
+    >>> _partitions("Group member (g,coor=c): assignments received: a-b: partition=3 begin_offset=7")
+    ['a-b-3']
     >>> _partitions("Partitions assigned for `a-b`: 3, 0")
     ['a-b-0', 'a-b-3']
     """
@@ -92,6 +108,10 @@ def _partitions(text: str) -> list[str] | None:
     if of_one:
         topic, partition = filter(None, of_one.groups())
         return [f"{topic}-{partition}"]
+    by_brod = _OF_BROD.search(text)
+    if by_brod:
+        topics = _BROD_TOPIC.findall(by_brod[1])
+        return sorted(f"{topic}-{each}" for topic, rest in topics for each in re.findall(r"partition=(\d+)", rest))
     by_ruby = _OF_RUBY_KAFKA.search(text)
     if by_ruby:
         return sorted(f"{by_ruby[1]}-{number}" for number in re.findall(r"\d+", by_ruby[2]))

@@ -1,11 +1,11 @@
-"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go.
+"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go, brod.
 
 kafkajs and franz-go put the facts beside the text: as keys of JSON, or behind a semicolon.
 """
 
 from __future__ import annotations
 
-from kit.rebalances.logs.wording import FRANZ_GO, KAFKA_GO, KAFKAJS, RUBY_KAFKA, SARAMA, rows
+from kit.rebalances.logs.wording import BROD, FRANZ_GO, KAFKA_GO, KAFKAJS, RUBY_KAFKA, SARAMA, rows
 
 KAFKAJS_LINES = rows(
     KAFKAJS,
@@ -22,6 +22,8 @@ left|1.0+|[Consumer] Stopped
 crashed|1.0+|[Consumer] Crash:
 restarting|1.0+|[Consumer] Restarting the consumer
 coordinator_found|1.0+|[Cluster] Found group coordinator
+coordinator_query|1.0+|[Connection] Request GroupCoordinator(
+context|1.0+|[Connection] Response GroupCoordinator(
 join_requested|1.0+|[Connection] Request JoinGroup(
 context|1.0+|[Connection] Response JoinGroup({}needs to have a valid member id
 join_failed|1.0+|[Connection] Response JoinGroup({}"error":
@@ -59,6 +61,8 @@ context|0.7+|cooperative consumer calling onRevoke at the end of a session
 leaving|0.7+|leaving group; group:
 commit_failed|1.0+|in default commit: unable to commit offsets
 commit_failed|0.7+|default commit failed; group:
+join_failed|1.0+|join group failed; group:
+join_failed|0.7+|join and sync loop errored; group:
 """,
 )
 
@@ -86,6 +90,11 @@ context|1.0+|consumer/broker/{} accumulated
 RUBY_KAFKA_LINES = rows(
     RUBY_KAFKA,
     """
+coordinator_query|0.3+|Getting group coordinator for
+coordinator_found|0.3+|Connected to coordinator: {} for
+context|0.3+|Coordinator for `
+context|0.7+|[join_group]
+context|0.7+|[find_coordinator]
 joining|0.3+|Joining group `
 joined|0.3+|Joined group `{}` with member id
 assigned|0.3+|Partitions assigned for `
@@ -120,3 +129,23 @@ context|0.3+|started commit for group
 context|0.3+|stopped commit for group
 """,
 )
+
+_BROD = """
+join_reason|{}re-joining group, reason:
+join_failed|{}failed to join group
+joined|{}elected=
+group_assignment|{}assignments received:
+leaving|{}Leaving group, reason:
+coordinator_found|{}connected to group coordinator
+commit_failed|{}failed to commit offset
+"""
+BROD_LINES = rows(
+    BROD,
+    "".join(
+        line.replace("|{}", f"|{versions}|{head}({{}}): ") + "\n"
+        for versions, head in (("2.0-2.2", "group coordinator "), ("2.3+", "Group member "))
+        for line in _BROD.split("\n")
+        if line
+    ),
+)
+"""Records of several lines, joined by ``brod_records``."""

@@ -106,6 +106,9 @@ coordinator_failed|1.3-1.4|Coordinator unknown during heartbeat
 context|1.3+|Coordinator already known
 context|1.3+|Group coordinator for {} is BrokerMetadata
 context|1.3+|<BrokerConnection
+join_requested|0.5+|<AIOKafkaConnection {} Request {}: JoinGroupRequest_v
+joined|0.5+|<AIOKafkaConnection {} Response {}: JoinGroupResponse_v{}error_code=0,
+context|0.5+|<AIOKafkaConnection
 context|1.4-2.1|Sending request {}Request_v
 context|1.4-2.1|Processing response {}Response_v
 context|0.5+|Join group response JoinGroupResponse_v
@@ -254,6 +257,7 @@ context|2.15+|Share consumer
 context|0.9+|Sent {}Request (v
 context|0.9+|Sent partial {}Request (v
 context|0.9+|{}Request failed: {}: actions
+context|1.6+|{}Request failed: {}: explicit actions
 context|0.9+|Received {}Response (v
 context|1.6+|Group "{}": ops queue is disabled
 context|1.6+|Group "{}": Partitions owned by members

@@ -35,7 +35,9 @@ def events_of(records: pl.DataFrame) -> pl.DataFrame:
 def _of_text() -> dict[str, pl.Expr]:
     """The columns that follow from the text alone."""
     text = pl.col("phrase")
-    others = library_fields.columns_of(pl.when(pl.col("source").is_in(wordings.LIBRARIES)).then(text))
+    is_library = pl.col("source").is_in(wordings.LIBRARIES)
+    others = library_fields.columns_of(pl.when(is_library).then(text))
+    said_alone = pl.when(is_library).then(replaced(text, library_fields.FACTS_BEHIND, "")).otherwise(text)
     columns = {
         "said_member": fields.member_of(text),
         "said_group": fields.group_of(text),
@@ -46,7 +48,7 @@ def _of_text() -> dict[str, pl.Expr]:
         "coordinator": fields.coordinator_of(text),
         "coordinator_id": fields.coordinator_id_of(text),
         "offset": fields.offset_of(text),
-        "reason": fields.reason_of(text),
+        "reason": fields.reason_of(said_alone),
     }
     return {name: pl.coalesce(others[name], each) if name in others else each for name, each in columns.items()}
 

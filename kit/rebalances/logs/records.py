@@ -11,6 +11,8 @@ from kit.rebalances.logs.texts import extracted, has, without
 
 ZONE_STEP_S = 900
 _LOGGER = pl.col("logger").fill_null("")
+_TIME_BEHIND = r"\"(?:timestamp|time|ts)\":\"([^\"]+)\""
+"""Where a client puts the facts behind its text, as JSON."""
 _FACILITY = r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)"
 
 
@@ -55,20 +57,23 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
     ``zone_step``: how far a request dump's time is from UTC, in quarters of an hour: it holds the epoch's milliseconds,
     and the printed time in front.
     """
+    behind = extracted(pl.when(pl.col("time_text").is_null()).then("message"), _TIME_BEHIND)
     time, local = pl.col("time_text"), pl.col("local")
     printed = pl.when(local.is_not_null()).then(extracted(time, f"({layouts.ZONE})$"))
     said_ms = extracted(pl.col("raw"), r"(?:receivedTimeMs|createdTimeMs)=(\d{13})\b").cast(pl.Int64)
     local_us = local.dt.timestamp("us")
     step = ((local_us / 1e6 - said_ms / 1e3) / ZONE_STEP_S).round()
     assumed = [] if zone is None else [layouts.utc_of(local, zone)]
-    return entries.with_columns(
-        epoch=layouts.epoch_at(time, pl.col("layout")), local=layouts.local_at(time)
-    ).with_columns(
-        observed_at=pl.coalesce(
-            pl.from_epoch("epoch", time_unit="us"), layouts.utc_at(local, pl.coalesce("zone", printed)), *assumed
-        ).dt.replace_time_zone("UTC"),
-        local_at=pl.coalesce("epoch", local_us),
-        zone_step=pl.when(step.abs() <= 60).then(step).cast(pl.Int64),
+    return (
+        entries.with_columns(time_text=pl.coalesce(time, behind))
+        .with_columns(epoch=layouts.epoch_at(time, pl.col("layout")), local=layouts.local_at(time))
+        .with_columns(
+            observed_at=pl.coalesce(
+                pl.from_epoch("epoch", time_unit="us"), layouts.utc_at(local, pl.coalesce("zone", printed)), *assumed
+            ).dt.replace_time_zone("UTC"),
+            local_at=pl.coalesce("epoch", local_us),
+            zone_step=pl.when(step.abs() <= 60).then(step).cast(pl.Int64),
+        )
     )
 
 

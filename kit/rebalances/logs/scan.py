@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.fs import FileSystem
 
+from kit.rebalances.logs import brod_records
 from kit.rebalances.logs.layouts import MONTHS
 from kit.rebalances.logs.wordings import BESIDE, BY_SOURCE, CONTEXT
 
@@ -59,6 +60,7 @@ _MARKS = (
     "ConsumerConnector",
     "ubscribe",
     "%7|",
+    *brod_records.MARKS,
 )
 """One of them is in most lines about coordination, in their text or in the name of their class."""
 _TEMPLATES = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
@@ -211,7 +213,8 @@ def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.
 def _marks() -> hyperscan.Database:
     own = {max(each.template.split("{}"), key=len) for each in _UNMARKED}
     in_json = {each.template.removesuffix(BESIDE) for each in _UNMARKED if each.template.endswith(BESIDE)}
-    patterns = [re.escape(text).encode() for text in sorted({*_MARKS, *own})] + [_BEGINNINGS.encode()]
+    patterns = [re.escape(text).encode() for text in sorted({*_MARKS, *own})]
+    patterns += [each.encode() for each in (_BEGINNINGS, *brod_records.LINE_MARKS)]
     patterns += [rf'"{re.escape(text)}\\*"'.encode() for text in sorted(in_json)]
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(expressions=patterns, flags=[hyperscan.HS_FLAG_MULTILINE] * len(patterns))

@@ -15,7 +15,8 @@ FRANZ_GO = "franz-go"
 SARAMA = "sarama"
 RUBY_KAFKA = "ruby-kafka"
 KAFKA_GO = "kafka-go"
-LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO)
+BROD = "brod"
+LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO, BROD)
 
 CONTEXT = "context"
 BESIDE = "; group:"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kit.rebalances.logs.broker_wordings import BROKERS
 from kit.rebalances.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
 from kit.rebalances.logs.library_wordings import (
+    BROD_LINES,
     FRANZ_GO_LINES,
     KAFKA_GO_LINES,
     KAFKAJS_LINES,
@@ -20,6 +21,7 @@ from kit.rebalances.logs.library_wordings import (
 from kit.rebalances.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
 from kit.rebalances.logs.wording import (
     BESIDE,
+    BROD,
     BROKER,
     CONTEXT,
     FRANZ_GO,
@@ -58,6 +60,7 @@ BY_SOURCE = {
     SARAMA: SARAMA_LINES,
     RUBY_KAFKA: RUBY_KAFKA_LINES,
     KAFKA_GO: KAFKA_GO_LINES,
+    BROD: BROD_LINES,
     LIBRDKAFKA: RDKAFKA,
 }
 """In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""

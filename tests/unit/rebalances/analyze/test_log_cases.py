@@ -14,8 +14,6 @@ from kit.rebalances.verbs.rebalances import story_data
 CASES = Path("tests/excerpts/cases")
 A, B, C = (f"app-{digit * 8}-{digit * 4}-4{digit * 3}-8{digit * 3}-{digit * 12}" for digit in "123")
 KIP848_A, KIP848_B = "A" * 22, "B" * 22
-OPEN = {"23"}
-"""Cases that are not told right yet."""
 
 
 class Told:
@@ -122,17 +120,16 @@ CHECKS: dict[str, Callable[[Told], object]] = {
     and ".." not in case.sentences,
     "20": lambda case: case.says("sink-0") and "connector sink" in case.sentences,
     "22": lambda case: "commit_failed" in case.findings and case.says("clicks-1", "orders"),
-    "23": lambda case: case.unknown == 4 or case.says("unknown_member_id", "18", "20"),
+    "23": lambda case: case.says("orders", "unknown_member_id", "generation 20, as leader")
+    and case.unknown == 0
+    and case.column("generation") == [20],
     "21": lambda case: case.unknown == 0,
     "26": lambda case: case.findings == [] and "not through" not in case.sentences,
     "15": lambda case: case.count("poll_timeout") == 1 and "2024-05-01 10:00:00" in case.sentences,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in OPEN else name for name in CHECKS],
-)
+@pytest.mark.parametrize("name", CHECKS)
 def test_it_is_told_right(name: str) -> None:
     case = told(name)
     assert CHECKS[name](case), case.sentences

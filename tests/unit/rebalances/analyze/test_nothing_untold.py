@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -81,6 +83,18 @@ def test_heartbeats_and_commits_are_one_sentence():
     (remark,) = log_remarks(events).rows(named=True)
     assert (remark["consumer"], remark["n_events"]) == ("till-1", 6)
     assert remark["sentence"].endswith(f"Group {GROUP}: till-1 had a heartbeat answered 3 times, committed 3 times.")
+
+
+def test_an_error_that_is_printed_at_two_levels_is_one_fact():
+    at = datetime(2021, 2, 3, 4, 5, 6, tzinfo=UTC)
+    rows = [("heartbeat_failed", {"reason": "x", "observed_at": at + timedelta(milliseconds=ms)}) for ms in (0, 1, 900)]
+    (remark,) = log_remarks(log(*rows)).rows(named=True)
+    assert remark["sentence"].endswith("till-1 had a heartbeat that failed, 2 times: x.")
+
+
+def test_errors_of_two_reasons_are_both_described():
+    events = log(("heartbeat_failed", {"reason": "x"}), ("heartbeat_failed", {"reason": "y"}))
+    assert log_remarks(events)["sentence"][0].endswith("2 times: x; y.")
 
 
 def test_a_step_of_a_rebalance_is_described_once():

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kit.rebalances.logs import ClientLogs
-from tests.unit.rebalances.logs.pasted import read_each
+from tests.unit.rebalances.logs.pasted import read, read_each
 
 M = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
 BROKER_7 = {"coordinator": "k-1:9092", "coordinator_id": 7}
@@ -60,6 +60,24 @@ EVENTS = [
      "java", "join_reason", {"group_id": "g", "member_id": M}),
     (f"[2025-01-02 03:04:05,006] INFO [GroupCoordinator id=1] Preparing to rebalance group g in state PreparingRebalance with old generation 0 (reason: Adding new member {M} with group instance id null; client reason: need to re-join with the given member-id: {M}). (a.b.C)",
      "broker", "group_rebalancing", {"group_id": "g", "member_id": M}),
+    ("\t3:04 {\"level\":\"info\",\"ts\":1735787045.006,\"caller\":\"kgo.go:317\",\"msg\":\"heartbeat errored\",\"group\":\"g\"}",
+     "franz-go", "heartbeat_failed", {"group_id": "g", "reason": None}),
+    ('{"time":"2024-01-02T03:04:05Z","message":"join group failed","group":"g","err":"FENCED_INSTANCE_ID: x"}',
+     "franz-go", "join_failed", {"group_id": "g", "reason": "FENCED_INSTANCE_ID: x"}),
+    (r'{"msg":"ERROR [Runner] The group is rebalancing, re-joining {\"timestamp\":\"2020-01-02T03:04:05.006Z\",\"groupId\":\"g\"}"}',
+     "kafkajs", "rebalancing", {"group_id": "g", "observed_at": datetime(2020, 1, 2, 3, 4, 5, 6000, tzinfo=UTC)}),
+    ("[Nest] 9  - 01/22/2022, 3:04:05 PM   DEBUG [Kafka: Connection] Request GroupCoordinator(key: 10, version: 2)", "kafkajs", "coordinator_query", {}),
+    ("D, [2018-01-02T03:04:05.006 #9] DEBUG -- : [[g] {}:] Getting group coordinator for `g`", "ruby-kafka", "coordinator_query", {"group_id": "g"}),
+    ("D, [2018-01-02T03:04:05.006 #9] DEBUG -- : [[g] {}:] Connected to coordinator: k-1:9092 (node_id=7) for `g`",
+     "ruby-kafka", "coordinator_found", {"group_id": "g", **BROKER_7}),
+    ("2019-01-02 03:04:05,006 INFO Revoking previously assigned partitions frozenset({TopicPartition(topic='a-b', partition=3)}) for group g",
+     "java", "revoked", {"group_id": "g", "partitions": ["a-b-3"]}),
+    ("2019-01-02 03:04:05,006 - kafka.coordinator - WARNING - Heartbeat session expired, marking coordinator dead",
+     "kafka-python", "heartbeat_failed", {"reason": "Heartbeat session expired"}),
+    ("DEBUG:aiokafka.conn:<AIOKafkaConnection host=k port=9> Request 3: JoinGroupRequest_v5(group='g', session_timeout=6, member_id='')",
+     "kafka-python", "join_requested", {"group_id": "g", "member_id": None}),
+    (f"DEBUG:aiokafka.conn:<AIOKafkaConnection host=k port=9> Response 3: JoinGroupResponse_v5(throttle_time_ms=0, error_code=0, generation_id=7, group_protocol='range', leader_id='{M}', member_id='{M}', members=[])",
+     "kafka-python", "joined", {"generation": 7, "member_id": M, "leader_id": M}),
 ]  # fmt: skip
 NOTHING_NEW = [
     f"2020-01-02T03:04:05.006 DEBUG kafka.protocol.parser Sending request HeartbeatRequest_v1(group='g', generation_id=7, member_id='{M}')",
@@ -69,6 +87,7 @@ NOTHING_NEW = [
     "rdkafka: [thrd:GroupCoordinator]: GroupCoordinator: Received CONNECT op",
     "OUT [thrd:GroupCoordinator]: GroupCoordinator/<broker-1>: Sent partial SyncGroupRequest (v3, 5+1/6 bytes, CorrId 2)",
     "OUT [thrd:main]: GroupCoordinator/<broker-1>: SyncGroupRequest failed: Unknown broker error: actions Permanent",
+    "OUT [thrd:main]: GroupCoordinator/1: JoinGroupRequest failed: Broker: Group member needs a valid member ID: explicit actions Ignore",
 ]  # fmt: skip
 TIMES = [
     ("2021.02.03 04:05:06.007891 [ 56 ] {} <Debug> app: [rdk:CGRPSTATE] ", datetime(2021, 2, 3, 4, 5, 6, 7891), None),
@@ -96,6 +115,11 @@ def test_a_line_is_an_event(alone, line, source, kind, said):
 @pytest.mark.parametrize("line", NOTHING_NEW)
 def test_what_says_nothing_new_is_known_and_no_event(alone, line):
     assert alone[line].files.select("n_events", "n_context", "n_unknown").rows() == [(0, 1, 0)]
+
+
+def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
+    logs = read(tmp_path, "  kafka-node:HighLevelConsumer HighLevelConsumer c-1 rebalance attempt failed +5ms")
+    assert len(logs.unknown_lines) == 1
 
 
 @pytest.mark.parametrize(("front", "printed", "utc"), TIMES)
