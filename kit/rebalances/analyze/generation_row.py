@@ -26,6 +26,7 @@ def generation_row(
     starts, ends, has_one_clock = group.times(number, first)
     started, ended = min(starts, default=None), max(ends, default=None)
     leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
+    leaders += [member_of(row) for row in rows if row.is_leader]
     leader = next(filter(None, leaders), None)
     assignors = [*(row.assignor for row in rows), *(event["assignor"] for event in broker_events)]
     left = _left(group, known_before, members, number)

@@ -51,6 +51,9 @@ LAYOUTS = (
     Layout(
         "kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\)(?:{_BEHIND})?)?\s*$", 1, 2, 3, 5, 4
     ),
+    Layout(
+        "strimzi", rf"^{_AT} +({LEVELS}) +(.*?) \(([A-Za-z_]\w*(?:\.[\w$]+)+)(?::\d+)?\) \[[^\]]*\]\s*$", 1, 2, 3, 5, 4
+    ),
     Layout("spring", rf"^{_AT}\s+({LEVELS}) \d+ --- (?:\[[^\]]*\] *)+(\S+)\s+: (.*)$", 1, 2, 3, 4, 5),
     Layout(
         "log4j",
@@ -76,7 +79,8 @@ PREFIXES = (
     (r"^([^\s:|\[{%]+\.(?:log|out|err|txt)(?:[.-]\d+)*(?:\.gz)?):(?:\d+:)?", 1),  # grep's
     (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) [FP] ", 0),  # a container runtime's
     (r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's
-    (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's, newer
+    (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S*[^A-Z\s]\S* [^\s:\[]+)(?:\[\d+\])?: ", 1),
+    # syslog's, newer; a word in capitals is a level
     (r"^([A-Za-z0-9][\w.\-]*) *\| ", 1),  # that of several containers in one stream
 )
 """The prefixes that a line may have, in this order, and the number of the group that names its origin."""
@@ -109,6 +113,11 @@ def origin(line: pl.Expr) -> pl.Expr:
             names.append(extracted(line, pattern, group))
         line = without(line, (pattern,))
     return pl.coalesce(names[::-1])
+
+
+def time_in_front(line: pl.Expr) -> pl.Expr:
+    """The time, with its zone, that a program that collects lines puts before them."""
+    return extracted(line, rf"^(\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{{1,9}})?(?:{ZONE})) ")
 
 
 def layout_of(record: pl.Expr, only: str | None) -> pl.Expr:

@@ -36,6 +36,9 @@ heartbeat_sent|1.0+|[Connection] Request Heartbeat(
 heartbeat_failed|1.0+|[Connection] Response Heartbeat({}"error":
 heartbeat_ok|1.0+|[Connection] Response Heartbeat(
 leaving|1.0+|[Connection] Request LeaveGroup(
+commit_failed|1.0+|[Connection] Response OffsetCommit({}"error":
+context|1.0+|[Connection] Response OffsetCommit(
+context|1.0+|[Connection] Request OffsetCommit(
 """,
 )
 

@@ -11,7 +11,7 @@ from kit.rebalances.logs.texts import extracted, has, regex, replaced
 
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
-    r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
+    r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset|claim the partition"
 )
 _OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "
 """Its client id may have any word."""

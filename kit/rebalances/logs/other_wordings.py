@@ -166,6 +166,7 @@ RDKAFKA = rows(
     LIBRDKAFKA,
     """
 coordinator_failed|0.9+|Group "{}": no broker available for coordinator query
+offsets_failed|0.9+|Timed out OffsetFetchRequest in flight
 context|0.9+|Timed out {}Request in flight
 coordinator_query|0.9+|Group "{}": querying for coordinator
 coordinator_found|0.9+|Group "{}" coordinator is

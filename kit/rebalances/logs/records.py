@@ -32,6 +32,7 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
             "line",
             "is_cut",
             origin=layouts.origin(value),
+            front_time=layouts.time_in_front(value),
             raw=layouts.records_in(layouts.without_prefix(value)),
         )
         .with_columns(record=pl.int_ranges(pl.col("raw").list.len(), dtype=pl.Int32))
@@ -65,7 +66,7 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
     step = ((local_us / 1e6 - said_ms / 1e3) / ZONE_STEP_S).round()
     assumed = [] if zone is None else [layouts.utc_of(local, zone)]
     return (
-        entries.with_columns(time_text=pl.coalesce(time, behind))
+        entries.with_columns(time_text=pl.coalesce(time, behind, "front_time"))
         .with_columns(epoch=layouts.epoch_at(time, pl.col("layout")), local=layouts.local_at(time))
         .with_columns(
             observed_at=pl.coalesce(

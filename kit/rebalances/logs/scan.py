@@ -60,6 +60,7 @@ _MARKS = (
     "ConsumerConnector",
     "ubscribe",
     "%7|",
+    "claim the partition",
     *brod_records.MARKS,
 )
 """One of them is in most lines about coordination, in their text or in the name of their class."""

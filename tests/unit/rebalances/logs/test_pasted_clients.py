@@ -62,6 +62,16 @@ EVENTS = [
      "broker", "group_rebalancing", {"group_id": "g", "member_id": M}),
     ("\t3:04 {\"level\":\"info\",\"ts\":1735787045.006,\"caller\":\"kgo.go:317\",\"msg\":\"heartbeat errored\",\"group\":\"g\"}",
      "franz-go", "heartbeat_failed", {"group_id": "g", "reason": None}),
+    ("2024-01-02 03:04:05,006 INFO [GroupCoordinator 3]: Preparing to rebalance group g in state Empty with old generation 2 (o-9) (reason: x; client reason: not provided) (kafka.coordinator.group.GroupCoordinator) [executor-7]",
+     "broker", "group_rebalancing", {"group_id": "g", "generation": 2, "reason": "x"}),
+    ('2024-01-02T03:04:05.006Z DEBUG librdkafka: librdkafka: REJOIN [thrd:main]: Group "g": Rejoining group without an assignment: x',
+     "librdkafka", "join_reason", {"group_id": "g", "origin": None, "observed_at": datetime(2024, 1, 2, 3, 4, 5, 6000, tzinfo=UTC)}),
+    ("2024-01-02T03:04:05.006123456+02:00 stdout F [Consumer clientId=c, groupId=g] (Re-)joining group",
+     "java", "joining", {"group_id": "g", "observed_at": datetime(2024, 1, 2, 1, 4, 5, 6123, tzinfo=UTC)}),
+    ("%5|1735787045.006|REQTMOUT|c#consumer-5| [thrd:GroupCoordinator]: GroupCoordinator/1: Timed out OffsetFetchRequest in flight (after 7ms)",
+     "librdkafka", "offsets_failed", {"client_id": "c"}),
+    ('{"level":"ERROR","timestamp":"2024-01-02T03:04:05.006Z","message":"[Connection] Response OffsetCommit(key: 8, version: 3)","error":"x"}',
+     "kafkajs", "commit_failed", {"reason": "x"}),
     ('{"time":"2024-01-02T03:04:05Z","message":"join group failed","group":"g","err":"FENCED_INSTANCE_ID: x"}',
      "franz-go", "join_failed", {"group_id": "g", "reason": "FENCED_INSTANCE_ID: x"}),
     (r'{"msg":"ERROR [Runner] The group is rebalancing, re-joining {\"timestamp\":\"2020-01-02T03:04:05.006Z\",\"groupId\":\"g\"}"}',
@@ -115,6 +125,11 @@ def test_a_line_is_an_event(alone, line, source, kind, said):
 @pytest.mark.parametrize("line", NOTHING_NEW)
 def test_what_says_nothing_new_is_known_and_no_event(alone, line):
     assert alone[line].files.select("n_events", "n_context", "n_unknown").rows() == [(0, 1, 0)]
+
+
+def test_a_partition_that_cannot_be_claimed_is_shown(tmp_path):
+    logs = read(tmp_path, "[Sarama] 2015/05/23 14:28:43 [g/2b] a-b/0 :: FAILED to claim the partition: it is claimed")
+    assert len(logs.unknown_lines) == 1
 
 
 def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
