@@ -13,6 +13,7 @@ from kit.cli.groups import GroupId
 from kit.profile import load_profile
 from kit.terminal.listing import Listing, listing
 from kit.terminal.progress import waiting
+from kit.terminal.protocol_answers import ClientsReady, Monitoring, RemoteAssignor, RightsGranted, tools_of
 from kit.terminal.terminal import EVERY_GROUP, Pattern, ProfileFile, ProfileName, refusals, say_left_out, tell
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -31,7 +32,6 @@ app = typer.Typer(
 )
 _SPARE = ("error", "group_type", "unknown", "warnings", "to_answer", "n_members")
 _ORDER = ("no", "unknown", "yes", "done", "without members")
-NO_TOOL = "none"
 
 
 @app.callback()
@@ -53,19 +53,10 @@ def check(
     offsets_topic: Annotated[
         bool, typer.Option("--offsets-topic", help="Read __consumer_offsets, which alone has commit times.")
     ] = False,
-    clients_ready: Annotated[
-        bool | None,
-        typer.Option("--clients-ready/--clients-not-ready", help="Your answer: every client supports the protocol."),
-    ] = None,
-    rights_granted: Annotated[
-        bool | None,
-        typer.Option("--rights-granted/--rights-missing", help="Your answer: the clients have the rights they need."),
-    ] = None,
-    monitoring: Annotated[
-        list[str] | None,
-        typer.Option(help="Your answer: a tool that reads groups by DescribeGroups alone, or none; can be repeated."),
-    ] = None,
-    assignor: Annotated[str | None, typer.Option(help="Your answer: group.remote.assignor of the new members.")] = None,
+    clients_ready: ClientsReady = None,
+    rights_granted: RightsGranted = None,
+    monitoring: Monitoring = None,
+    assignor: RemoteAssignor = None,
 ) -> None:
     """Which groups can change their protocol now, which can't, and why. Writes nothing.
 
@@ -77,8 +68,7 @@ def check(
     from kit.protocol.verdicts import read_facts
 
     with refusals():
-        tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)
-        request = Request(to, how, Answers(clients_ready, rights_granted, tools, assignor))
+        request = Request(to, how, Answers(clients_ready, rights_granted, tools_of(monitoring), assignor))
         chosen = load_profile(profile, profile_file)
         if group is None:
             say_left_out(chosen, pattern)

@@ -18,10 +18,10 @@ from kit.operations.verbs.operations import (
     show_plan,
 )
 from kit.terminal.progress import waiting
+from kit.terminal.protocol_answers import ClientsReady, Monitoring, RemoteAssignor, RightsGranted, tools_of
 from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 
 app = typer.Typer(rich_markup_mode=None)
-NO_TOOL = "none"
 
 
 @app.command("protocol")
@@ -41,19 +41,10 @@ def plan_protocol(
         list[str] | None,
         typer.Option(help="NAME=VALUE of the group, set first: consumer.session.timeout.ms=30000; can be repeated."),
     ] = None,
-    clients_ready: Annotated[
-        bool | None,
-        typer.Option("--clients-ready/--clients-not-ready", help="Your answer: every client supports the protocol."),
-    ] = None,
-    rights_granted: Annotated[
-        bool | None,
-        typer.Option("--rights-granted/--rights-missing", help="Your answer: the clients have the rights they need."),
-    ] = None,
-    monitoring: Annotated[
-        list[str] | None,
-        typer.Option(help="Your answer: a tool that reads groups by DescribeGroups alone, or none; can be repeated."),
-    ] = None,
-    assignor: Annotated[str | None, typer.Option(help="Your answer: group.remote.assignor of the new members.")] = None,
+    clients_ready: ClientsReady = None,
+    rights_granted: RightsGranted = None,
+    monitoring: Monitoring = None,
+    assignor: RemoteAssignor = None,
     way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -71,7 +62,6 @@ def plan_protocol(
         from kit.protocol.facts import Answers
 
         (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
-        tools = None if monitoring is None else tuple(each for each in monitoring if each != NO_TOOL)
         request = ProtocolPlanRequest(
             name,
             to,
@@ -84,7 +74,7 @@ def plan_protocol(
             on_failure=UNDO if undo_on_failure else STOP,
             way_back_s=way_back * 3600,
             configs=parse_configs(group_config or ()),
-            answers=Answers(clients_ready, rights_granted, tools, assignor),
+            answers=Answers(clients_ready, rights_granted, tools_of(monitoring), assignor),
         )
         say(f"reading group {name} …")
         with waiting(f"reading group {name}"):
