@@ -70,9 +70,9 @@ VERBS = {
 
 def _tell_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
+        from kit.release import version
 
-        tell(f"offramp {version('offramp')}")
+        tell(f"offramp {version()}")
         raise typer.Exit
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,6 +26,7 @@ from kit.groups.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.groups.read.rights import fetch_unseen_groups
 from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.profile import Profile
+from kit.release import version
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.tables.polars import stamped_frame
@@ -203,7 +203,7 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
-    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version("offramp"), unseen_groups)
+    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen_groups)
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
     return info, rows
 

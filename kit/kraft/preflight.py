@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -48,6 +47,7 @@ from kit.kraft.read.preflight_znodes import fetch_preflight_znodes
 from kit.kraft.read.znode_tree import fetch_znodes
 from kit.kraft.settings_files import SettingsFolder, lint_text
 from kit.kraft.status import kraft_status, metadata_controllers
+from kit.release import version
 from kit.tables import schema as tables
 from kit.tables.kraft import NodeFact
 from kit.tables.preflight import NodeSettingChange, PreflightFinding
@@ -279,7 +279,7 @@ def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
         chroot=cluster.zookeeper.chroot,
         taken_at=datetime.now(UTC),
         taken_by=system_user(),
-        release=version("offramp"),
+        release=version(),
         znodes=pa.concat_tables(znodes),
         facts=facts,
     )

@@ -112,6 +112,17 @@ def test_nothing_comes_from_the_checkout(installed, notebooks):
     assert names == {str(path.relative_to(ROOT / "notebooks")) for path in (ROOT / "notebooks").glob("*/*.ipynb")}
 
 
+def test_the_wheel_has_the_version_of_its_build_and_says_its_packages(installed):
+    (wheel,) = (installed.home / "dist").glob("*.whl")
+    told = installed.run("offramp", "--version").split()[1]
+    assert wheel.name.split("-")[1] == told
+    assert not told.startswith("0.0.0")
+    assert installed.run("python", "-c", PACKAGES).split() == ["kit", "widgets"]
+
+
+PACKAGES = "from importlib.metadata import distribution as d; print(d('offramp').read_text('top_level.txt'))"
+
+
 LICENCE = "from importlib.metadata import distribution as d; print(*(d('offramp').read_text(n) for n in {}), sep='')"
 
 

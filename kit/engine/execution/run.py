@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 from platform import node, python_version
 
@@ -39,6 +38,7 @@ from kit.errors import (
     Stopped,
 )
 from kit.profile import ApprovalSettings
+from kit.release import version
 from kit.text.visible import argument
 from kit.text.withholding import without_secrets
 
@@ -301,7 +301,7 @@ class Run:
         return self._walked(context, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
 
     def _opened(self, context: RunContext) -> None:
-        versions = {"python": python_version(), "offramp": version("offramp"), **self._versions}
+        versions = {"python": python_version(), "offramp": version(), **self._versions}
         details = canonical({"verb": context.verb, "host": node(), "versions": versions})
         context.journal.append(Entry("opened", sentence=f"{context.verb} on {node()}.", details=details))
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from typing import NamedTuple
 
 import pytest
@@ -25,6 +24,7 @@ from kit.lab.servers import migrating_cluster
 from kit.moves.group import plan as group_plan, rules
 from kit.moves.offsets import delete_groups as group_deletions
 from kit.operations.verbs import delete_groups, kraft_plan, operate, plan
+from kit.release import version
 from kit.terminal import terminal
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
@@ -190,4 +190,4 @@ def test_a_verb_that_is_misspelt_is_guessed():
 
 def test_the_version_is_the_package_s() -> None:
     result = CliRunner().invoke(app, ["--version"])
-    assert (result.exit_code, result.output) == (0, f"offramp {version('offramp')}\n")
+    assert (result.exit_code, result.output) == (0, f"offramp {version()}\n")
