@@ -50,8 +50,8 @@ REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
 )
 """What a plan to repair goes to: one each, in this order."""
 _VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
-FINAL_HOURS = 1.0
-"""How long an approval to finalise holds at most."""
+SECOND_PERSON_HOURS = 1.0
+"""How long an approval holds at most where a second person has to give it."""
 NODE_TIMEOUT_S = 300.0
 """What one node may take until it runs well in its new mode."""
 COMPARE_S = 180.0
@@ -78,14 +78,15 @@ def target_of(cluster_id: str) -> str:
 
 
 def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ()) -> Consent:
-    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says, and so do
-    some overrides.
+    """Return what is typed: the phase and the cluster.
+
+    Finalising takes a second person, whose approval holds for an hour, whatever the profile says. So do some overrides.
     """
     is_final = to_phase == FINALISED
     is_phase = to_phase in PHASES
     verb = _VERBS.get(to_phase, f"move to {to_phase}" if is_phase else to_phase)
     second_person = is_final or takes_second_person(overridden)
-    return Consent(f"{verb} {cluster_name}", second_person, FINAL_HOURS if is_final else None)
+    return Consent(f"{verb} {cluster_name}", second_person, SECOND_PERSON_HOURS if second_person else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answer
         "group shop is left behind with 2 live members, who will own nothing"
     )
     assert plan.consent is not None
-    assert plan.consent.second_person
+    assert (plan.consent.second_person, plan.consent.longest_hours) == (True, 1)
     assert "no live member but of orders and shop is under /consumers" in plan.steps[0].precondition
     refuse_altered(plan)
     with pytest.raises(ApprovalError, match="Ann made this plan: another person has to approve it"):
@@ -112,7 +112,7 @@ def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answer
 def test_without_such_an_override_the_profile_decides_who_approves(site):
     consent = site.plan("kraft").consent
     assert consent is not None
-    assert not consent.second_person
+    assert (consent.second_person, consent.longest_hours) == (False, None)
 
 
 @pytest.mark.parametrize("overridden", [{}, {"old_consumers:shop": "it lives"}])
