@@ -54,7 +54,7 @@ NEXT = {
     "ReadError": "read the message; run it again",
     "NotFound": "the message names what there is; so do `offramp groups`, `offramp plan list` and `offramp runs`",
     "PartialRead": "read the errors below the rows; the printed rows are right",
-    "HistoryError": "name another folder by `--history`, or use the version of offramp that wrote it",
+    "HistoryError": "name another folder by `--history`",
     "LabError": "`offramp lab status`, `offramp lab down`; the message names the process's log",
     "SetupError": "`make setup`; the message names what could not be had",
     "PlanError": "plan again: `offramp plan …`",
@@ -71,6 +71,7 @@ NEXT = {
     "EvidenceError": "`offramp verify RUN` names the file and the line; make a new plan from the present state",
     "HandOverError": "read the message (a full disk?); start `offramp consume` again: nothing is lost",
     "OutputClosed": "nothing, if the reader was meant to end; else start `offramp consume` again",
+    "StoresDiffer": "`offramp kraft diff` names the values; causes and remedies: [kraft.md](kraft.md#the-diff)",
     "ChildEnded": "correct the program; start `offramp consume` again: it gets the record in hand again",
 }
 """What to do next, by error: tests hold that none is missing and that each command is one."""

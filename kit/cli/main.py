@@ -3,7 +3,8 @@
 Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 login refused; 6 wrong cluster;
 7 can't be read; 8 no such group, plan or run; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be
 read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of date; 18 to 23 a run did not end well;
-24 its evidence; 25 to 27 records can't be handed over: the output is full, closed, its program ended badly.
+24 its evidence; 25 to 27 records can't be handed over: the output is full, closed, its program ended badly; 28 both
+stores of a move to KRaft were read, and have diverged.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from traitlets import CaselessStrEnum, default
 
 from kit import errors
 from kit.clients.cluster import connect
-from kit.errors import InputError, OfframpError, PartialRead, ReadError
+from kit.errors import InputError, OfframpError, PartialRead, ReadError, StoresDiffer
 from kit.groups.notebook_files import notebooks
 from kit.groups.show.page import render_html
 from kit.profile import Profile
@@ -105,11 +105,13 @@ def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float
     The page lies under a fixed name too, ``<output>/soak-<cluster>.html``. No cluster is asked.
 
     Raises:
-        PartialRead: the last look shows diverged values, or was not read; the report is made all the same.
+        StoresDiffer: the last look shows diverged values; the report is made all the same.
+        PartialRead: the last look was not read; the same.
         OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
         InputError: ``output`` can't be written.
     """
-    name, failed = file_name(cluster), None
+    name = file_name(cluster)
+    failed: PartialRead | StoresDiffer | None = None
     folder = new_folder(output.absolute(), f"soak-{name}", datetime.now(UTC))
     parameters: dict[str, str | float] = {
         "history": str(history.absolute()),
@@ -119,11 +121,11 @@ def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float
     notebook = folder / "kraft_soak.ipynb"
     try:
         _execute(notebooks() / "report" / notebook.name, notebook, parameters)
-    except PartialRead as error:
+    except (PartialRead, StoresDiffer) as error:
         failed = error
     made = _publish(notebook, f"{cluster}: soak of the move to KRaft", f"soak-{name}.html")
     if failed is not None:
-        raise PartialRead(f"{failed}; the report: {made.html}")
+        raise type(failed)(f"{failed}; the report: {made.html}")
     return made
 
 

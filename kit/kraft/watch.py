@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from kit.clients.cluster import Cluster, connect
-from kit.errors import AuthenticationFailed, ConnectError, HistoryError, OfframpError, PartialRead
+from kit.errors import AuthenticationFailed, ConnectError, HistoryError, OfframpError, PartialRead, StoresDiffer
 from kit.kraft.analyze.contradictions import ALARM
 from kit.kraft.analyze.phase import DUAL_WRITE, KRAFT
 from kit.kraft.analyze.soak import DIVERGED, NOT_READ, since, values, with_verdicts
@@ -156,11 +156,12 @@ class Soak:
         return rows.sort("last_at", "error", descending=[True, False])
 
     def verify(self) -> str:
-        """One sentence; raises PartialRead where in the last look a value diverged, or something was not read."""
+        """One sentence; raises StoresDiffer if a value diverged in the last look, PartialRead if one was not read."""
         last = with_verdicts(self.states).row(-1, named=True)
         told = f"cluster {self.cluster}: the last look, at {last['at']:%Y-%m-%d %H:%M:%S} UTC, is {last['verdict']}"
         if last["verdict"] in (DIVERGED, NOT_READ):
-            raise PartialRead(f"{told}; {last['error'] or 'see the values in the report, and offramp kraft diff'}")
+            kind = StoresDiffer if last["verdict"] == DIVERGED else PartialRead
+            raise kind(f"{told}; {last['error'] or 'see the values in the report, and offramp kraft diff'}")
         return f"{told[0].upper()}{told[1:]}. Looks: {len(self.states):,}."
 
 

@@ -17,7 +17,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from kit.engine.model.record import list_runs
-from kit.errors import PartialRead
+from kit.errors import StoresDiffer
 from kit.kraft.verbs.kraft import app
 from kit.lab import Lab, faults
 from kit.lab.entities import QUOTAS, set_quotas
@@ -159,7 +159,7 @@ def test_a_cluster_in_dual_write_is_not_finalised(seen):
 
 
 def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):
-    assert seen.reported.exit_code == PartialRead.exit_code, seen.reported.output
+    assert seen.reported.exit_code == StoresDiffer.exit_code, seen.reported.output
     assert "UTC, is diverged; see the values in the report" in seen.reported.output
     (row,) = seen.table("soak", "kind", "entity", "is_open", "cause")
     assert (row["entity"], row["item"], row["is_open"], row["n_looks"]) == ("topics/orders", "retention.ms", "yes", 2)

@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic, ScramMechanism
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from kit.clients.nodes import fetch_node_settings
-from kit.errors import ConnectError, PartialRead, ReadError, WrongCluster
+from kit.errors import ConnectError, PartialRead, ReadError, StoresDiffer, WrongCluster
 from kit.kraft.metadata_log import read_log
 from kit.kraft.move.cluster_state import READS
 from kit.kraft.read.metadata_partitions import fetch_replicas
@@ -408,7 +408,7 @@ def test_the_commands_say_what_was_found(walk):
     assert status.exit_code == 0
     assert "Cluster lab: phase dual write." in status.output
     assert "Brokers in /brokers/ids: 1; registered in ZooKeeper mode: 1; in KRaft mode: 0;" in status.output
-    assert diff.exit_code == PartialRead.exit_code
+    assert diff.exit_code == StoresDiffer.exit_code
     assert "do not hold the same: 4 diverged, 3 unknown" in diff.output
     assert "last_quota" in diff.output
     assert "/kafka-acl/Topic/orders: one of its acls lacks a principal" in diff.output

@@ -226,6 +226,7 @@ NOT_HELD = {
     "InputError, PlanError, LabError": "the message says what was wrong beside what is right, or shows a log",
     "RunError, StepFailed, LockLost, Stopped": "they end a run, whose state and evidence name resume and undo",
     "NothingToDo, OutputClosed": "nothing is to be done",
+    "StoresDiffer": "the verb prints each value and its cause, and docs/kraft.md has a remedy for each cause",
 }
 VERBS = (
     "add approve ask carry check choose compare correct create do get give go import install look make mend move name "

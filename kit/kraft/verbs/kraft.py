@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kit.errors import AuthenticationFailed, ConnectError, PartialRead
+from kit.errors import AuthenticationFailed, ConnectError, PartialRead, StoresDiffer
 from kit.profile import Profile, load_profile
 from kit.terminal.listing import print_frame
 from kit.terminal.progress import waiting
@@ -180,7 +180,9 @@ def diff(
     ] = SETTLE_S,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
+    """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 28: a value diverged; 12: no value
+    diverged, but something is in flight or was not read.
+    """
     from kit.clients.cluster import connect
     from kit.kraft.both_stores import kraft_diff
 
@@ -208,11 +210,12 @@ def _tell_diff(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
 
 
 def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
-    """Judge a diff: PartialRead unless both stores hold the same."""
+    """Judge a diff: StoresDiffer if a value diverged; else PartialRead unless both stores hold the same."""
     if not compared.is_clean:
         counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(open_rows["verdict"].value_counts().iter_rows()))
         errors = open_rows["error"].drop_nulls().unique(maintain_order=True).head(20).to_list()
-        raise PartialRead(
+        kind = PartialRead if compared.of("diverged").is_empty() else StoresDiffer
+        raise kind(
             "\n".join(
                 [
                     f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}",
@@ -339,7 +342,7 @@ def report(
 ) -> None:
     """Make a notebook and one HTML page of a history of looks: verdicts, lag, fail-overs. No cluster is asked.
 
-    Exit code 12: in the last look a value diverged, or something was not read; the report is made all the same.
+    Exit code 28: in the last look a value diverged; 12: something was not read. The report is made all the same.
     """
     from kit.groups.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
     from kit.kraft.watch import KraftHistory

@@ -8,7 +8,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from kit.errors import HistoryError, PartialRead
+from kit.errors import HistoryError, PartialRead, StoresDiffer
 from kit.kraft.analyze import soak
 from kit.kraft.show.kraft_brief import brief
 from kit.kraft.watch import KraftHistory, Soak
@@ -87,7 +87,7 @@ def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, t
     )
     later = history(tmp_path, look(70, DIVERGED))
     assert later.values["is_open"].to_list() == [True]
-    with pytest.raises(PartialRead, match=r"cluster one: the last look, at .* UTC, is diverged; see the values"):
+    with pytest.raises(StoresDiffer, match=r"cluster one: the last look, at .* UTC, is diverged; see the values"):
         later.verify()
 
 
