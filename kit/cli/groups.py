@@ -85,7 +85,11 @@ def groups(
     profile_file: ProfileFile = None,
     pattern: Pattern = EVERY_GROUP,
     idle: Annotated[
-        bool, typer.Option("--idle", help="Who uses each group, since when nobody does, whether its name looks random.")
+        bool,
+        typer.Option(
+            "--idle",
+            help="Groups without active members; of Kafka's groups, since when needs --history or --offsets-topic.",
+        ),
     ] = False,
     dead_after: DeadAfter = DEAD_AFTER_DAYS,
     history: Seen = None,

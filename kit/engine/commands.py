@@ -82,8 +82,7 @@ class CommandTemplate:
         with _relayed(command[0]) as (asked, pipes):
             code = self._run(command, environment, pipes, tell)
             outputs = _kept(asked)
-        # What a program that did its work wrote to standard error is noise, no evidence.
-        said = "\n".join(filter(None, (each.told() for each in (outputs if code != 0 else outputs[:1]))))
+        said = "\n".join(filter(None, (each.told() for each in outputs)))
         if code is None:
             raise RunError(
                 f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"

@@ -49,5 +49,5 @@ def refuse_versions(folder: str, kept_versions: Collection[int]) -> None:
         versions = ", ".join(map(str, sorted(kept_versions)))
         raise HistoryError(
             f"the history in {folder} has schema version {versions}, this offramp writes and reads "
-            f"{SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
+            f"{SCHEMA_VERSION}: name another folder"
         )

@@ -172,7 +172,7 @@ def _read_manifest(path: Path, file: zipfile.ZipFile) -> dict[str, Any]:
     if manifest.get("version") != VERSION:
         raise InputError(
             f"{path} has version {manifest.get('version')} of its format, and this offramp reads {VERSION}: save the "
-            "cluster again, or use the release that wrote it"
+            "cluster again"
         )
     return manifest
 

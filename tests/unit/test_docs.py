@@ -259,6 +259,13 @@ def test_each_rule_for_a_group_is_explained():
     assert [rule.name for rule in docs.rules_of(group_rules) if f"`{rule.name}`" not in text] == []
 
 
+def test_each_command_in_a_text_of_the_code_and_in_a_notebook_is_one():
+    notebooks = (file.read_text(encoding="utf-8") for file in (ROOT / "notebooks").rglob("*.ipynb"))
+    found = {match for text in (*_texts(), *notebooks) for match in re.findall(r"`offramp ([a-z][a-z-]*)\b", text)}
+    assert len(found) > 10
+    assert found - set(typer.main.get_command(app).list_commands(None)) == set()
+
+
 def test_each_message_that_the_docs_explain_is_one_of_the_code():
     page = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)

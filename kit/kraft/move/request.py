@@ -29,6 +29,9 @@ class KraftPlanRequest:
         if self.to_phase not in (*PHASES, REPAIR, FAIL_OVER) and unregistered(self.to_phase) is None:
             raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(PHASES)}")
         if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
-            raise InputError("node_timeout_s has to be above 0, quiet_s not below 0, both up to a day")
+            raise InputError(
+                "--node-timeout (in Python: node_timeout_s) must be more than 0 s, and quiet_s 0 s or more;"
+                " both at most a day"
+            )
         if not 0 < self.way_back_s <= LONGEST_WAY_BACK_S:
             raise InputError(f"a way back is of more than 0 h and at most {LONGEST_WAY_BACK_S / 3600:g} h")

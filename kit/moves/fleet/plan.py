@@ -84,8 +84,11 @@ class FleetPlanRequest:
     def __post_init__(self) -> None:
         if self.to not in READY:
             raise InputError(f"a group is toggled to {KAFKA!r} or {ZOOKEEPER!r}, not to {self.to!r}")
-        if self.wave < 0 or min(self.pause_s, self.min_stable_s, self.lag_tolerance) < 0:
-            raise InputError("wave, pause_s, min_stable_s and lag_tolerance can't be negative")
+        if not all(each >= 0 for each in (self.wave, self.pause_s, self.min_stable_s, self.lag_tolerance)):
+            raise InputError(
+                "--wave, --pause, --min-stable and --lag-tolerance must be 0 or more (in Python: wave, pause_s,"
+                " min_stable_s, lag_tolerance)"
+            )
         if self.on_failure not in (STOP, UNDO):
             raise InputError(f"on_failure is {STOP!r} or {UNDO!r}")
 

@@ -73,13 +73,11 @@ class GroupPlanRequest:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
-        if (
-            min(self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0
-            or self.step_timeout_s <= 0
-        ):
+        limits = (self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s)
+        if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(
-                "soak_s, min_stable_s, observe_s, quiet_s and lag_tolerance can't be negative;"
-                " step_timeout_s must be above 0"
+                "--soak, --min-stable, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in"
+                " Python: soak_s, min_stable_s, observe_s, lag_tolerance, step_timeout_s; quiet_s: 0 or more)"
             )
 
 

@@ -179,7 +179,10 @@ def plan_import(
     stores = fetch_stores(cluster, groups.__contains__)
     unknown = sorted(groups - stores.known())
     if unknown and not options.new_groups:
-        raise NotFound(f"{path} has offsets of {shortened(map(repr, unknown))}, unknown in both stores: see new_groups")
+        raise NotFound(
+            f"{path} has offsets of {shortened(map(repr, unknown))}, unknown in both stores: check the names, or"
+            " use --new-groups (in Python: new_groups)"
+        )
     logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
@@ -346,5 +349,7 @@ def _groups_to_write(selection: Selection, stores: Stores, store: str, options: 
     if selection.groups is None:
         return sorted(group_id for group_id, group in stores.groups(store).items() if group.offsets)
     if not options.new_groups:
-        selection.refuse_unknown_groups(stores.known(), "ZooKeeper or Kafka (see new_groups)")
+        selection.refuse_unknown_groups(
+            stores.known(), "ZooKeeper or Kafka (for a new group: --new-groups, in Python new_groups)"
+        )
     return sorted(selection.groups)

@@ -33,11 +33,12 @@ def refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], 
     """
     if source == target and not renamed:
         raise InputError(
-            f"a copy from {source} to {target} of each group to itself copies nothing: name other groups in to_groups"
+            f"a copy from {source} to {target} of each group to itself copies nothing: name another group by --to-group"
+            " (in Python: to_groups)"
         )
     strangers = sorted(set(renamed) - (selection.groups if selection.groups is not None else set(renamed)))
     if strangers:
-        raise InputError(f"to_groups names group {strangers[0]!r}, which is not selected")
+        raise InputError(f"group {strangers[0]!r} gets another name (to_groups), but is not selected: select it")
 
 
 def refuse_merging(source: str, target: str, groups: Mapping[str, str]) -> None:
@@ -50,11 +51,13 @@ def refuse_merging(source: str, target: str, groups: Mapping[str, str]) -> None:
     for group_id, written in groups.items():
         if written in sources:
             raise InputError(
-                f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}: name another"
-                " group in to_groups"
+                f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}: copy"
+                " each by a plan of its own with --to-group, or name another group in to_groups"
             )
         if written == group_id and source == target:
-            raise InputError(f"group {group_id!r} would be copied onto itself; name another one in to_groups")
+            raise InputError(
+                f"group {group_id!r} would be copied onto itself: name another one by --to-group (in Python: to_groups)"
+            )
         sources[written] = group_id
 
 

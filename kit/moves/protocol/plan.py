@@ -90,9 +90,11 @@ class ProtocolPlanRequest:
             raise InputError(f"there is no protocol {self.to_protocol!r}; there are {' and '.join(PROTOCOLS)}")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
-        if min(self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0 or self.step_timeout_s <= 0:
+        limits = (self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s)
+        if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(
-                "soak_s, observe_s, quiet_s and lag_tolerance can't be negative; step_timeout_s must be above 0"
+                "--soak, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in Python:"
+                " soak_s, observe_s, lag_tolerance, step_timeout_s; quiet_s: 0 or more)"
             )
 
 

@@ -564,7 +564,10 @@ def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tm
     ("words", "told"),
     [
         (("--to", "P4"), "there is no phase 'P4'"),
-        (("--to", "kraft", "--node-timeout", "nan"), "node_timeout_s has to be above 0"),
+        (
+            ("--to", "kraft", "--node-timeout", "nan"),
+            "--node-timeout (in Python: node_timeout_s) must be more than 0 s",
+        ),
         (("--to", "kraft", "--way-back", "nan"), "a way back is of more than 0 h"),
         (("--to", "kraft", "--way-back", "-1"), "a way back is of more than 0 h"),
         (("--to", "kraft", "--way-back", "inf"), "a way back is of more than 0 h"),

@@ -194,9 +194,9 @@ def test_a_long_line_is_shortened_with_a_mark():
     assert kept.splitlines() == ["x" * LINE_CHARACTERS, "y" * LINE_CHARACTERS + " … (1,234 more characters)"]
 
 
-def test_what_is_said_to_standard_error_is_evidence_of_a_failure_alone():
+def test_what_is_said_to_standard_error_is_evidence():
     code = "import sys; print('done'); print('RuntimeWarning: x', file=sys.stderr); sys.exit(int(sys.argv[1]))"
-    assert said(python(code, "0")) == "done"
+    assert said(python(code, "0")) == "done\nRuntimeWarning: x"
     with pytest.raises(RunError, match="ended with exit code 3: RuntimeWarning: x\ndone"):
         said(python(code, "3"))
 
