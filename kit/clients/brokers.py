@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from kafka import errors as kafka_errors
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -49,10 +50,25 @@ def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> Clus
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    response = client.run(
-        client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline(deadline_s)
-    )
-    return metadata_of(response)
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    return metadata_of(client.run(ask_metadata, client, request, Deadline(deadline_s)))
+
+
+async def ask_metadata(client: BrokerClient, request: Any, deadline: Deadline) -> Any:
+    """Send a Metadata request to any broker until one that knows the cluster has answered.
+
+    With ZooKeeper, a broker that has just started serves before the controller has sent it the cluster. Its answer has
+    no broker, and no topic exists for it.
+    """
+    attempt = 0
+    while True:
+        response = await client.ask(request, None, deadline)
+        if response.brokers:
+            return response
+        if not deadline.allows(attempt):
+            raise kafka_errors.KafkaTimeoutError("a broker knows no broker, itself included: it has no controller")
+        await client.pause(attempt)
+        attempt += 1
 
 
 def fetch_cluster_ids(client: BrokerClient, deadline_s: float = DEADLINE_S) -> frozenset[str | None]:
@@ -68,7 +84,7 @@ def fetch_cluster_ids(client: BrokerClient, deadline_s: float = DEADLINE_S) -> f
 
 async def _cluster_ids(client: BrokerClient, deadline: Deadline) -> frozenset[str | None]:
     request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-    first = await client.ask(request, None, deadline)
+    first = await ask_metadata(client, request, deadline)
     asked = [client.send(request, broker_id) for broker_id in client.connected_ids()]
     ids = {first.cluster_id}
     for answer in asked:
@@ -233,7 +249,7 @@ def _request(asked: Sequence[Key], times: Mapping[Key, int]) -> Any:
 async def fetch_leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
     """The present leaders; a deleted partition has none."""
     await client.refresh_metadata()
-    response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
+    response = await ask_metadata(client, MetadataRequest(topics=None, allow_auto_topic_creation=False), deadline)
     rows = (row for topic in response.topics for row in _partitions(topic))
     leaders = {(row.topic, row.partition): row.leader for row in rows}
     return {key: leaders.get(key) for key in keys}

@@ -87,7 +87,7 @@ class ToyOffsets:
             ),
             "fetch_sight": lambda client, zookeeper: TopicSight(),
             "fetch_unseen_groups": lambda client: None,
-            "fetch_undescribable": lambda client, topics: set(),
+            "fetch_unsure": lambda cluster, topics: {},
             "fetch_commit_limits": lambda client: CommitLimits(),
             "missing_of": lambda client, paths: [],
             "kafka_finding": lambda client, groups, topics: UNDO_RIGHTS.found(True, "all"),

@@ -16,12 +16,12 @@ from kafka.protocol.metadata import MetadataRequest
 from kazoo.client import KazooClient
 
 from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
-from kit.clients.brokers import metadata_of
+from kit.clients.brokers import ask_metadata, metadata_of
 from kit.groups.read.rights import is_open
 from kit.groups.read.zookeeper import BrokersTree, fetch_brokers
 from kit.text.quantity import quantity
 
-_TOPIC_AUTHORIZATION_FAILED = 29
+_UNKNOWN_TOPIC, _TOPIC_AUTHORIZATION_FAILED = 3, 29
 _NAMES_PER_REQUEST = 1_000
 _NOT_FOR_CONSUMERS = {"__cluster_metadata"}
 """The controllers' log: consumers can't read it, and Metadata does not list it."""
@@ -94,6 +94,29 @@ def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_
     return client.run(_undescribable, client, sorted(topics), Deadline(deadline_s)) if topics else set()
 
 
+def fetch_listed(
+    client: BrokerClient,
+    zookeeper: KazooClient | None,
+    topics: Collection[str],
+    deadline_s: float = DEADLINE_S,
+) -> set[str]:
+    """Those of ``topics`` that at least one broker lists, or ZooKeeper where the brokers are registered there.
+
+    One broker's answer does not prove that a topic does not exist: with ZooKeeper, a broker that has just started
+    knows no topic until the controller has sent it the topics.
+
+    Raises:
+        ConnectError, ReadError: a broker or ZooKeeper did not answer, or refused.
+    """
+    if not topics:
+        return set()
+    found = client.run(_listed, client, sorted(topics), Deadline(deadline_s))
+    registered = None if zookeeper is None else fetch_brokers(zookeeper)
+    if registered is not None and registered.endpoints.keys() >= set(client.broker_ids()):
+        found |= registered.topics.intersection(topics)
+    return found
+
+
 async def _fetch_sight(client: BrokerClient, registered: BrokersTree | None, deadline: Deadline) -> TopicSight:
     await client.refresh_metadata()
     broker_ids = client.broker_ids()
@@ -124,7 +147,7 @@ async def _stopped(client: BrokerClient, deadline: Deadline) -> set[int]:
 
 
 async def _compared(client: BrokerClient, logged: set[str], asked: set[int], deadline: Deadline) -> TopicSight:
-    response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
+    response = await ask_metadata(client, MetadataRequest(topics=None, allow_auto_topic_creation=False), deadline)
     metadata = metadata_of(response)
     others = {each.broker_id for each in metadata.brokers} - asked
     if others:
@@ -153,8 +176,19 @@ async def _undescribable(client: BrokerClient, topics: list[str], deadline: Dead
     for chunk in _chunks(topics):
         names = [MetadataRequest.MetadataRequestTopic(name=name) for name in chunk]
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False, min_version=4)
-        response = await client.ask(request, None, deadline)
+        response = await ask_metadata(client, request, deadline)
         found |= {each.name for each in response.topics if each.error_code == _TOPIC_AUTHORIZATION_FAILED}
+    return found
+
+
+async def _listed(client: BrokerClient, topics: list[str], deadline: Deadline) -> set[str]:
+    await client.refresh_metadata()
+    found = set[str]()
+    for names in _chunks(topics):
+        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False, min_version=4)
+        answers = await client.gather([partial(client.ask, request, each, deadline) for each in client.broker_ids()])
+        found |= {it.name for each in answers for it in each.topics if it.error_code != _UNKNOWN_TOPIC}
     return found
 
 

@@ -17,11 +17,11 @@ from kit.clients.cluster import Cluster
 from kit.engine.model.actor import ClusterPerformer
 from kit.engine.model.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.engine.model.plan import STOP, Plan
-from kit.errors import InputError, NotFound
+from kit.errors import InputError, NotFound, ReadError
 from kit.groups.read.commit_limits import fetch_commit_limits
 from kit.groups.read.rights import READ, fetch_unseen_groups
 from kit.groups.read.topics import fetch_sight
-from kit.moves.offsets.fetch import GroupInStore, fetch_logs, fetch_stores
+from kit.moves.offsets.fetch import GroupInStore, fetch_logs, fetch_stores, fetch_unsure
 from kit.moves.offsets.files import save_offsets
 from kit.moves.offsets.group_deleter import GroupDeleter
 from kit.moves.offsets.group_steps import KIND, RECIPES, delete_steps, offsets_of
@@ -103,6 +103,8 @@ def plan_delete_groups(
     findings.append(kafka_finding(cluster.broker_client, {each: {READ} for each in chosen}, topics))
     overridden = raise_if_unsafe(findings, overrides)
     gone = topics - {topic for topic, _ in fetch_logs(cluster, topics)}
+    if unsure := fetch_unsure(cluster, gone):
+        raise ReadError(f"cluster {cluster.name!r}: {shortened(unsure.values())}")
     return Plan(
         kind=DELETE_GROUPS,
         cluster_id=cluster.confirmed_id(),

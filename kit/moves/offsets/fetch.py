@@ -10,11 +10,11 @@ from kit.clients.brokers import fetch_log_offsets, fetch_metadata
 from kit.clients.cluster import Cluster
 from kit.errors import InputError, ReadError
 from kit.groups.read.coordinator import fetch_groups
-from kit.groups.read.topics import fetch_undescribable
+from kit.groups.read.topics import fetch_listed, fetch_undescribable
 from kit.groups.read.zookeeper import fetch_consumers
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.selection import Place
-from kit.moves.offsets.topics import Present, Topic, is_told_by_id
+from kit.moves.offsets.topics import Present, Topic, contested_reason, hidden_reason, is_told_by_id
 from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER, LogOffset
 from kit.tables.schema import Columns
 
@@ -180,13 +180,24 @@ def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> 
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
     topics, offsets = fetch_topics(cluster), list(offsets)
-    hidden = fetch_undescribable(cluster.broker_client, {topic for (topic, _), _ in offsets} - set(topics))
+    unlisted = fetch_unsure(cluster, {topic for (topic, _), _ in offsets} - set(topics))
     unsure = {
         place[0]
         for place, stored in offsets
         if stored.offset is not None and place[0] in topics and not is_told_by_id(topics, place[0], stored)
     }
-    return Present(topics, fetch_logs(cluster, unsure) if unsure else {}, hidden)
+    return Present(topics, fetch_logs(cluster, unsure) if unsure else {}, unlisted)
+
+
+def fetch_unsure(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
+    """Those of ``topics``, which a broker did not list, that may exist all the same, with the reason.
+
+    Raises:
+        ConnectError, ReadError: the brokers or ZooKeeper did not answer, or refused.
+    """
+    hidden = fetch_undescribable(cluster.broker_client, topics)
+    listed = fetch_listed(cluster.broker_client, cluster.zookeeper, set(topics) - hidden)
+    return {each: hidden_reason(each) for each in sorted(hidden)} | {each: contested_reason(each) for each in listed}
 
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:

@@ -28,11 +28,18 @@ from kit.engine.model.plan import Plan
 from kit.errors import InputError, NotFound, ReadError
 from kit.groups.read.commit_limits import fetch_commit_limits
 from kit.groups.read.rights import fetch_unseen_groups
-from kit.groups.read.topics import fetch_sight, fetch_undescribable
+from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.build import build_plan
 from kit.moves.offsets.changes import offset_changes
 from kit.moves.offsets.clamping import Excluded, Exclusion, Selected, log_bounds
-from kit.moves.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
+from kit.moves.offsets.fetch import (
+    Stores,
+    fetch_logs,
+    fetch_stores,
+    fetch_unsure,
+    partitions_by_topic,
+    refuse_unless_connected,
+)
 from kit.moves.offsets.files import OFFRAMP, OffsetsFile, load_offsets, save_offsets
 from kit.moves.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.moves.offsets.kafka import KafkaWriter
@@ -49,7 +56,7 @@ from kit.moves.offsets.resets import Reset, bounds, parse_reset, wanted_by
 from kit.moves.offsets.rules import restorable_finding
 from kit.moves.offsets.selection import Key, Place, Selection, select
 from kit.moves.offsets.steps import NO_DELETION, before_of, store_of
-from kit.moves.offsets.topics import Present, hidden_reason
+from kit.moves.offsets.topics import Present
 from kit.tables.groups import KAFKA, LogOffset
 from kit.text.quantity import quantity
 
@@ -210,7 +217,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     Raises:
         NotFound: a named group, topic or partition has no offset in ``store``.
         InputError: these brokers can't delete single offsets.
-        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``; the login may not describe a topic.
+        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``; whether a topic exists is unknown.
     """
     refuse_unless_connected(cluster, store)
     if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
@@ -218,9 +225,9 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
     stores = fetch_stores(cluster, selection.accepts)
     picked = picked_offsets(stores, store, selection)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    hidden = fetch_undescribable(cluster.broker_client, {topic for _, topic, _ in picked} - {each for each, _ in logs})
-    if hidden:
-        raise ReadError(f"cluster {cluster.name!r}: {hidden_reason(hidden)}")
+    unsure = fetch_unsure(cluster, {topic for _, topic, _ in picked} - {each for each, _ in logs})
+    if unsure:
+        raise ReadError(f"cluster {cluster.name!r}: {shortened(unsure.values())}")
     unread = refuse_unread(selection, stores.groups(store), store)
     kind, risks = f"{DELETE} offsets from {store}", gaps(cluster, stores, store, selection)
     findings = [restorable_finding(picked, fetch_commit_limits(cluster.broker_client))] if store == KAFKA else []

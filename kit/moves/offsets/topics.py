@@ -10,11 +10,11 @@ epoch and never fetches (KIP-320), so no such epoch is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kit.engine.model.performer import Outcome
-from kit.moves.offsets.moves import Stored, shortened
+from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.resets import bounds
 from kit.moves.offsets.selection import Place
 from kit.tables.groups import LogOffset
@@ -44,24 +44,24 @@ class Misplaced:
 class Present:
     """The topics now, and the logs of those partitions whose topic has no known id.
 
-    ``hidden``: topics that the login may not describe. Whether they exist is unknown.
+    ``unsure``: topics of which it is unknown whether they exist, with the reason.
     """
 
     topics: Mapping[str, Topic]
     logs: Mapping[Place, LogOffset] = field(default_factory=dict)
-    hidden: Collection[str] = ()
+    unsure: Mapping[str, str] = field(default_factory=dict)
 
     def is_gone(self, place: Place) -> bool:
         """Whether no broker knows the partition any more."""
-        if place[0] in self.hidden:
+        if place[0] in self.unsure:
             return False
         topic = self.topics.get(place[0])
         return topic is None or place[1] not in topic.leader_epochs
 
     def misplaced(self, place: Place, stored: Stored) -> Misplaced | None:
         """Why ``stored`` does not belong into this partition; None: it does, or the partition is gone."""
-        if place[0] in self.hidden:
-            return Misplaced(Outcome.NOT_ATTEMPTED, hidden_reason([place[0]]))
+        if place[0] in self.unsure:
+            return Misplaced(Outcome.NOT_ATTEMPTED, self.unsure[place[0]])
         if is_told_by_id(self.topics, place[0], stored):
             return made_again(self.topics, place[0], stored)
         if stored.offset is None or self.is_gone(place):
@@ -101,11 +101,19 @@ class Present:
         return stored.leader_epoch is not None and present is not None and stored.leader_epoch > present
 
 
-def hidden_reason(topics: Collection[str]) -> str:
-    """Why offsets of topics that the login may not describe are left alone, and what to do."""
+def hidden_reason(topic: str) -> str:
+    """Why offsets of a topic that the login may not describe are left alone, and what to do."""
     return (
-        f"the login may not describe {shortened(map(repr, sorted(topics)))}, so offramp can't tell whether the topic"
-        " exists. Grant the login DESCRIBE on it, then try again"
+        f"the login may not describe {topic!r}, so offramp can't tell whether the topic exists. Grant the login"
+        " DESCRIBE on it, then try again"
+    )
+
+
+def contested_reason(topic: str) -> str:
+    """Why offsets of a topic that is listed here and not there are left alone, and what to do."""
+    return (
+        f"a broker does not list topic {topic!r}, and another broker or ZooKeeper does: the broker may have just"
+        " started. Wait until all brokers list the topic, or none does. Then try again"
     )
 
 

@@ -46,7 +46,8 @@ class Brokers:
         partitions = [
             SimpleNamespace(partition_index=number, leader_id=self._leader, **replicas) for number in range(PARTITIONS)
         ]
-        return SimpleNamespace(topics=[SimpleNamespace(name="t", is_internal=False, partitions=partitions)])
+        topics = [SimpleNamespace(name="t", is_internal=False, partitions=partitions)]
+        return SimpleNamespace(brokers=[SimpleNamespace(node_id=self._leader)], topics=topics)
 
     async def send(self, request: Any, broker_id: int) -> Any:
         is_leader = broker_id == self._leader

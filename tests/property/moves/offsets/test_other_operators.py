@@ -116,7 +116,7 @@ class Contested:
             if topic not in self.hidden
         }
         logs = {(topic, number): LogOffset(topic, number, 0, END) for topic in described for number in range(3)}
-        return Present(described, logs, frozenset(self.hidden))
+        return Present(described, logs, dict.fromkeys(self.hidden, "hidden"))
 
 
 class Actor(OffsetsActor):

@@ -57,7 +57,9 @@ class FakeClient:
     def _leaders(self) -> Any:
         leads = {"leader_id": -1 if self.failing == "leader" else 1, "leader_epoch": 1}
         partition = SimpleNamespace(partition_index=0, replica_nodes=[1], isr_nodes=[1], **leads)
-        return SimpleNamespace(topics=[SimpleNamespace(name="t", is_internal=False, partitions=[partition])])
+        return SimpleNamespace(
+            brokers=[1], topics=[SimpleNamespace(name="t", is_internal=False, partitions=[partition])]
+        )
 
     def _logs(self) -> Any:
         if self.failing == "sizes":
