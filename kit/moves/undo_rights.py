@@ -13,10 +13,23 @@ from kit.clients.broker_client import BrokerClient
 from kit.clients.cluster import Cluster
 from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW, Acls, fetch_acls, fetch_identities, missing
 from kit.engine.model.checks import Finding, Rule
-from kit.groups.read.rights import DELETE, READ, Rights, fetch_group_rights, fetch_topic_rights
+from kit.groups.read.rights import (
+    ALTER_CONFIGS,
+    DELETE,
+    DESCRIBE_CONFIGS,
+    READ,
+    Rights,
+    fetch_group_rights,
+    fetch_topic_rights,
+)
 
 UNDO_RIGHTS = Rule("undo_rights", "The login has each right that an undo of the plan needs.")
-_NAMES = {READ: "READ", DELETE: "DELETE"}
+_NAMES = {
+    READ: "READ",
+    DELETE: "DELETE",
+    DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
+    ALTER_CONFIGS: "ALTER_CONFIGS",
+}
 _BELOW = {CREATE: "create", DELETE_BELOW: "delete"}
 _SHOWN = 3
 _MEANS = "An undo would fail there, if the same login runs it"
@@ -95,7 +108,7 @@ def _commands(lacking: Collection[tuple[str, str, int]]) -> str:
     for kind, name, code in lacking:
         named.setdefault((kind, code), []).append(name)
     return "; ".join(
-        f"kafka-acls --add --allow-principal User:LOGIN --operation {_NAMES[code].capitalize()}"
+        f"kafka-acls --add --allow-principal User:LOGIN --operation {_NAMES[code].title().replace('_', '')}"
         + "".join(f" --{kind} {quote(each)}" for each in names[:_SHOWN])
         + (f" (and {len(names) - _SHOWN:,} more)" if len(names) > _SHOWN else "")
         for (kind, code), names in named.items()

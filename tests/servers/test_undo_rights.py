@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,14 +21,16 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 from kit import connect
 from kit.clients.broker_client import BrokerClient
 from kit.engine.model.performer import Outcome
-from kit.errors import UnsafePlan
+from kit.errors import PlanError, UnsafePlan
 from kit.groups.read import rights
 from kit.lab import Lab
+from kit.moves.group.deploy import Manual
 from kit.moves.group.toggle import toggle_rights
 from kit.moves.offsets import open_transactions
 from kit.moves.offsets.delete_groups import DeleteGroupsRequest, plan_delete_groups
 from kit.moves.offsets.group_deleter import GroupDeleter
 from kit.moves.offsets.plan import PlanOptions, Reset, plan_copy, plan_delete, plan_reset, select
+from kit.moves.protocol.plan import ProtocolPlanRequest, plan_protocol
 from kit.moves.undo_rights import kafka_finding
 from kit.profile import load_profile
 from tests.reporting import Permissive
@@ -45,6 +48,12 @@ TOPIC, GROUP, NEW = "orders", "orders-app", "orders-new"
 NOW = datetime.now(UTC)
 OPTIONS = PlanOptions("ann", NOW, new_groups=True, overrides=("kept_elsewhere",))
 READ, DELETE = AclOperation.READ, AclOperation.DELETE
+CODES = {
+    READ: rights.READ,
+    DELETE: rights.DELETE,
+    AclOperation.ALTER_CONFIGS: rights.ALTER_CONFIGS,
+    AclOperation.DESCRIBE_CONFIGS: rights.DESCRIBE_CONFIGS,
+}
 
 
 @pytest.fixture(scope="module", params=AUTHORIZERS)
@@ -69,7 +78,7 @@ def site(request, tmp_path_factory) -> Iterator[OffsetOperations]:
 def lacking(site, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
     """The login may do everything with the resource but this."""
     fetch = rights.fetch_topic_rights if kind == ResourceType.TOPIC else rights.fetch_group_rights
-    code = {READ: rights.READ, DELETE: rights.DELETE}[operation]
+    code = CODES[operation]
     how = (kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
     allowed = [AclBinding(*how, AclOperation.ALL, AclPermissionType.ALLOW)]
     for future in site.lab.admin.create_acls([*allowed, AclBinding(*how, operation, AclPermissionType.DENY)]).values():
@@ -118,6 +127,23 @@ def test_a_deletion_needs_the_rights_to_commit_again(site):
                     plan()
     overridden = plan_delete_groups(site.cluster, DeleteGroupsRequest((GROUP,)), "ann", NOW)
     assert "undo_rights" not in overridden.overridden
+
+
+def test_a_plan_of_protocols_needs_the_rights_to_restore_the_groups_configs(site):
+    """Brokers since 4.0 have configs of groups, and report these rights."""
+    if site.cluster.zookeeper is not None:
+        pytest.skip("brokers of 3.9 have no configs of groups")
+    wanted = ProtocolPlanRequest(GROUP, "consumer", configs={"consumer.session.timeout.ms": "50000"})
+    for operation, name in ((AclOperation.ALTER_CONFIGS, "Alter"), (AclOperation.DESCRIBE_CONFIGS, "Describe")):
+        with (
+            lacking(site, ResourceType.GROUP, GROUP, operation),
+            pytest.raises(
+                UnsafePlan, match=f"undo_rights: .* {name.upper()}_CONFIGS on group.*--operation {name}Configs"
+            ),
+        ):
+            plan_protocol(site.cluster, Manual(), wanted, "ann")
+    with pytest.raises(PlanError, match="has no members"):  # The rights are there.
+        plan_protocol(site.cluster, Manual(), replace(wanted, observe_s=0.0), "ann")
 
 
 def test_a_deletion_knows_of_open_transactions_without_read_on_the_offsets_topic(site, monkeypatch):

@@ -18,7 +18,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.groups.read.coordinator import GROUPS_PER_REQUEST, sweep
 
-READ, DELETE, DESCRIBE = 3, 6, 8
+READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 """Operations by their code (``AclOperation``)."""
 Rights: TypeAlias = frozenset[int] | str
 """The operations that are allowed, or why they are not known."""

@@ -20,12 +20,15 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcom
 from kit.engine.model.step import Change, Step
 from kit.engine.model.values import Json
 from kit.errors import PlanError, ReadError
+from kit.groups.read.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS
 
 KIND = "set group configs"
 GROUP, OF_THE_GROUP = 32, 8
 """ConfigResource.Type, and ConfigEntry.ConfigSource of a value that is set for the group itself."""
 SET, DELETE = 0, 1
 PREFIX = "consumer."
+CONFIG_RIGHTS = (DESCRIBE_CONFIGS, ALTER_CONFIGS)
+"""On the group: to write configs and to restore them, both need the same rights."""
 DEADLINE_OF_STEP_S = 60.0
 
 

@@ -32,9 +32,17 @@ from kit.moves.group.rules import Limits, findings_of_members
 from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
 from kit.moves.protocol import group_configs, prove
 from kit.moves.protocol.checked import checked_facts
-from kit.moves.protocol.group_configs import ConfigActor, ConfigParameters, config_step, fetch_configs, refuse_invalid
+from kit.moves.protocol.group_configs import (
+    CONFIG_RIGHTS,
+    ConfigActor,
+    ConfigParameters,
+    config_step,
+    fetch_configs,
+    refuse_invalid,
+)
 from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import Answers
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
@@ -107,10 +115,12 @@ def plan_protocol(
         NotFound, ConnectError: there is no such group, or it can't be read.
         NothingToDo: all members speak that protocol already.
         PlanError: the group has no members, or a named member is none of the group.
-        UnsafePlan: a rule or a check forbids it, or needs an answer; all that do are named.
+        UnsafePlan: a rule or a check forbids it, or needs an answer; all that do are named. The login lacks a right to
+            write the configs of the request back.
         ReadError: configs of the group can't be read.
     """
     if request.configs:
+        raise_if_unsafe([kafka_finding(cluster.broker_client, {request.group_id: CONFIG_RIGHTS}, ())])
         refuse_invalid(cluster, request.group_id, request.configs)
     configs = fetch_configs(cluster, request.group_id, sorted(request.configs)) if request.configs else {}
     before = read_protocol_state(cluster, request.group_id)
