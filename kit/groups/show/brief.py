@@ -139,6 +139,7 @@ def brief(
     before_at: str = "",
     groups_before: Collection[str] = (),
     has_zookeeper: bool = True,
+    may_miss: str | None = None,
 ) -> Brief:
     """The first lines of a report; of a cluster without ZooKeeper they don't mention it.
 
@@ -147,6 +148,7 @@ def brief(
         moved: ``analyze.stickiness``; None: there is no earlier snapshot.
         before_at: when the earlier snapshot was taken, for people.
         groups_before: the groups that it knew.
+        may_miss: why groups may be missing (``unseen_groups`` of the snapshot); None: the login could see every group.
     """
     changes = of_the_store_in_use(summary, changes) if before_at else changes.clear()
     ready = summary.filter(pl.col("stage").is_in(_MOVING) & (pl.col("n_blockers") == 0))
@@ -156,7 +158,8 @@ def brief(
         _needs(needing),
         _can_leave(summary, ready) if has_zookeeper else "",
         _kept(moved),
-        _not_read(read_errors),
+        _not_read(read_errors, may_miss),
+        may_miss,
     ]
     return Brief(figures, tuple(each for each in sentences if each))
 
@@ -256,9 +259,9 @@ def _kept(moved: pl.DataFrame | None) -> str:
     return f"{_groups(n_same)} kept all partitions since last time{rest}."
 
 
-def _not_read(read_errors: pl.DataFrame) -> str:
+def _not_read(read_errors: pl.DataFrame, may_miss: str | None) -> str:
     if read_errors.is_empty():
-        return "Everything was read."
+        return "Everything was read." if may_miss is None else "Everything that the login can see was read."
     n_errors = len(read_errors)
     things = quantity(n_errors, "thing")
     return f"{things} could not be read: what depends on it is unknown, not zero."

@@ -192,6 +192,14 @@ def test_without_an_earlier_report_nothing_is_said_of_a_change():
     )
 
 
+def test_a_report_names_the_right_without_which_groups_are_hidden(needing):
+    may_miss = "Groups may be missing here: without DESCRIBE on the cluster, Kafka hides groups from the login."
+    for errors, read in ((ERRORS.clear(), "Everything that the login can see was read."), (ERRORS, "2 things could ")):
+        told = brief.brief(SUMMARY, needing, errors, CHANGES, None, may_miss=may_miss)
+        assert (told.sentences[-2].startswith(read), told.sentences[-1]) == (True, may_miss)
+        assert may_miss in told._repr_html_()
+
+
 def test_names_are_text_in_the_brief_and_in_the_folded_table():
     hostile = "<img src=x onerror=alert(1)></script>\x1b"
     summary = SUMMARY.with_columns(group_id=pl.lit(hostile))
