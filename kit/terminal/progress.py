@@ -33,7 +33,7 @@ class _Line:
 
     @staticmethod
     def _write(text: str) -> None:
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             sys.stderr.write(text)
             sys.stderr.flush()
 

@@ -130,8 +130,8 @@ def tell(*lines: str) -> None:
 
 
 def say(*lines: str) -> None:
-    """Lines on standard error: how it goes, what to do. If nobody reads them, the work still continues."""
-    with suppress(BrokenPipeError):
+    """Lines on standard error: how it goes, what to do. If they can't be written, the work still continues."""
+    with suppress(OSError):
         _write(sys.stderr, lines)
 
 

@@ -118,7 +118,8 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
     assert (process.returncode, err, out) == (130, b"offramp: interrupted\n", b"")
 
 
-def test_ctrl_c_stops_a_run_whose_messages_nobody_reads(monkeypatch, tmp_path):
+@pytest.mark.parametrize("place", [closed_pipe, lambda: "/dev/full"], ids=["closed pipe", "full disk"])
+def test_ctrl_c_stops_a_run_whose_messages_can_not_be_written(monkeypatch, tmp_path, place):
     """``offramp act … 2>&1 | tee``: Ctrl-C ends tee too, and a message into its closed pipe interrupted a write."""
     world = ModelRun(tmp_path)
 
@@ -127,14 +128,14 @@ def test_ctrl_c_stops_a_run_whose_messages_nobody_reads(monkeypatch, tmp_path):
         say("an event of the run")
         return going.act()
 
-    nobody = open(closed_pipe(), "w", encoding="utf-8")  # noqa: SIM115 - closing it raises
+    nobody = open(place(), "w", encoding="utf-8")  # noqa: SIM115 - closing it raises
     try:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", nobody)
             with pytest.raises(RunError):
                 operate._carry_out(world.run, act, RunState.VERIFIED)
     finally:
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             nobody.close()
     assert world.run.record.state == RunState.STOPPED
 
