@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -17,28 +18,46 @@ from kit.text.quantity import quantity
 
 # Brokers of a lab come and go on purpose; what a client has to say about it is noise.
 QUIET = {"log_level": "0", "log.connection.close": "false"}
+_SECONDS, _ANSWER_SECONDS, _PARTITIONS_PER_SECOND = 30, 20, 50
 
 
 def create(admin: AdminClient, partitions: Mapping[str, int], replication: int) -> None:
     """Create topics (name → partitions) and wait until all replicas of each are in sync; raises LabError."""
     wanted = [NewTopic(name, count, replication) for name, count in partitions.items()]
-    for name, future in admin.create_topics(wanted).items():
+    seconds = _seconds(sum(partitions.values()))
+    for name, future in admin.create_topics(wanted, operation_timeout=_ANSWER_SECONDS).items():
         try:
-            future.result(30)
+            _take(future)
         except (KafkaException, TimeoutError) as error:
-            raise LabError(f"Topic {name} was not created: {error or 'no answer in 30 s'}") from error
+            raise LabError(f"Topic {name} was not created: {error or f'no answer in {_SECONDS} s'}") from error
     for name, count in partitions.items():
-        wait_until(partial(is_whole, admin, name, count, replication), f"topic {name} on all its brokers", 30)
+        wait_until(partial(is_whole, admin, name, count, replication), f"topic {name} on all its brokers", seconds)
 
 
 def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> None:
     """Give a topic more partitions and wait until they are served; raises LabError."""
+    seconds = _seconds(partitions)
     try:
-        for future in admin.create_partitions([NewPartitions(name, partitions)]).values():
-            future.result(30)
+        wanted = [NewPartitions(name, partitions)]
+        for future in admin.create_partitions(wanted, operation_timeout=_ANSWER_SECONDS).values():
+            _take(future)
     except KafkaException as error:
         raise LabError(f"Topic {name} can't be given {quantity(partitions, 'partition')}: {error}") from None
-    wait_until(lambda: is_whole(admin, name, partitions, replication), f"topic {name} on all its brokers", 30)
+    wait_until(lambda: is_whole(admin, name, partitions, replication), f"topic {name} on all its brokers", seconds)
+
+
+def _take(future: Future[None]) -> None:
+    """The answer to a request that is not done within ``_ANSWER_SECONDS`` is no failure: the brokers go on with it."""
+    try:
+        future.result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.REQUEST_TIMED_OUT:
+            raise
+
+
+def _seconds(partitions: int) -> int:
+    """How long to wait for that many partitions: a broker makes the log of each."""
+    return _SECONDS + partitions // _PARTITIONS_PER_SECOND
 
 
 def knows_all(address: str, brokers: int) -> bool:
@@ -54,8 +73,11 @@ def knows_all(address: str, brokers: int) -> bool:
 
 
 def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -> bool:
-    """Whether all partitions are visible, led and fully in sync."""
-    states = admin.list_topics(name, timeout=10).topics[name].partitions.values()
+    """Whether all partitions are visible, led and fully in sync; False if no broker answers in 10 s."""
+    try:
+        states = admin.list_topics(name, timeout=10).topics[name].partitions.values()
+    except KafkaException:
+        return False
     return len(states) == partitions and all(p.leader >= 0 and len(p.isrs) == replication for p in states)
 
 

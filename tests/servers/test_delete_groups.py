@@ -24,7 +24,7 @@ from kit.engine.model.performer import Outcome
 from kit.engine.model.plan import load_plan
 from kit.engine.model.states import RunState
 from kit.errors import ConnectError, InputError, NotFound, ReadError, UnsafePlan
-from kit.lab import faults
+from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.moves.offsets import group_deleter
@@ -32,10 +32,13 @@ from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan
 from kit.moves.offsets.files import load_offsets
 from kit.moves.offsets.group_steps import offsets_of
 from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.performer import OffsetsPerformer
+from kit.moves.offsets.plan import PlanOptions, plan_import
 from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.generators import hostile
 from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.coordinators import await_coordinator
 from tests.servers.deletion import delete_topic
 from tests.servers.offset_operations import (
     OffsetOperations,
@@ -45,7 +48,7 @@ from tests.servers.offset_operations import (
     register,
     when_acting,
 )
-from tests.soak import IS_SOAK, report
+from tests.soak import IS_SOAK, report, soak_only
 
 TOPIC = "delete-groups"
 MANY = 1_000 if IS_SOAK else 100
@@ -140,6 +143,7 @@ def test_groups_go_whole_and_come_back_with_all_they_had(site, tmp_path):
 
 LARGE = 300
 """Offsets with metadata of 4,000 bytes: 1.2 MB, more than a coordinator appends at once."""
+SEVEN_THOUSAND = 7_000
 
 
 def test_a_group_with_more_offsets_than_one_batch_holds_comes_back(old_site):
@@ -157,6 +161,34 @@ def test_a_group_with_more_offsets_than_one_batch_holds_comes_back(old_site):
     assert "large" not in old_site.everything().kafka
     run.undo().raise_unless(RunState.UNDONE)
     assert old_site.all_of("large") == before
+
+
+@soak_only
+def test_a_group_of_seven_thousand_partitions_with_a_long_name_comes_back_by_undo_and_by_import(tmp_path):
+    """80 characters and 7,000 offsets without metadata: 1 MB and more."""
+    topic, group = "large-" + "t" * 74, "seven-thousand"
+    path, file = tmp_path / "offramp.toml", tmp_path / "backup.jsonl"
+    with Lab(kraft=True) as lab:
+        await_coordinator(lab)
+        lab.create_topic(topic, SEVEN_THOUSAND)
+        path.write_text(lab.profile_toml())
+        with connect(load_profile(file=path)) as cluster:
+            site = Site(lab, cluster, tmp_path / "runs")
+            site.commit(group, topic, dict.fromkeys(range(SEVEN_THOUSAND), 0))
+            before = site.all_of(group)
+            assert len(before[group]) == SEVEN_THOUSAND
+            plan = site.plan(group)
+            assert save_backup(plan, file) == SEVEN_THOUSAND
+            run = site.begin(plan)
+            run.act().raise_unless(RunState.VERIFIED)
+            assert group not in site.everything().kafka
+            run.undo().raise_unless(RunState.UNDONE)
+            assert site.all_of(group) == before
+            site.begin(site.plan(group)).act().raise_unless(RunState.VERIFIED)
+            site.performer = OffsetsPerformer(cluster)
+            options = PlanOptions(made_by="ann", now=NOW, new_groups=True)
+            site.begin(plan_import(cluster, file, "kafka", options)).act().raise_unless(RunState.VERIFIED)
+            assert site.all_of(group) == before
 
 
 def test_a_group_in_use_is_refused_by_name_and_left_out_by_pattern(site):

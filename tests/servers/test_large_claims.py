@@ -1,4 +1,7 @@
-"""A member of 7,000 partitions on a real ZooKeeper: one transaction of all of them exceeds ``jute.maxbuffer``."""
+"""A member of 7,000 partitions on a real ZooKeeper: one transaction of all of them exceeds ``jute.maxbuffer``.
+
+20,000 in the long form.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import Pairs
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.lab import Lab
+from tests.soak import IS_SOAK
 
 SECONDS = 30.0
 TOPIC = "clickstream-of-all-shops-and-partners-in-europe-by-customer-and-session-v2"
-PAIRS = [(TOPIC, number) for number in range(7_000)]
+PAIRS = [(TOPIC, number) for number in range(20_000 if IS_SOAK else 7_000)]
 
 
 class Member(GroupZnodes):
