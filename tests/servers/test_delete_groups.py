@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from typer.testing import CliRunner
 
 from kit import connect
@@ -251,6 +251,37 @@ def test_what_happens_after_the_plan_is_told_group_by_group(site):
     assert site.offsets("kafka", calm) == {(TOPIC, 0): 10, (TOPIC, 1): 20}
     assert site.offsets("kafka", moved) == {(TOPIC, 0): 10, (TOPIC, 1): 21}
     assert site.listed("since-") == {alive, moved, calm}
+
+
+def test_a_share_group_that_took_the_name_of_a_group_without_offsets_stays(site):
+    """DeleteGroups deletes groups of every type, and no plan keeps the start offsets of a share group."""
+    if site.cluster.zookeeper is not None:
+        pytest.skip("brokers of 3.9 have no share groups")
+    name, calm = "taken-name", "taken-calm"
+    bare(site, name)
+    site.commit(calm, TOPIC, {0: 10})
+    plan = site.plan(name, calm)
+    site.lab.admin.delete_consumer_groups([name])[name].result(SECONDS)
+    consumer = ShareConsumer({**QUIET, "bootstrap.servers": site.lab.bootstrap_servers, "group.id": name})
+    consumer.subscribe([TOPIC])
+
+    def members() -> tuple[str, ...]:
+        consumer.poll(0.1)
+        group = site.everything().kafka.get(name)
+        return () if group is None else group.members
+
+    awaited(members, bool, "a member of the share group")
+    consumer.close()
+    site.await_no_members(name)
+    run = site.begin(plan)
+    assert run.act().state == RunState.FAILED
+    found = outcomes_of(run, plan)
+    assert (found[calm][0], found[name][0], "share group" in found[name][1]) == (
+        Outcome.CONFIRMED,
+        Outcome.NOT_ATTEMPTED,
+        True,
+    )
+    assert name in site.everything().kafka
 
 
 def test_a_run_that_was_refused_a_group_goes_on_when_that_is_calm_again(site):

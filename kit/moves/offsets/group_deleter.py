@@ -65,7 +65,7 @@ class GroupDeleter:
         if acted is not None:
             return self._state_of_undo(step, {it.item: before[it.item] for it in acted.written})
         held = self._read(before)
-        there = self._there(before, held)
+        there = _there(before, held, self._listed_bare(before, held))
         if not there:
             return StepState.DONE
         is_as_before = there == set(before) and all(_same(held[each], before[each]) for each in before)
@@ -82,7 +82,7 @@ class GroupDeleter:
     def verify(self, step: Step) -> Verified:
         before = before_of(step)
         held = self._kafka.read_groups(before)
-        there = sorted(self._there(before, held))
+        there = sorted(_there(before, held, self._listed_bare(before, held)))
         evidence = {"n_groups": len(before), "n_deleted": len(before) - len(there)}
         if there:
             wrong = shortened(f"group {each!r} has {_said(held[each])}" for each in there)
@@ -128,8 +128,14 @@ class GroupDeleter:
             outcome = Outcome.NOT_ATTEMPTED if sight.is_whole is None else Outcome.REFUSED
             return [_outcome(each, outcome, it, sight.sentence, sight.sentence) for each, it in before.items()]
         held = self._kafka.read_groups(before)
-        there = self._there(before, held)
+        bare = self._listed_bare(before, held)
+        there = _there(before, held, bare)
         outcomes = {each: it for each in before if (it := _undeletable(each, before[each], held[each], there))}
+        outcomes |= {
+            each: _outcome(each, Outcome.NOT_ATTEMPTED, before[each], held[each], f"it can't be read: {it.error}")
+            for each, it in bare.items()
+            if it.error is not None and each not in outcomes
+        }
         again = self._made_again({each: offsets for each, offsets in before.items() if each not in outcomes})
         outcomes |= {
             each: _outcome(each, Outcome.REFUSED, before[each], held[each], why) for each, why in again.items()
@@ -185,11 +191,10 @@ class GroupDeleter:
             raise ReadError(shortened(unread))
         return {each: offsets for each, offsets in found.items() if not isinstance(offsets, str)}
 
-    def _there(self, before: Mapping[str, Offsets], held: Mapping[str, Held]) -> set[str]:
-        """Groups that have offsets, can't be read, or never had an offset and are listed."""
+    def _listed_bare(self, before: Mapping[str, Offsets], held: Mapping[str, Held]) -> dict[str, GroupInStore]:
+        """The groups without an offset that are listed. One may be another group by now, for example a share group."""
         bare = {each for each in before if not held[each]}
-        listed = fetch_kafka(self._cluster, bare.__contains__) if any(not before[each] for each in bare) else {}
-        return {each for each in before if held[each]} | {each for each in bare if _exists(listed.get(each))}
+        return fetch_kafka(self._cluster, bare.__contains__) if any(not before[each] for each in bare) else {}
 
     def _made_again(self, groups: Mapping[str, Offsets]) -> dict[str, str]:
         """The groups with an offset of a topic that was created again since the plan, with the reason."""
@@ -243,8 +248,10 @@ def _parts_of(offsets: Offsets, present: Present) -> _Parts:
     return _Parts(wanted, gone, misplaced, unsure[0] if unsure else None, epochs)
 
 
-def _exists(group: GroupInStore | None) -> bool:
-    return group is not None and group.state != NOT_IN_KAFKA.state
+def _there(before: Mapping[str, Offsets], held: Mapping[str, Held], bare: Mapping[str, GroupInStore]) -> set[str]:
+    """Groups that have offsets, can't be read, or never had an offset and are listed."""
+    listed = {each for each, group in bare.items() if group.state != NOT_IN_KAFKA.state}
+    return {each for each in before if held[each]} | listed
 
 
 def _undeletable(group_id: str, before: Offsets, held: Held, there: Collection[str]) -> ItemOutcome | None:
