@@ -31,6 +31,7 @@ from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED
 from kit.moves.fleet import plan as fleet
 from kit.moves.group import rules as group_rules
 from kit.moves.offsets import delete_groups, rules as offset_rules
+from kit.moves.znodes import plan as delete_znodes
 from kit.protocol import checks
 from kit.security.clients import EXTRAS, IN_WHEEL
 from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
@@ -173,6 +174,7 @@ def rules() -> str:
             ("fleet", fleet),
             ("offsets", offset_rules),
             ("delete-groups", delete_groups),
+            ("delete-znodes", delete_znodes),
         )
         for rule in rules_of(module)
     ]

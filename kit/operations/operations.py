@@ -61,6 +61,8 @@ from kit.moves.offsets.performer import OffsetsPerformer
 from kit.moves.offsets.steps import STEP_KINDS
 from kit.moves.protocol import plan as protocol
 from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.moves.znodes import plan as znodes
+from kit.moves.znodes.plan import DeleteZnodesRequest
 from kit.operations.held_locks import HeldLock, break_locks, held_locks
 from kit.operations.recipes import refuse_altered
 from kit.operations.run_lock import RunLock, broker_modes, refuse_unlockable
@@ -130,6 +132,13 @@ class Operations:
         plan = delete_groups.plan_delete_groups(self.cluster, request, made_by or operator(), now, overrides)
         delete_groups.save_backup(plan, self.backup_file(plan))
         return self.save_plan(plan)
+
+    def plan_delete_znodes(
+        self, request: DeleteZnodesRequest, overrides: Iterable[str] = (), made_by: str | None = None
+    ) -> Plan:
+        """Read the groups' znodes and plan; the plan is kept. Raises as ``plan_delete_znodes``."""
+        now = self._clock.now()
+        return self.save_plan(znodes.plan_delete_znodes(self.cluster, request, made_by or operator(), now, overrides))
 
     def held_locks(self) -> list[HeldLock]:
         """The locks that runs have now. Raises as ``kit.operations.held_locks.held_locks``."""
@@ -305,6 +314,8 @@ class Operations:
             return protocol.performer(self.cluster, self._deployer, self._say)
         if plan.kind == delete_groups.DELETE_GROUPS:
             return delete_groups.performer(self.cluster)
+        if plan.kind == znodes.DELETE_ZNODES:
+            return znodes.performer(self.cluster)
         if plan.kind == MOVE_TO_KRAFT:
             from kit.kraft.move.plan import performer
 

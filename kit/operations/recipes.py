@@ -9,6 +9,7 @@ from kit.moves.fleet import plan as fleet
 from kit.moves.group import plan as group
 from kit.moves.offsets import group_steps, steps as offsets
 from kit.moves.protocol import plan as protocol
+from kit.moves.znodes import steps as znodes
 
 RECIPES: recipes.Recipes = {
     **group.RECIPES,
@@ -16,6 +17,7 @@ RECIPES: recipes.Recipes = {
     **offsets.RECIPES,
     **group_steps.RECIPES,
     **protocol.RECIPES,
+    **znodes.RECIPES,
     **kraft.RECIPES,
 }
 

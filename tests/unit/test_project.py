@@ -80,6 +80,7 @@ WRITERS = {
     "kit/moves/offsets/kafka.py",
     "kit/moves/offsets/requests.py",
     "kit/moves/offsets/zookeeper.py",
+    "kit/moves/znodes/deleter.py",
 }
 """Every file that writes to a cluster, beside the rooms whose whole purpose it is."""
 MAY_WRITE = ("kit/consumer/", "kit/lab/", "kit/kraft/rehearsal_lab.py", "kit/demo/")

@@ -128,8 +128,8 @@ def _persistent() -> nw.Expr:
         nw.col("n_persistent") > 0,
         counted(nw.col("n_persistent"), "owner znode or registration is", "owner znodes and registrations are"),
         " persistent: no live member holds them and no session deletes them. A consumer that is started can't claim"
-        " these partitions, and stops. Check that no process of the group runs, then delete these znodes:"
-        " offramp ownership names them.",
+        " these partitions, and stops. `offramp ownership` names them. Check that no process of the group runs, then"
+        " delete them: offramp plan delete-znodes GROUP.",
     )
 
 

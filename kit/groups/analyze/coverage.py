@@ -5,6 +5,8 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
+from kit.tables.groups import ZOOKEEPER
+
 GROUP_PARTITION = ["group_id", "topic", "partition"]
 
 
@@ -20,6 +22,13 @@ def subscribed_partitions(subscriptions: FrameT, topic_partitions: FrameT) -> Fr
 def existing_partitions(topic_partitions: FrameT) -> FrameT:
     """Without the one row that stands for a topic of which no partition is known (it has no replica)."""
     return topic_partitions.filter(nw.col("replicas").list.len() > 0)
+
+
+def live_members(members: FrameT) -> FrameT:
+    """Without persistent registrations: a live consumer's is ephemeral (``ZookeeperConsumerConnector``). A registration
+    whose session is unknown stays."""
+    is_persistent = (nw.col("source") == ZOOKEEPER) & (nw.col("session_id") == 0)
+    return members.filter(~is_persistent.fill_null(False))
 
 
 def unreadable_groups(groups: FrameT) -> FrameT:

@@ -8,7 +8,7 @@ import narwhals as nw
 import polars
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import existing_partitions
+from kit.groups.analyze.coverage import existing_partitions, live_members
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _MEMBER = ["group_id", "source", "member_id"]
@@ -43,7 +43,7 @@ def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, top
     >>> rows.select("member_id", "n_partitions", "n_threads", "fair_share", "is_idle").rows()
     [('a', 2, 1, 1.5, False), ('b', 1, 1, 1.5, False)]
     """
-    known = members.select(*_MEMBER, n_partitions=nw.lit(0, nw.Int64))
+    known = live_members(members).select(*_MEMBER, n_partitions=nw.lit(0, nw.Int64))
     owned = _owned(ownership, _MEMBER)
     counts = nw.concat([known, owned]).group_by(*_MEMBER).agg(nw.col("n_partitions").sum())
     rows = counts.join(_fair_shares(subscriptions, topic_partitions), on=_MEMBER, how="left")

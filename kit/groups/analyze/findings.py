@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION, existing_partitions, unreadable_groups
+from kit.groups.analyze.coverage import GROUP_PARTITION, existing_partitions, live_members, unreadable_groups
 from kit.groups.analyze.flavours import with_flavours
 from kit.groups.analyze.ownership import partition_owners
 from kit.groups.analyze.stale import in_use
@@ -110,7 +110,7 @@ def _owned_rows(owners: FrameT, groups: FrameT, members: FrameT, committed_offse
 
 
 def _member_counts(members: FrameT) -> FrameT:
-    return members.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_members"))
+    return live_members(members).group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_members"))
 
 
 def _is_unowned() -> nw.Expr:
@@ -155,7 +155,7 @@ def _persistent_owner() -> nw.Expr:
         " is held by a persistent owner znode of ",
         nw.col("zookeeper_owner"),
         ". A live member's owner znode is ephemeral, so no session deletes this one, and no member can claim the"
-        " partition. Check that no process of the group runs, then delete the znode.",
+        " partition. Check that no process of the group runs, then delete the znode: offramp plan delete-znodes GROUP.",
     )
 
 
@@ -166,7 +166,7 @@ def _persistent_members(members: FrameT) -> FrameT:
         "the registration of ",
         nw.col("member_id"),
         " in ids is a persistent znode. A live member's registration is ephemeral, so no session deletes this one, and"
-        " the members assign partitions to it that nobody reads. Delete the znode.",
+        " the members assign partitions to it that no consumer reads. Delete the znode: offramp plan delete-znodes GROUP.",
     )
     none = {"topic": nw.lit(None, nw.String), "partition": nw.lit(None, nw.Int32)}
     return rows.with_columns(**none, finding=nw.lit("persistent_member"), sentence=said).select(*_COLUMNS)

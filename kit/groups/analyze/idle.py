@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import unreadable_groups
+from kit.groups.analyze.coverage import live_members, unreadable_groups
 from kit.groups.analyze.random_names import name_rule
 from kit.text.sentences import counted
 
@@ -103,6 +103,7 @@ def idle_groups(
 
 def _with_members(rows: FrameT, members: FrameT, unreadable: FrameT) -> FrameT:
     """n_members here, n_elsewhere in the other store; null here where this store could not be read."""
+    members = live_members(members)
     here = members.group_by("group_id", "source").agg(n_here=nw.len()).select("group_id", "n_here", store="source")
     everywhere = members.group_by("group_id").agg(n_everywhere=nw.len())
     rows = rows.join(here, on=_KEY, how="left").join(everywhere, on="group_id", how="left")

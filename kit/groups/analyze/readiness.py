@@ -106,4 +106,12 @@ def _next_step() -> nw.Expr:
         step = nw.when(nw.col("stage") == stage).then(nw.lit(sentence)).otherwise(step)
     is_own_remedy = nw.col("stage").is_in(["unsafe mix", "unknown", "all KC"])
     first = nw.concat_str([nw.lit("First clear "), counted(nw.col("n_blockers"), "blocker"), nw.lit(". Then: ")])
-    return nw.when((nw.col("n_blockers") > 0) & ~is_own_remedy).then(nw.concat_str([first, step])).otherwise(step)
+    is_empty = nw.col("stage") == "empty"
+    cleared = [nw.lit("Clear "), counted(nw.col("n_blockers"), "blocker"), nw.lit(" before a consumer is started.")]
+    return (
+        nw.when((nw.col("n_blockers") > 0) & is_empty)
+        .then(nw.concat_str(cleared))
+        .when((nw.col("n_blockers") > 0) & ~is_own_remedy)
+        .then(nw.concat_str([first, step]))
+        .otherwise(step)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import unreadable_groups
+from kit.groups.analyze.coverage import live_members, unreadable_groups
 from kit.groups.analyze.flavours import with_flavours
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
@@ -31,12 +31,16 @@ _COUNTS = [*_FLAVOURS, "n_unknown"]
 def group_stages(groups: FrameT, members: FrameT, migration_states: FrameT) -> FrameT:
     """Per group any of the three tables knows.
 
+    A persistent registration is no member.
+
     Columns: group_id, n_ozkcc, n_mezkcc, n_ekc, n_kc, n_unknown (members of unknown flavour), mode, mode_error,
     group_error, effective_mode, stage.
     """
     tables = [frame.select("group_id") for frame in (groups, members, migration_states)]
     rows = nw.concat(tables).unique()
-    rows = rows.join(_counts(members), on="group_id", how="left").with_columns(nw.col(*_COUNTS).fill_null(0))
+    rows = rows.join(_counts(live_members(members)), on="group_id", how="left").with_columns(
+        nw.col(*_COUNTS).fill_null(0)
+    )
     modes = migration_states.select("group_id", "mode", mode_error=nw.col("error"))
     rows = rows.join(modes, on="group_id", how="left").join(unreadable_groups(groups), on="group_id", how="left")
     rows = rows.with_columns(effective_mode=_effective_mode())

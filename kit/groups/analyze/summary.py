@@ -6,6 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.groups.analyze.beyond_end import BEYOND_END
+from kit.groups.analyze.coverage import live_members
 from kit.groups.analyze.protocol_stages import protocol_stages
 from kit.tables.groups import CONSUMER, KAFKA, SHARE, ZOOKEEPER
 
@@ -45,7 +46,8 @@ def group_summary(
         kafka_state, group_type, protocol_type, protocol: the coordinator's; ``group_type`` is ``classic``,
             ``consumer`` (KIP-848), ``share`` or ``streams``, and null before Kafka 3.8; ``protocol`` is the assignor.
         protocol_stage: see ``protocol_stages``; null without ``members``.
-        n_members, n_idle: how many are registered, and how many own nothing. An owner znode alone is no member.
+        n_members, n_idle: how many are registered, and how many own nothing. An owner znode alone is no member, and
+            a persistent znode is none either.
         n_partitions, n_unowned: as in ``group_lag``, of the store with more of them.
         lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
             lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
@@ -190,11 +192,12 @@ def _errors(groups: FrameT) -> FrameT:
 
 
 def _members(group_balance: FrameT, members: FrameT | None) -> FrameT:
-    """An owner znode without a registration is no member: the member that made it may have died."""
+    """An owner znode without a registration is no member: the member that made it may have died. A persistent
+    registration is none either."""
     counts = group_balance.group_by("group_id").agg(nw.col("n_members", "n_idle").sum())
     if members is None:
         return counts
-    registered = members.group_by("group_id").agg(n_members=nw.len().cast(nw.Int64))
+    registered = live_members(members).group_by("group_id").agg(n_members=nw.len().cast(nw.Int64))
     return counts.select("group_id", "n_idle").join(registered, on="group_id", how="left")
 
 

@@ -30,6 +30,10 @@ VERBS = {
     "delete-groups": Verb(
         "kit.operations.verbs.delete_groups:app", "Delete groups without members from Kafka, with all their offsets."
     ),
+    "delete-znodes": Verb(
+        "kit.operations.verbs.delete_znodes:app",
+        "Delete persistent registrations and owner znodes of groups in ZooKeeper.",
+    ),
     "offsets": Verb("kit.operations.verbs.offsets:app", "Copy, reset, import, delete or export committed offsets."),
 }
 

@@ -86,6 +86,7 @@ SLOW = {
     "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
     "plan kraft --to controllers": f"{OPERATIONS}.plan_kraft",
     "plan delete-groups g": f"{OPERATIONS}.plan_delete_groups",
+    "plan delete-znodes g": f"{OPERATIONS}.plan_delete_znodes",
     "plan show 1234": f"{OPERATIONS}.dry_run",
     "plan list --runs runs": "kit.operations.verbs.runs:list_plans",
     "plan offsets copy --from kafka --to zookeeper -g g": f"{OFFSETS}plan_copy",

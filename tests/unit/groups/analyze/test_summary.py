@@ -107,12 +107,16 @@ def test_an_owner_znode_without_a_registration_is_no_member():
         assert views.findings(snapshot)["finding"].to_list() == [finding]
     (blocker,) = views.blockers(snapshot).to_dicts()
     assert blocker["blocker"] == "persistent_znodes"
-    assert views.readiness(snapshot)["next_step"][0].startswith("First clear 1 blocker. Then: Start a consumer")
+    assert blocker["sentence"].endswith("offramp plan delete-znodes GROUP.")
+    assert views.readiness(snapshot)["next_step"][0] == "Clear 1 blocker before a consumer is started."
 
 
-def test_a_persistent_registration_is_found():
+def test_a_persistent_registration_is_found_and_is_no_member():
     member = Member("g", "zookeeper", "g_m", None, None, None, "static", False, None, 0)
     rows = {"groups": [Group("g", "zookeeper", *[None] * 5)], "members": [member]}
+    for session, n_members, n_idle, stage in ((0, 0, 0, "empty"), (5, 1, 1, "OZKCC"), (None, 1, 1, "OZKCC")):
+        (row,) = views.summary(snapshot_of(rows | {"members": [replace(member, session_id=session)]})).to_dicts()
+        assert (row["n_members"], row["n_idle"], row["stage"]) == (n_members, n_idle, stage)
     (found,) = views.findings(snapshot_of(rows)).to_dicts()
     assert (found["finding"], found["topic"], found["member_id"]) == ("persistent_member", None, "g_m")
     assert views.findings(snapshot_of(rows | {"members": [replace(member, session_id=5)]})).is_empty()

@@ -1,0 +1,1 @@
+"""Plans that delete persistent znodes of groups in ZooKeeper."""
