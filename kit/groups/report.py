@@ -85,7 +85,7 @@ def run_report(
     """
     if keep is not None and keep < 1:
         raise InputError(f"{quantity(keep, 'report')} can't be kept: this one stays, so --keep is 1 or more")
-    with connect(profile) as cluster:
+    with connect(profile, is_patient=False) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
     folder = new_folder(output.absolute(), file_name(profile.name), datetime.now(UTC))
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")

@@ -23,6 +23,7 @@ from kit.clients.brokers import ClusterMetadata, fetch_log_offsets, fetch_metada
 from kit.clients.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
 from kit.groups.read.coordinator import CoordinatedGroups, fetch_groups
+from kit.groups.read.other_trees import other_trees_sentence
 from kit.groups.read.rights import fetch_unseen_groups
 from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.profile import Profile
@@ -145,7 +146,8 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
 
 
 def unseen_groups(snapshot: Snapshot[Frame]) -> str | None:
-    """Why groups may be missing from the snapshot, as a sentence; None: the login could see every group."""
+    """Why groups may be missing from the snapshot, as a sentence; None: it has every group, and no tree of another
+    system was left out."""
     rows = collect(snapshot.snapshots)
     found: str | None = rows["unseen_groups"][0] if "unseen_groups" in rows.columns and len(rows) else None
     return found
@@ -203,7 +205,8 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
-    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen_groups)
+    unseen = ". ".join(filter(None, [unseen_groups, other_trees_sentence(consumers.other_trees if consumers else ())]))
+    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen or None)
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
     return info, rows
 

@@ -301,8 +301,8 @@ class ReadTiming:
 class SnapshotInfo:
     """One snapshot: of which cluster, from when to when, by which version; written last, so that it is whole.
 
-    ``unseen_groups``: why groups may be missing, as a sentence; None: the login could see every group, or an older
-    version did not ask.
+    ``unseen_groups``: why groups may be missing, and which trees below ``/consumers`` are of other systems, as
+    sentences; None: the login could see every group, or an older version did not ask.
     """
 
     cluster: str

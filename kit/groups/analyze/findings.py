@@ -166,7 +166,8 @@ def _persistent_members(members: FrameT) -> FrameT:
         "the registration of ",
         nw.col("member_id"),
         " in ids is a persistent znode. A live member's registration is ephemeral, so no session deletes this one, and"
-        " the members assign partitions to it that no consumer reads. Delete the znode: offramp plan delete-znodes GROUP.",
+        " the members assign partitions to it that no consumer reads. Delete the znode: offramp plan delete-znodes"
+        " GROUP.",
     )
     none = {"topic": nw.lit(None, nw.String), "partition": nw.lit(None, nw.Int32)}
     return rows.with_columns(**none, finding=nw.lit("persistent_member"), sentence=said).select(*_COLUMNS)

@@ -7,7 +7,7 @@ that could not be read, or has an unexpected value, is a row with its error. The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,6 +21,7 @@ from kit.clients.paths import CONSUMERS
 from kit.clients.registration import Registration, parse_registration
 from kit.clients.values import is_text, json_in, shown
 from kit.errors import AuthenticationFailed
+from kit.groups.read.other_trees import fetch_other_trees
 from kit.tables import schema as tables
 from kit.tables.groups import ZOOKEEPER, Group, Member, MigrationState, ReadError, Subscription
 from kit.text.numbers import INT32_MAX, offset_in, partition_in
@@ -31,7 +32,8 @@ class ConsumersTree:
     """The ``/consumers`` tree. ``registrations`` are (group, consumer id, registration).
 
     ``strays`` are znodes under a topic's owners or offsets whose name is no partition number. They are not read; the
-    group is known without them. Their ``topic`` is ``<topic>/<name>``, which no topic can be named.
+    group is known without them. Their ``topic`` is ``<topic>/<name>``, which no topic can be named. ``other_trees`` are
+    names below ``/consumers`` that are no groups.
     """
 
     groups: tables.Columns
@@ -41,6 +43,7 @@ class ConsumersTree:
     committed_offsets: tables.Columns
     migration_states: tables.Columns
     strays: tuple[ReadError, ...] = ()
+    other_trees: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,11 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
     listed = _fetch_groups(client, sorted(filter(accepts, _names(names))))
     registered = _fetch_members(client, listed)
     owners, offsets = _fetch_leaves(client, listed, "owners"), _fetch_leaves(client, listed, "offsets")
+    others = _fetch_other_trees(client, listed, {*offsets.group_ids, *(each.group_id for each in offsets.strays)})
     return ConsumersTree(
-        groups=tables.GROUPS.columns_of(_group(group_id, listing) for group_id, listing in listed.items()),
+        groups=tables.GROUPS.columns_of(
+            _group(group_id, listing) for group_id, listing in listed.items() if group_id not in others
+        ),
         members=tables.MEMBERS.columns_of(member for member, _ in registered),
         registrations=tuple((member.group_id, member.member_id, registration) for member, registration in registered),
         ownership=tables.OWNERSHIP.columns(_owner_columns(owners)),
@@ -84,6 +90,7 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
             if listing.migration_ids is not None or listing.mode is not None
         ),
         strays=(*owners.strays, *offsets.strays),
+        other_trees=others,
     )
 
 
@@ -136,6 +143,18 @@ def _fetch_groups(client: KazooClient, group_ids: Sequence[str]) -> dict[str, _L
     return {
         each: _Listing(next(names), next(names), next(names), next(names), mode) for each, mode in zip(group_ids, modes)
     }
+
+
+def _fetch_other_trees(
+    client: KazooClient, listed: dict[str, _Listing], with_offsets: Collection[str | None]
+) -> frozenset[str]:
+    unused = {
+        group_id: each.offsets
+        for group_id, each in listed.items()
+        if each.ids is each.migration_ids is each.owners is each.mode is None and group_id not in with_offsets
+    }
+    topics = [(group_id, topic) for group_id, offsets in unused.items() for topic in _names(offsets)]
+    return fetch_other_trees(client, [each for each, offsets in unused.items() if offsets is None], topics)
 
 
 def _fetch_members(client: KazooClient, listed: dict[str, _Listing]) -> list[tuple[Member, Registration]]:

@@ -144,10 +144,11 @@ class ZnodeDeleter:
         try:
             answers = transaction.commit()
         except (KazooException, self._client.handler.timeout_exception) as error:
-            return error
-        errors: list[Exception] = [each for each in answers if isinstance(each, Exception)]
-        causes = [each for each in errors if not isinstance(each, _ROLLED_BACK)]
-        return [*causes, *errors, None][0]
+            failure: Exception = error
+            return failure
+        errors = [each for each in answers if isinstance(each, Exception)]
+        causes: list[Exception] = [each for each in errors if not isinstance(each, _ROLLED_BACK)] or errors
+        return causes[0] if causes else None
 
     def _create(self, item: str, path: str, text: str, report: Report) -> ItemOutcome:
         found = self._found(path)

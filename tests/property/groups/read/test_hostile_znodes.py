@@ -132,11 +132,42 @@ ANYTHING = settings(max_examples=100, deadline=None, suppress_health_check=list(
 ANYTHING_AT_ALL = settings(ANYTHING, max_examples=1_000 if IS_SOAK else 300)
 
 
+def test_trees_of_other_systems_are_counted_and_are_no_groups():
+    """Storm's spouts, and a recipe of Spark; a group with its own tree, one that lost it, and one in migration."""
+    groups = {
+        "spout": Node(children={"partition_0": Node(b'{"offset":7}')}),
+        "spark": Node(children={"offsets": Node(children={"orders": Node(b"0:7,1:9")})}),
+        "old": Node(children={"offsets": Node(children={"orders": Node(children={"0": Node(b"7")})})}),
+        "started": Node(children={"ids": Node()}),
+        "no-topic": Node(children={"offsets": Node(children={"orders": Node()})}),
+        "bare": Node(),
+        "moving": Node(children={"migration": Node()}),
+    }
+    found = read(groups, Node(), Node())
+    assert set(found.groups["group_id"]) == set(groups) - {"spout", "spark"}
+    assert found.read_errors.is_empty()
+    sentence = snapshots.unseen_groups(found)
+    assert sentence.startswith("2 trees below /consumers not understood")
+    assert sentence.endswith(": /consumers/spark and /consumers/spout")
+
+
+def is_other(group: Node) -> bool:
+    """Whether another system may have made it."""
+    if {"ids", "owners"} & group.children.keys():
+        return False
+    if "offsets" not in group.children:
+        return bool(group.children)
+    return any(topic.data and not topic.children for topic in group.children["offsets"].children.values())
+
+
 def read(groups: dict[str, Node], brokers: Node, controller: Node) -> Snapshot[pl.DataFrame]:
     """Nothing is left out, and nothing is known that isn't: a row, a row with an error, or a read error."""
     cluster = cluster_of(tree(groups, brokers, controller))
     found = snapshots.observe(cluster)
-    assert sorted(found.groups["group_id"]) == sorted(groups)
+    others = set(groups) - set(found.groups["group_id"])
+    assert sorted([*found.groups["group_id"], *others]) == sorted(groups)
+    assert all(is_other(groups[name]) for name in others)
+    assert bool(others) is (found.snapshots["unseen_groups"][0] is not None)
     assert cluster.zookeeper.asked[0] == "sync"
     strays = found.read_errors.filter(
         pl.col("group_id").is_not_null() & pl.col("topic").str.contains("/", literal=True)
