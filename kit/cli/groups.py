@@ -236,7 +236,7 @@ def snapshot(
         say_left_out(chosen, pattern)
         keep = keeper(chosen, history)
         with waiting(f"connecting to {chosen.name}"):
-            connected = connect(chosen)
+            connected = connect(chosen, is_patient=False)
         with connected as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             with waiting("reading"):
@@ -297,7 +297,7 @@ def _snapshot(
         chosen = load_profile(profile, profile_file)
         if group is None:
             say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
             sight = fetch_sight(cluster.broker_client)
         yield taken

@@ -63,7 +63,7 @@ def print_idle(
             raise InputError("--history and --offsets-topic are two sources of the same: choose one")
         chosen = load_profile(profile, profile_file)
         say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
             taken = observe(cluster, pattern)
         topic: OffsetsTopic | None = None
         activity = None

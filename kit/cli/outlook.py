@@ -51,7 +51,10 @@ def print_outlook(
         chosen = load_profile(profile, profile_file)
         if group is None:
             say_left_out(chosen, pattern)
-        with waiting(f"looking at {chosen.name} {_LOOKS} times in {over_s:g} s"), connect(chosen) as cluster:
+        with (
+            waiting(f"looking at {chosen.name} {_LOOKS} times in {over_s:g} s"),
+            connect(chosen, is_patient=False) as cluster,
+        ):
             looks, last = _look(cluster, group, pattern, over_s)
             rows = outlook(cluster, looks)
         order = ["group_id", "store", "topic", "partition"]

@@ -73,7 +73,7 @@ def check(
         if group is None:
             say_left_out(chosen, pattern)
         accepts = chosen_groups(chosen, pattern if group is None else re.escape(group))
-        with waiting(f"reading {chosen.name}") as at, connect(chosen) as cluster:
+        with waiting(f"reading {chosen.name}") as at, connect(chosen, is_patient=False) as cluster:
             facts = read_facts(cluster, accepts, offsets_topic, at)
         if group is None:
             _print_all(listing, facts, request)

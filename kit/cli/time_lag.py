@@ -41,7 +41,7 @@ def print_time_lag(
         chosen = load_profile(profile, profile_file)
         if group is None:
             say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
             partitions = views.lag(taken).filter(~pl.col("is_stale"))
             rows = time_lag(cluster, partitions, seen_at_ms(taken), method)

@@ -132,9 +132,11 @@ def _serves_clients(connection: Any) -> bool:
     return versions is None or not versions.api_versions or MetadataRequest.API_KEY in versions.api_versions
 
 
-def _refuses(server: str) -> bool:
+def refuses(server: str, default_port: int | None = None) -> bool:
     """Whether no process listens there; a host that does not answer, or has no address, is not known to refuse."""
-    host, _, port = server.rpartition(":")
+    host, colon, port = server.strip().rpartition(":")
+    if not colon and default_port is not None:
+        host, port = port, str(default_port)
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=0.2).close()
     except ConnectionRefusedError:
@@ -163,13 +165,15 @@ class BrokerClient:
     asks_metadata: ClassVar[bool] = True
     """False: its servers may be controllers, which serve no client and answer no Metadata."""
 
-    def __init__(self, settings: dict[str, Any], timeout_s: float) -> None:
+    def __init__(self, settings: dict[str, Any], timeout_s: float, is_patient: bool = True) -> None:
         """Connect to any of the bootstrap servers with kafka-python's settings.
 
+        A broker that restarts refuses connections for a while: a patient caller waits until the time-out.
+
         Raises:
-            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``ControllersOnly`` soon; ``NobodyListens`` or
-                ``KafkaTimeoutError`` when no broker answered in time. The caller writes the message, because it knows
-                the cluster's name.
+            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``ControllersOnly`` soon; ``NobodyListens``
+                (at once if not patient) or ``KafkaTimeoutError`` when no broker answered in time. The caller
+                writes the message, because it knows the cluster's name.
         """
         servers = settings["bootstrap_servers"]
         self._servers = [servers] if isinstance(servers, str) else servers
@@ -186,13 +190,13 @@ class BrokerClient:
         """Connections, since the last answer, that a server closed during the login."""
         self._net.start()
         try:
-            self._manager.run(self._login, Deadline(timeout_s))
+            self._manager.run(self._login, Deadline(timeout_s), is_patient)
             self._manager.run(self._bootstrap, int(timeout_s * 1000))
         except BaseException:
             self.close()
             raise
 
-    async def _login(self, deadline: Deadline) -> None:
+    async def _login(self, deadline: Deadline, is_patient: bool) -> None:
         """Wait until one bootstrap server accepts the login.
 
         kafka-python's own bootstrap goes on after a refused login until its time-out, and may wait for ever for a
@@ -214,8 +218,8 @@ class BrokerClient:
             is_last = not deadline.allows(attempt)
             if hung_up and (is_last or attempt >= _HANG_UPS):
                 raise hung_up[0]
-            if is_last and all(map(_refuses, self._servers)):
-                raise NobodyListens  # Not earlier: a broker that restarts refuses connections for a while.
+            if (is_last or not is_patient) and all(map(refuses, self._servers)):
+                raise NobodyListens
             if is_last:
                 raise kafka_errors.KafkaTimeoutError("; ".join(sorted({str(failure) for failure in failures})))
             await self.pause(attempt)

@@ -14,7 +14,7 @@ from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
 
-from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens
+from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens, refuses
 from kit.clients.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
 from kit.clients.multiread import Znode, fetch_data
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
@@ -23,6 +23,8 @@ from kit.security.clients import check_login, kafka_python_login, kazoo_login, l
 from kit.security.refusals import kafka_remedy, who, zookeeper_remedy
 
 CONNECT_TIMEOUT_S = 10.0
+ZOOKEEPER_PORT = 2181
+"""Of an address that names none."""
 ZookeeperConnection: TypeAlias = KazooClient
 """For the hints of who only hands a connection on to ``kit.groups.read``."""
 
@@ -104,8 +106,13 @@ class Cluster:
         self.close()
 
 
-def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIMEOUT_S) -> Cluster:
+def connect(
+    profile: Profile | str | None = None, timeout_s: float = CONNECT_TIMEOUT_S, is_patient: bool = True
+) -> Cluster:
     """Connect to the brokers and, where the profile has it, to ZooKeeper.
+
+    Servers that restart refuse connections for a while. A run waits for them until ``timeout_s`` (``is_patient``). A
+    verb that only reads reports at once that no process listens at any of the addresses.
 
     Raises:
         ProfileError: no such profile, or a secret it names isn't there.
@@ -115,10 +122,10 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
     """
     if not isinstance(profile, Profile):
         profile = load_profile(profile)
-    client = connect_kafka(profile, timeout_s)
+    client = connect_kafka(profile, timeout_s, is_patient)
     zookeeper = None
     try:
-        zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
+        zookeeper = _connect_zookeeper(profile, timeout_s, is_patient) if profile.zookeeper_connect else None
         cluster_id = _check_identity(profile, fetch_metadata(client, timeout_s), zookeeper)
     except BaseException:  # Ctrl-C, too, while a server is waited for.
         client.close()
@@ -144,8 +151,11 @@ def connect_zookeeper(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S) ->
         _stop(client)
 
 
-def connect_kafka(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, **settings: Any) -> BrokerClient:
-    """Connect to the brokers alone; ``settings`` are kafka-python's, over those of the profile.
+def connect_kafka(
+    profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, is_patient: bool = True, **settings: Any
+) -> BrokerClient:
+    """Connect to the brokers alone; ``settings`` are kafka-python's, over those of the profile. ``is_patient``: see
+    ``connect``.
 
     Raises:
         ConnectError, AuthenticationFailed: as ``connect``.
@@ -154,7 +164,7 @@ def connect_kafka(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S, **sett
     security = profile.security.kafka
     check_login(security)
     try:
-        return BrokerClient(kafka_settings(profile) | settings, timeout_s)
+        return BrokerClient(kafka_settings(profile) | settings, timeout_s, is_patient)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
             f"{where}: {who(security)} was refused ({type(error).__name__}): {kafka_remedy(security)}"
@@ -198,9 +208,14 @@ def kafka_settings(profile: Profile) -> dict[str, Any]:
     return settings
 
 
-def _connect_zookeeper(profile: Profile, timeout_s: float) -> ZookeeperClient:
+def _connect_zookeeper(profile: Profile, timeout_s: float, is_patient: bool = True) -> ZookeeperClient:
     where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
     check_login(profile.security.zookeeper)
+    servers = str(profile.zookeeper_connect).partition("/")[0].split(",")
+    if not is_patient and all(refuses(each, ZOOKEEPER_PORT) for each in servers):
+        raise ConnectError(
+            f"{where}: no process listens there. Check the ports in zookeeper_connect, and whether the servers run"
+        )
     client = ZookeeperClient(profile.zookeeper_connect, **zookeeper_settings(profile))
     is_connected = False
     try:

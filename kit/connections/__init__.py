@@ -88,7 +88,7 @@ def _login(profile: Profile) -> str:
 
 def _check_brokers(profile: Profile, timeout_s: float) -> Iterator[Check]:
     try:
-        client = connect_kafka(profile, timeout_s)
+        client = connect_kafka(profile, timeout_s, is_patient=False)
     except OfframpError as error:
         yield failed("brokers", "requests", error)
         return

@@ -46,13 +46,23 @@ def test_toggles_that_were_never_verified_leave_no_connection(profile):
 
 
 def test_a_port_where_nothing_listens_and_a_controllers_port_are_named(kraft_lab, profile):
-    """A controller's port is named before the time-out, which is longer than this test may take."""
+    """Before the time-out, which is longer than this test may take; a patient caller waits for a wrong port until then,
+    because a server that restarts refuses connections too."""
     (free,) = free_ports(1)
-    wrong = {free: "no process listens there", kraft_lab.servers.brokers[0].controller.rpartition(":")[2]: "controller"}
-    for port, reason in wrong.items():
+    controller = kraft_lab.servers.brokers[0].controller.rpartition(":")[2]
+    nobody = "no process listens there"
+    for port, is_patient, timeout_s, reason in (
+        (free, False, 3600.0, nobody),
+        (free, True, 1.0, nobody),
+        (controller, True, 3600.0, "controller"),
+        (controller, False, 3600.0, "controller"),
+    ):
         given = replace(profile, bootstrap_servers=f"127.0.0.1:{port}", zookeeper_connect=None)
         with pytest.raises(ConnectError, match=reason):
-            connect(given, timeout_s=2.0 if port == free else 3600.0)
+            connect(given, timeout_s, is_patient)
+    for address in (f"127.0.0.1:{free}", f"127.0.0.1:{free}/chroot"):
+        with pytest.raises(ConnectError, match=f"ZooKeeper {address}: {nobody}"):
+            connect(replace(profile, zookeeper_connect=address), 3600.0, is_patient=False)
     both = f"127.0.0.1:{free},{kraft_lab.bootstrap_servers}"
     with connect(replace(profile, bootstrap_servers=both, cluster_id=None, zookeeper_connect=None)) as cluster:
         assert cluster.cluster_id == kraft_lab.cluster_id

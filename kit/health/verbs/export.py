@@ -113,7 +113,7 @@ def export(
         chosen = load_profile(profile, profile_file)
         say_left_out(chosen, pattern)
         pace = _Pace(every, requests)
-        with _ended_quietly(once), connect(chosen) as cluster:
+        with _ended_quietly(once), connect(chosen, is_patient=not once) as cluster:
             looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])
             page = looks.first()
             say_unseen(looks.reading.snapshot)

@@ -66,7 +66,7 @@ def watch(
         say_left_out(chosen, pattern)
         keep = keeper(chosen, history) if history else None
         with waiting(f"connecting to {chosen.name}"):
-            connected = connect(chosen)
+            connected = connect(chosen, is_patient=False)
         with connected as cluster:
             looks, of_late = Looks(cluster, pattern), GroupTrends()
             while True:

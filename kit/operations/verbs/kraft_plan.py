@@ -56,7 +56,7 @@ def plan_kraft(
         if len(asked) != 1:
             raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
-    with open_operations(profile, profile_file, runs) as operations:
+    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         say(f"looking at cluster {operations.cluster.name} …")
         with waiting(f"looking at cluster {operations.cluster.name}"):
             plan = operations.plan_kraft(request, override or ())

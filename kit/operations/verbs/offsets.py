@@ -80,7 +80,7 @@ def copy(
 
             other = OtherCluster(by, topic_prefix, renamed or {}, syncs_topic)
             with waiting(f"connecting to {to_cluster}"):
-                connected = connect(load_profile(to_cluster, profile_file))
+                connected = connect(load_profile(to_cluster, profile_file), is_patient=False)
             with connected as there, waiting("reading records of both clusters"):
                 made = plan_copy_to_cluster(operations.cluster, there, selection(), other, options)
             _show(operations.save_plan(made), as_json)

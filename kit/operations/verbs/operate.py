@@ -165,7 +165,7 @@ def approve(
     profile_file: ProfileFile = None,
 ) -> None:
     """Show one plan and approve it, by typing what it is for (a group's name) and the beginning of its digest."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         from kit.engine.rendering.text import plan_text
 
         loaded = operations.plan(plan)
@@ -188,14 +188,14 @@ def approve(
 @app.command()
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops the run after the present write; then resume it or undo it."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         _carry_out(operations.begin(operations.plan(plan)), lambda run: run.act(), RunState.VERIFIED)
 
 
 @app.command()
 def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Go on with a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         chosen = operations.run(run)
         wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
         newer = operations.newer_approval(chosen.record)
@@ -210,7 +210,7 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
 
     The plan says for how long an undo needs no new approval. After that, approve the same plan again, then undo.
     """
-    with open_operations(profile, profile_file, runs) as operations:
+    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         chosen = operations.run(run)
         newer = operations.newer_approval(chosen.record)
         if not chosen.record.has_written and not chosen.record.is_at_work:

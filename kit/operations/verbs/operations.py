@@ -41,8 +41,13 @@ def named_groups(arguments: list[str] | None, options: list[str] | None, exactly
 
 
 @contextmanager
-def open_operations(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
-    """What an operator does with the profile's cluster; events and requests go to standard error."""
+def open_operations(
+    profile: str | None, profile_file: Path | None, runs: Path | None, is_patient: bool = False
+) -> Iterator[Operations]:
+    """What an operator does with the profile's cluster; events and requests go to standard error.
+
+    ``is_patient``: see ``kit.clients.cluster.connect``; a run sets it.
+    """
     with refusals():
         from kit.clients.cluster import connect
         from kit.engine.rendering.text import event_text
@@ -50,7 +55,7 @@ def open_operations(profile: str | None, profile_file: Path | None, runs: Path |
 
         chosen = load_profile(profile, profile_file)
         with waiting(f"connecting to {chosen.name}"):
-            connected = connect(chosen)
+            connected = connect(chosen, is_patient=is_patient)
         with connected as cluster:
             yield Operations(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
 

@@ -40,7 +40,7 @@ def observe(profile: str, monkeypatch: pytest.MonkeyPatch) -> Observe:
 
     def observe(read: Callable[[Any], Snapshot[pl.DataFrame]], cluster: object = None) -> None:
         connected = SEEING if cluster is None else cluster
-        monkeypatch.setattr("kit.clients.cluster.connect", lambda profile: nullcontext(connected))
+        monkeypatch.setattr("kit.clients.cluster.connect", lambda profile, **named: nullcontext(connected))
         for name in ("kit.groups.snapshot.observe", "kit.health.live.observe"):
             monkeypatch.setattr(name, lambda cluster, pattern: read(cluster))
 

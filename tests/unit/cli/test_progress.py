@@ -192,7 +192,7 @@ def stand_in(monkeypatch, profile):
         **dict.fromkeys(f"{operations}.{name}" for name in ("plan", "newer_approval")),
         **dict.fromkeys((f"{operations}.{name}" for name in ("begin", "run")), chosen),
     }
-    stand_ins = {name: lambda *_, answer=answer: answer for name, answer in answers.items()}
+    stand_ins = {name: lambda *_, answer=answer, **__: answer for name, answer in answers.items()}
     made = {f"{operations}.__init__": lambda self, *_, **named: vars(self).update(cluster=cluster)}
     replaced(monkeypatch, stand_ins | made)
 
@@ -213,6 +213,29 @@ def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, mon
     replaced(monkeypatch, {"kit.clients.cluster.connect": _slowed(screen)})
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)
+
+
+IMPATIENT = [
+    "groups", "lag", "lag --time", "lag --outlook", "groups --idle", "readiness", "ownership", "watch", "lock show",
+    "export --once", "snapshot --history kept", "report", "protocol check", "plan group g --to OZKCC",
+    "plan fleet --to kafka", "plan delete-groups g", "plan delete-znodes g", "plan show 12345678",
+    "plan offsets reset --store kafka --to latest -g g",
+]  # fmt: skip
+PATIENT = ["act 12345678", "resume run", "undo run", "approve 12345678", "export", "plan kraft --to controllers"]
+
+
+@pytest.mark.parametrize("words", [*IMPATIENT, *PATIENT])
+def test_a_server_that_restarts_is_waited_for_by_runs_alone(words, profile, monkeypatch):
+    asked = list[bool]()
+
+    def connect(profile, timeout_s=10.0, is_patient=True):
+        asked.append(is_patient)
+        raise Waited
+
+    replaced(monkeypatch, {"kit.clients.cluster.connect": connect, "kit.groups.report.connect": connect})
+    with pytest.raises(Waited):
+        app(words.split(), standalone_mode=False)
+    assert asked == [words in PATIENT]
 
 
 def test_what_is_printed_meanwhile_has_a_line_of_its_own(capsys):

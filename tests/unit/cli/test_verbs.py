@@ -79,7 +79,7 @@ kit.groups.snapshot.fetch_unseen_groups = lambda client: None
 kit.groups.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
 kit.groups.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
 kit.cli.groups.load_profile = lambda name, file: profile
-kit.clients.cluster.connect = lambda profile: nullcontext(cluster)
+kit.clients.cluster.connect = lambda profile, **named: nullcontext(cluster)
 """
 """One group, read by the code that reads a cluster, but for the connections."""
 
