@@ -86,8 +86,15 @@ def print_idle(
 
 def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
     from kit.health.sources import activity_of_history
-    from kit.history import History
+    from kit.history import HistoryHere, folder_here
     from kit.tables import schema as tables
+
+    where = folder_here(profile, folder)
+    here = None if where is None else HistoryHere(where)
+    if here is not None and here.is_small(tables.COMMITTED_OFFSETS, tables.MEMBERS):
+        with waiting(f"reading {folder}"):
+            return activity_of_history(here.load(tables.COMMITTED_OFFSETS), here.load(tables.MEMBERS))
+    from kit.history import History
 
     spark = started_spark(profile)
     with waiting(f"reading {folder}"):

@@ -1,4 +1,4 @@
-"""A history on this machine's disks, appended to and counted without Spark, in the layout of ``kit.history``."""
+"""A history on this machine's disks, without Spark: appended to, counted, and read if it is small (``kit.history``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -17,10 +17,12 @@ import polars as pl
 from kit.errors import HistoryError
 from kit.groups.snapshot import Snapshot
 from kit.history.names import ABOUT, COPY, DAYS, PATTERNS, day_of, refuse_versions
-from kit.history.parquet import files_of
+from kit.history.parquet import files_of, read
 from kit.profile import Profile
 from kit.tables import schema as tables
 
+SMALL_BYTES = 32_000_000
+"""Of parquet files; larger tables are read by Spark."""
 _ADDRESS = re.compile(r"\w[\w+.-]*:")
 _ERRORS = (OSError, pl.exceptions.PolarsError)
 
@@ -92,20 +94,45 @@ class HistoryHere:
         Raises:
             HistoryError: there is no history in the folder, or it can't be read.
         """
-        if not any(self._dates_of(name) for name in (tables.SNAPSHOTS.name, f"{DAYS}/{tables.SNAPSHOTS.name}")):
-            raise HistoryError(f"there is no history in {self._folder}: offramp snapshot --history FOLDER begins one")
         rows = []
-        for day in sorted({day for name in self._names() for day in self._dates_of(name)}):
-            loose, in_parts = self._appended(day), self._compacted(day)
+        for day in self._days():
+            loose, in_parts = self._appended(day), self._parts(day).keys()
             files = [file for name in self._names() for file in _files_in(self._folder / name / f"date={day}")]
             n_bytes = sum(file.stat().st_size for file in files)
             rows.append((day, len(loose | in_parts), len(in_parts), len(files), n_bytes))
         counted = dict.fromkeys(("n_snapshots", "n_compacted", "n_files", "n_bytes"), pl.Int64)
         return pl.DataFrame(rows, {"date": pl.Date, **counted}, orient="row")
 
+    def is_small(self, *of: tables.Table) -> bool:
+        """Whether these tables can be loaded here, by the sizes of their files."""
+        folders = [self._folder / f"{prefix}{table.name}" for table in of for prefix in ("", f"{DAYS}/")]
+        return sum(file.stat().st_size for folder in folders for file in _files_in(folder)) <= SMALL_BYTES
+
+    def load(self, table: tables.Table) -> pl.DataFrame:
+        """All complete snapshots' rows of one table, stamped, as ``History.load`` has them.
+
+        Raises:
+            HistoryError: there is no history in the folder, or it can't be read.
+        """
+        files = dict[str, list[str]]()
+        for day in self._days():
+            parts = self._parts(day)
+            for snapshot_id, part in parts.items():
+                for file in files_of(f"{self._folder}/{DAYS}/{table.name}/date={day}/part={part}"):
+                    files.setdefault(file, []).append(snapshot_id)
+            for snapshot_id in sorted(self._appended(day) - parts.keys()):
+                place = f"{self._folder}/{table.name}/date={day}/snapshot_id={snapshot_id}"
+                files |= {file: [snapshot_id] for file in files_of(place)}
+        return read({table.name: files}, pl.lit(True), table, *table.stamped_schema.names)
+
     @staticmethod
     def _names() -> list[str]:
         return [f"{prefix}{table.name}" for table in tables.ALL for prefix in ("", f"{DAYS}/")]
+
+    def _days(self) -> list[date]:
+        if not any(self._dates_of(name) for name in (tables.SNAPSHOTS.name, f"{DAYS}/{tables.SNAPSHOTS.name}")):
+            raise HistoryError(f"there is no history in {self._folder}: offramp snapshot --history FOLDER begins one")
+        return sorted({day for name in self._names() for day in self._dates_of(name)})
 
     def _dates_of(self, name: str) -> set[date]:
         folder = self._folder / name
@@ -122,14 +149,18 @@ class HistoryHere:
         found = folder.glob("snapshot_id=*") if folder.is_dir() else ()
         return {each.name.partition("=")[2] for each in found if files_of(str(each))}
 
-    def _compacted(self, day: date) -> set[str]:
-        found = set[str]()
+    def _parts(self, day: date) -> dict[str, str]:
+        """By compacted snapshot, its part; of several parts the one that was finished first (``Store.parts``)."""
+        found = dict[str, tuple[datetime, str]]()
         folder = self._folder / DAYS / tables.SNAPSHOTS.name / f"date={day}"
-        for part in folder.glob("part=*") if folder.is_dir() else ():
-            for file in files_of(str(part)):
+        for place in folder.glob("part=*") if folder.is_dir() else ():
+            part = place.name.partition("=")[2]
+            for file in files_of(str(place)):
                 with _told(f"{self._folder / DAYS / tables.SNAPSHOTS.name} can't be read"):
-                    found |= set(pl.read_parquet(file, columns=["snapshot_id"], hive_partitioning=False).to_series())
-        return found
+                    rows = pl.read_parquet(file, columns=["snapshot_id", "compacted_at"], hive_partitioning=False)
+                for snapshot_id, at in rows.select("snapshot_id", "compacted_at").iter_rows():
+                    found[snapshot_id] = min(found.get(snapshot_id, (at, part)), (at, part))
+        return {snapshot_id: part for snapshot_id, (_, part) in found.items()}
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

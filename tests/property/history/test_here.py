@@ -29,7 +29,13 @@ from tests.soak import IS_SOAK
 
 
 def rows_of(spark: SparkSession, folder: Path) -> dict[str, list[Any]]:
+    """As Spark reads them, which is as they are read here."""
     history = History(spark, str(folder))
+    for table in tables.ALL:
+        names = table.stamped_schema.names
+        here, there = HistoryHere(folder).load(table), pl.DataFrame(history.load(table).select(*names).toArrow())
+        assert here.columns == names
+        assert sorted(map(repr, here.rows())) == sorted(map(repr, there.cast(here.schema).rows()))
     return {table.name: sorted(map(str, history.load(table).collect())) for table in tables.ALL}
 
 
@@ -78,6 +84,7 @@ def test_days_are_counted_as_spark_counts_them(spark: SparkSession, tmp_path: Pa
     cut_off = local(small_snapshot(spark, TODAY, 9))
     HistoryHere(tmp_path)._add(tables.GROUPS, cut_off.groups, cut_off.snapshot_id)
     assert check()["n_snapshots"].to_list() == [2, 1, 1]
+    assert rows_of(spark, tmp_path) == before
     (tmp_path / "snapshots" / "date=2026-11-20 (copy)").mkdir()
     for count in (HistoryHere(tmp_path).days, lambda: Upkeep(spark, str(tmp_path)).days()):
         with pytest.raises(HistoryError, match=r"date=2026-11-20 \(copy\) in it is not of a history"):
