@@ -131,6 +131,7 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
         partition_owners=owned,
         stale_stores=stale,
         members=snapshot.members,
+        read_errors=snapshot.read_errors,
     )
     return result
 

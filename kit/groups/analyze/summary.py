@@ -32,12 +32,14 @@ def group_summary(
     partition_owners: FrameT,
     stale_stores: FrameT | None = None,
     members: FrameT | None = None,
+    read_errors: FrameT | None = None,
 ) -> FrameT:
     """Every group once, with its lag in the store in use; beside it both stores' lags.
 
     Args:
         members: ``tables.MEMBERS``. Without them a registration that could not be read is not seen, and owners that
             are not registered count as members.
+        read_errors: ``tables.READ_ERRORS``. Without them a znode whose name is not understood is not seen.
 
     Columns:
         group_id: the key.
@@ -89,6 +91,7 @@ def group_summary(
     rows = rows.join(_stages(groups, members), on="group_id", how="left")
     rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
     rows = rows.join(_unread_members(members, groups), on="group_id", how="left")
+    rows = rows.join(_with_read_errors(read_errors, groups), on="group_id", how="left")
     rows = rows.with_columns(store_in_use=_store_in_use())
     is_zookeeper = nw.col("store_in_use") == ZOOKEEPER
     for name in ("lag", "lag_retained"):
@@ -145,8 +148,17 @@ def _unread_members(members: FrameT | None, groups: FrameT) -> FrameT:
     return unread.group_by("group_id").agg(n_unread_members=nw.len().cast(nw.Int64))
 
 
+def _with_read_errors(read_errors: FrameT | None, groups: FrameT) -> FrameT:
+    """has_read_error: something of the group could not be read, whatever it was."""
+    if read_errors is None:
+        return groups.select("group_id").unique().with_columns(has_read_error=nw.lit(False))
+    named = read_errors.filter(~nw.col("group_id").is_null()).select("group_id").unique()
+    return named.with_columns(has_read_error=nw.lit(True))
+
+
 def _is_unreadable() -> nw.Expr:
     is_partly = (nw.col("n_unread").fill_null(0) > 0) | (nw.col("n_unread_members").fill_null(0) > 0)
+    is_partly = is_partly | nw.col("has_read_error").fill_null(False)
     return ~nw.col("error").is_null() | is_partly | (nw.col("stage") == "unknown").fill_null(False)
 
 

@@ -11,7 +11,16 @@ import pytest
 from kit import analyze
 from kit.groups import views
 from kit.tables import schema as tables
-from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
+from kit.tables.groups import (
+    CommittedOffset,
+    Group,
+    LogOffset,
+    Member,
+    Ownership,
+    ReadError,
+    Subscription,
+    TopicPartition,
+)
 from kit.tables.polars import rows_of
 from tests.generators.snapshots import snapshot_of
 
@@ -90,6 +99,19 @@ def test_a_group_of_which_something_is_unreadable_needs_attention(group_lag, mem
     row = summary_of(group_lag, member_error)
     assert row["is_unreadable"] is is_unreadable
     assert (row["attention"] == "could not be read") is is_unreadable
+
+
+def test_a_znode_whose_name_is_not_understood_makes_its_group_unreadable():
+    """The offset in it may be one of a partition with records to read."""
+    rows = {
+        "groups": [Group(name, "zookeeper", *[None] * 5) for name in "gh"],
+        "committed_offsets": [CommittedOffset(name, "zookeeper", "t", 0, 9, *[None] * 5) for name in "gh"],
+        "log_offsets": [LogOffset("t", 0, 0, 9)],
+        "topic_partitions": [TopicPartition("t", 0, False, 1, 0, (1,), (1,))],
+        "read_errors": [ReadError("zookeeper", "g", "t/partition_1", "consumers/g/offsets/t/partition_1", "no number")],
+    }
+    found = {row["group_id"]: row["attention"] for row in views.summary(snapshot_of(rows)).to_dicts()}
+    assert found == {"g": "could not be read", "h": None}
 
 
 def test_an_owner_znode_without_a_registration_is_no_member():
