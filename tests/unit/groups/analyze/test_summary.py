@@ -101,6 +101,18 @@ def test_a_group_of_which_something_is_unreadable_needs_attention(group_lag, mem
     assert (row["attention"] == "could not be read") is is_unreadable
 
 
+@pytest.mark.parametrize(("committed", "needs"), [(9, None), (10, "commit beyond the end")])
+def test_a_commit_beyond_the_end_needs_attention(committed: int, needs: str | None) -> None:
+    rows = {
+        "groups": [Group("g", "kafka", "Empty", *[None] * 4)],
+        "committed_offsets": [CommittedOffset("g", "kafka", "t", 0, committed, *[None] * 5)],
+        "log_offsets": [LogOffset("t", 0, 0, 9)],
+        "topic_partitions": [TopicPartition("t", 0, False, 1, 0, (1,), (1,))],
+    }
+    (row,) = views.summary(snapshot_of(rows)).to_dicts()
+    assert (row["attention"], row["n_beyond_end"], row["lag"]) == (needs, committed - 9, 0)
+
+
 def test_a_znode_whose_name_is_not_understood_makes_its_group_unreadable():
     """The offset in it may be one of a partition with records to read."""
     rows = {
