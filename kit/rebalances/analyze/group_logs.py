@@ -195,10 +195,15 @@ def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:
     group.has_epochs |= any(event["kind"] == "reconciling" for event in instance.events)
     _take_assignments(group, instance)
     member: str | None = None
+    lives: dict[str, int] = {}
     for attempt in instance.attempts:
         for event in attempt.events:
             member = event["member_id"] or member
-            if leaves(event) and attempt.life == group.life and member and (at := _at(event)):
+            if not member:
+                continue
+            if not leaves(event):
+                lives[member] = attempt.life
+            elif lives.get(member, attempt.life) == group.life and (at := _at(event)):
                 group.left_at[member] = at
 
 

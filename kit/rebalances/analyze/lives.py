@@ -82,7 +82,16 @@ def number_lives(events: Iterable[Event], instances: Iterable[ConsumerInstance],
             writer = (instance.stream, attempt.value_of("member_id") if instance.has_epochs else None)
             life.take(writer, attempt.generation, time_of(event), instance.has_epochs)
             attempt.life = life.number
+    for instance in instances:
+        _continue_lives(instance)
     return of_brokers
+
+
+def _continue_lives(instance: ConsumerInstance) -> None:
+    """Set the life of what follows an attempt that has a generation, up to the next that has one."""
+    numbered, life = {id(attempt) for attempt, _ in _numbered(instance)}, 1
+    for attempt in instance.attempts:
+        attempt.life = life = attempt.life if id(attempt) in numbered else life
 
 
 def _numbered(instance: ConsumerInstance) -> Iterator[tuple[RebalanceAttempt, Event]]:

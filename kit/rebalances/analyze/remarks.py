@@ -34,7 +34,7 @@ from kit.text.time_format import worded
 _BESIDE_REBALANCES = (
     *("closing", "commit_failed", "coordinator_failed", "coordinator_lost", "left", "listener_failed", "member_fatal"),
     *("member_fenced", "member_reset", "not_assigned", "offset_reset", "offsets_failed", "session_expired"),
-    *("unsubscribed", "reconcile_failed"),
+    *("unsubscribed", "reconcile_failed", "restarting", "waiting_for_owner"),
 )
 """Events within a rebalance of a consumer that are no step of it and no reason."""
 _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empty", "epoch_bumped", "target_computed")

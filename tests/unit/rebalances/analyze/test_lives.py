@@ -54,6 +54,28 @@ def test_consumers_of_two_runs_in_step_have_two_lives():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("n_lives", [1, 2, 3])
+def test_a_member_that_left_is_counted_in_the_life_that_it_left(n_lives):
+    """Host b goes before generation 3 of each life, and begins the next life as another member."""
+    stays, goes = ([], [])
+    for life in range(n_lives):
+        since = 10_000 * life
+        stays.append(joins(1, 2, 3, client="a", since=since).with_columns(member_id=_of_life("a", life)))
+        left = log(("leaving", {"at": since + 150, "member_id": f"b-{life}"}), client="b")
+        goes += [joins(1, 2, client="b", since=since).with_columns(member_id=_of_life("b", life)), left]
+    events = pl.concat([_one_file(stays), _one_file(goes)])
+    rows = rebalances(events).filter(generation=3).select("life", "left").rows()
+    assert rows == [(life + 1, [f"b-{life}"]) for life in range(n_lives)]
+
+
+def _of_life(client: str, life: int) -> pl.Expr:
+    return pl.when(pl.col("member_id").is_not_null()).then(pl.lit(f"{client}-{life}"))
+
+
+def _one_file(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(parts).with_columns(line=pl.int_range(pl.len()) + 1)
+
+
 def test_a_consumer_that_left_and_came_back_was_not_rebalancing_meanwhile():
     events = pl.concat([joins(1), log(("leaving", {"at": 50}), ("left", {"at": 51}), client="a"), joins(2, since=900)])
     events = events.with_columns(line=pl.int_range(pl.len()) + 1)

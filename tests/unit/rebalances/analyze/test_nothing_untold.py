@@ -53,6 +53,38 @@ def test_each_kind_is_tried():
     assert set(LINES) >= KINDS
 
 
+WAY = (("joining", {}), ("joined", {"generation": 3, "member_id": "m-1"}), ("assigned", {"partitions": ["t-0"]}))
+STEPS_OF_A_CONSUMER = {
+    *("assigned", "assignment_acked", "assignment_computed", "assignment_diff", "claiming", "commit_ok"),
+    *("coordinator_found", "coordinator_query", "group_assignment", "heartbeat_ok", "heartbeat_sent", "join_requested"),
+    *(
+        "joined",
+        "joining",
+        "leader_assigning",
+        "member_id",
+        "member_list",
+        "metadata",
+        "offset_found",
+        "offset_missing",
+    ),
+    *("offsets_fetching", "owned", "rebalance_begun", "rebalance_ended", "reconciling", "registered", "registering"),
+    *("released", "revoked", "selected", "state_change", "subscribed", "sync_sent", "synced", "target_received"),
+    "unassigned",
+}
+"""What a rebalance consists of, and what succeeds: the sentence about the rebalance describes it."""
+INCIDENTS = sorted({kind for source, kind in KINDS if source != BROKER} - STEPS_OF_A_CONSUMER)
+
+
+@pytest.mark.parametrize("place", range(len(WAY) + 1))
+@pytest.mark.parametrize("kind", INCIDENTS)
+def test_an_event_within_a_rebalance_is_described_with_its_reason(kind, place):
+    events = log(*WAY[:place], (kind, {"reason": "why-x"}), *WAY[place:])
+    told, frames = " ".join(story(events)), (member_rebalances(events), log_remarks(events), log_findings(events))
+    assert "why-x" in told
+    assert "why-x" in str([frame.to_dicts() for frame in frames])
+    assert (GROUP in told, "till-1" in told) == (True, True)
+
+
 MEMBERS = st.sampled_from(["m-1", "m-2", "m-3"])
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["member_left", "member_failed"]), MEMBERS),
