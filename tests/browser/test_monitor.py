@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+import polars as pl
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from playwright.sync_api import Locator, expect
@@ -18,6 +19,9 @@ from kit.lab.topics import QUIET
 from tests.browser.jupyter import Jupyter, jupyter_lab
 from tests.browser.notebook_page import NotebookPage
 from tests.notebooks.executed import fill_in
+from widgets.live import html
+from widgets.live.view import STYLE_OF_MONITOR as MONITOR_STYLE
+from widgets.run.style import STYLE
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -76,6 +80,19 @@ def await_rows_beside_names(monitor: Locator, count: int) -> None:
         wait_until(are_beside, f"{count} rows beside their names", SHOWN_MS / 1000)
     except LabError as error:
         raise AssertionError(f"{error}\n{found}") from None
+
+
+PAGE = """<html style="font-size: 16px"><body style="margin: 0">{style}<div class="offramp offramp-monitor"
+style="width: 1000px"><div class="offramp-page" style="display: flex"><div class="offramp-names"></div>
+<div class="offramp-rows">{rows}</div></div></div></body></html>"""
+WIDEST = {"store": "zookeeper", "trend": "beyond the end", "lag": 123_456_789, "lag_per_s": 12_345.6,
+          "read_per_s": 98_765.4, "written_per_s": 98_765.4, "lags": [1, 5, None, 3], "n_unknown": 20_000}  # fmt: skip
+OVERHANG = "rows => rows.scrollWidth - rows.clientWidth"
+
+
+def test_the_table_fits_a_thousand_pixels(tab):
+    tab.page.set_content(PAGE.format(style=STYLE + MONITOR_STYLE, rows=html.groups(pl.DataFrame([WIDEST]))))
+    assert tab.page.locator(".offramp-rows").evaluate(OVERHANG) == 0
 
 
 def test_the_monitor_follows_the_cluster(site, tab):

@@ -14,6 +14,13 @@ SHOWN = 100
 """Groups that the list has at once: a search narrows ten thousand down, and each key is answered at once."""
 
 
+class NotChosen(InputError):
+    """No group is chosen yet. Nothing went wrong, so a notebook shows the sentence alone, and stops."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 class GroupChoice(t.HasTraits):
     """``fetch`` reads the groups once, when no group is named: rows of ``kit.views.summary``, in the order to show.
 
@@ -53,12 +60,12 @@ class GroupChoice(t.HasTraits):
         """What was made of the chosen group.
 
         Raises:
-            InputError: no group was chosen.
+            NotChosen: no group was chosen.
         """
         if not self.group_id:
-            raise InputError(
-                "no group is chosen: choose one in the list above, then run this cell and those below it; "
-                "or name it as group_id"
+            raise NotChosen(
+                "No group is chosen. Choose one in the list above, then run this cell and the cells below it; or set"
+                " group_id."
             )
         return self._opened
 

@@ -16,7 +16,7 @@ from widgets.run.html import number, table
 
 _MOODS = dict(zip(RISKS, ("bad ✗", "bad ✗", "bad ✗", "open !", "open ?", "good ✓", "good ✓")))
 _RATES = ("lag_per_s", "read_per_s", "written_per_s")
-_WIDTH, _HEIGHT = 120, 22
+_WIDTH, _HEIGHT = 104, 22
 
 
 def summary(risks: dict[str, int], at: datetime, cost: str) -> str:
@@ -35,7 +35,7 @@ def count(first: int, n_shown: int, n_matching: int, n_groups: int) -> str:
 
 def groups(rows: pl.DataFrame) -> str:
     """A row for each group; its name is the button beside it."""
-    heads = ("store", "trend", heading("lag"), *map(_rate_name, _RATES), "lag of late", "unknown")
+    heads = ("store", "trend", heading("lag"), *map(_rate_name, _RATES), "recent lag", "unknown")
     body = [
         (
             html_text(row["store"]),
@@ -72,7 +72,7 @@ def line(lags: Sequence[int | None]) -> str:
     drawn = "".join(_stroke(run) for run in _runs(points))
     words = "unknown" if all(lag is None for lag in lags) else f"from {number(lags[0])} to {number(lags[-1])}"
     box = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-    return f'<svg role="img" aria-label="lag of late: {words}" {box}>{drawn}</svg>'
+    return f'<svg role="img" aria-label="recent lag: {words}" {box}>{drawn}</svg>'
 
 
 def _partition(row: dict[str, Any]) -> tuple[str, ...]:

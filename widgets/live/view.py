@@ -14,17 +14,17 @@ from widgets.live.model import ROWS, Monitor
 from widgets.run.html import alert
 from widgets.run.style import STYLE
 
-_STYLE = """<style>
+STYLE_OF_MONITOR = """<style>
 .offramp-monitor { max-width: 90rem; }
 .offramp-monitor .offramp-names .widget-button { height: 28px; margin: 2px 0; width: 100%; text-align: left;
   padding: 0 .6em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.offramp-monitor .offramp-names { flex: 0 0 16rem; width: 16rem; min-width: 0; margin-right: .9rem; }
+.offramp-monitor .offramp-names { flex: 0 0 13rem; width: 13rem; min-width: 0; margin-right: .7rem; }
 .offramp-monitor .offramp-rows { flex: 1 1 0; min-width: 0; overflow-x: auto; }
 .offramp-monitor td span { white-space: nowrap; }
 .offramp-monitor .offramp-page { align-items: flex-start; }
 .offramp-monitor .offramp-page table { margin: 0; border-collapse: separate; border-spacing: 0; }
 .offramp-monitor .offramp-page .widget-html { margin: 0; }
-.offramp-monitor .offramp-page td, .offramp-monitor .offramp-page th { padding: 0 .9em 0 0; white-space: nowrap;
+.offramp-monitor .offramp-page td, .offramp-monitor .offramp-page th { padding: 0 .7em 0 0; white-space: nowrap;
   vertical-align: middle; height: 32px; line-height: 24px; box-sizing: border-box; }
 .offramp-monitor .offramp-head { font-weight: 600; height: 32px; line-height: 32px; }
 .offramp-monitor .offramp-controls { flex-flow: row wrap; align-items: center; }
@@ -49,7 +49,7 @@ class MonitorView(ipw.VBox):
         self._close.on_click(lambda _: model.set_trait("group_id", None))
         title = ipw.HTML(f"<h2>Groups of {html_text(model.cluster)}</h2>")
         super().__init__(
-            [ipw.HTML(STYLE + _STYLE), title, self._error, self._summary, self._controls(), self._page(),
+            [ipw.HTML(STYLE + STYLE_OF_MONITOR), title, self._error, self._summary, self._controls(), self._page(),
              self._opened, self._close]
         )  # fmt: skip
         self.add_class("offramp")

@@ -32,7 +32,7 @@ _HEADINGS = {
     "lag_retained": "of the lag not deleted yet, records",
     "lag_before": "lag before, records",
     "last_at": "last seen",
-    "last_lags": "lag of late, oldest first",
+    "last_lags": "recent lag, oldest first",
     "longest_unowned_ms": "longest seen without an owner, ms",
     "max_over_mean": "largest share ÷ mean",
     "member_id": "member",

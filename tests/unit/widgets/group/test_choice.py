@@ -9,7 +9,7 @@ import pytest
 import widgets
 from kit.errors import InputError, NotFound
 from tests.models.operations import GROUP, ToyGroup, open_toy
-from widgets.group.choice import SHOWN
+from widgets.group.choice import SHOWN, NotChosen
 
 MANY = pl.DataFrame(
     {
@@ -75,8 +75,9 @@ def test_the_wizard_of_the_chosen_group_stands_in_the_place_of_the_list(tmp_path
 
     choice = widgets.choose_group(rows, "", opened)
     view = widgets.group_picker(choice, widgets.wizard)
-    with pytest.raises(InputError, match="no group is chosen: choose one in the list above"):
+    with pytest.raises(NotChosen, match=r"No group is chosen\. Choose one in the list above") as found:
         _ = choice.opened
+    assert found.value._render_traceback_() == [str(found.value)], "a notebook shows the sentence alone"
     choose(view, "other")
     assert "there is no group 'other' any more" in texts(view).replace("&#x27;", "'").replace("&#39;", "'")
     assert choice.group_id == ""

@@ -128,6 +128,6 @@ def test_lines_have_gaps_and_words():
     drawn = html.line([0, None, 10, 20])
     assert drawn.count("<polyline") == 1
     assert drawn.count("<circle") == 1
-    assert 'aria-label="lag of late: from 0 to 20"' in drawn
-    assert 'aria-label="lag of late: unknown"' in html.line([None, None])
+    assert 'aria-label="recent lag: from 0 to 20"' in drawn
+    assert 'aria-label="recent lag: unknown"' in html.line([None, None])
     assert "nan" not in html.line([0, 0])
