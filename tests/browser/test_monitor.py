@@ -82,9 +82,11 @@ def await_rows_beside_names(monitor: Locator, count: int) -> None:
         raise AssertionError(f"{error}\n{found}") from None
 
 
-PAGE = """<html style="font-size: 16px"><body style="margin: 0">{style}<div class="offramp offramp-monitor"
-style="width: 1000px"><div class="offramp-page" style="display: flex"><div class="offramp-names"></div>
-<div class="offramp-rows">{rows}</div></div></div></body></html>"""
+PAGE = """<html style="font-size: 16px"><body style="margin: 0; font-family: system-ui, Helvetica, sans-serif">{style}
+<div class="offramp offramp-monitor" style="width: 1000px">
+<div class="offramp-page" style="display: flex">
+<div class="offramp-names"></div><div class="offramp-rows">{rows}</div>
+</div></div></body></html>"""
 WIDEST = {"store": "zookeeper", "trend": "beyond the end", "lag": 123_456_789, "lag_per_s": 12_345.6,
           "read_per_s": 98_765.4, "written_per_s": 98_765.4, "lags": [1, 5, None, 3], "n_unknown": 20_000}  # fmt: skip
 OVERHANG = "rows => rows.scrollWidth - rows.clientWidth"
