@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import ShareConsumer
@@ -18,6 +19,7 @@ from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
+from kit.rebalances.sources import read_rebalances
 from tests.servers.awaiting import awaited
 from tests.servers.streams_member import heartbeat
 
@@ -129,3 +131,22 @@ def test_words_of_a_move_off_zookeeper_are_shown_only_where_there_is_one(kraft_l
     assert not {"stage", "zookeeper_lag", "n_blockers"} & set(listed.output.split())
     ready = CliRunner().invoke(app, ["readiness", "--profile-file", profile])
     assert "there is nothing to leave" in ready.output
+
+
+def test_the_coordinators_log_tells_who_was_in_which_epoch_of_a_streams_group(kraft_lab, cluster):
+    """The first target assignment is computed after 3 s. A member that leaves raises the epoch without a line."""
+    client, first, second = cluster.broker_client, str(uuid.uuid4()), str(uuid.uuid4())
+    for member, epoch in ((first, 0), (second, 0), (first, -1)):
+        answer = client.run(heartbeat, client, "streaming-log", TOPIC, member, epoch)
+        assert answer.error_code == 0, answer
+
+    def read() -> list[dict[str, Any]]:
+        log = str(kraft_lab.servers.brokers[0].process.log)
+        return read_rebalances(None, log).generations.filter(group_id="streaming-log").to_dicts()
+
+    *_, joined, both, left = awaited(read, lambda rows: any(row["left"] for row in rows), "the log to have who left")
+    assert (joined["members"], both["members"], left["members"]) == ([first], sorted([first, second]), [second])
+    assert (joined["joined"], both["joined"], left["left"]) == ([first], [second], [first])
+    assert all(row["is_epoch"] for row in (joined, both, left))
+    assert left["assignor"] == "sticky"
+    assert observe(cluster, "streaming-log").groups["group_epoch"].to_list() == [left["generation"]]

@@ -38,6 +38,10 @@ class BrokerMembers:
             self._now.add(member)
         elif event["kind"] == "epoch_bumped" and number is not None:
             self.seen[number] = set(self._now)
+        elif (
+            event["kind"] == "target_computed" and number is not None
+        ):  # A streams group's epoch may be raised silently.
+            self.seen.setdefault(number, set(self._now))
         if event["kind"] == "group_rebalancing":
             self._take_reason(event, number)
         elif event["kind"] == "group_empty":

@@ -232,7 +232,7 @@ def _take_broker_events(of: Callable[[str, int], GroupLogs], logs: FoldedLogs) -
 def _take_changes(group: GroupLogs, generation: int, event: Event, waiting: dict[str, list[Event]]) -> None:
     """Lines without a number lead to the generation of the next that ends or begins one."""
     # A group that loses its last member of the new protocol is converted back and continues with a generation.
-    kinds = ("epoch_bumped", "group_rebalancing") if group.has_epochs else _OF_CLASSIC_GROUPS
+    kinds = ("epoch_bumped", "group_rebalancing", "target_computed") if group.has_epochs else _OF_CLASSIC_GROUPS
     if event["kind"] in kinds:
         came = waiting.pop(group.group_id, [])
         changing = _changes(came) if group.has_epochs else came

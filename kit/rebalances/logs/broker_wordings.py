@@ -131,6 +131,21 @@ member_left|4.1+|[GroupId {}] {} member {} has left group through explicit `Leav
 group_converted|4.1+|[GroupId {}] Converted the classic group to a consumer group
 group_converted|4.1+|[GroupId {}] Converted the empty classic group to a consumer group
 context|4.1+|[GroupId {}] Converted the {}consumer group to a classic group
+member_joining|4.1+|[GroupId {}][MemberId {}] Member joins the streams group
+member_joining|4.1+|[GroupId {}][MemberId {}] Static member {}joins the streams group
+epoch_bumped|4.1+|[GroupId {}][MemberId {}] Bumped streams group epoch to
+member_assigned|4.1+|[GroupId {}][MemberId {}] Member's new assignment state:
+context|4.1+|[GroupId {}][MemberId {}] Static member {} temporarily left
+member_left|4.1+|[GroupId {}][MemberId {}] Member {} left the streams group
+member_left|4.1+|[GroupId {}][MemberId {}] Static member {} left the streams group
+member_fenced|4.1+|[GroupId {}] Streams member {} fenced from the group
+group_converted|4.1+|[GroupId {}] Converted the empty classic group to a streams group
+context|4.1+|[GroupId {}] Converted the empty streams group to a classic group
+context|4.1+|[GroupId {}] Could not fence streams member
+context|4.1+|[GroupId {}] C{}ing shutdown requested for the streams application
+context|4.4+|[GroupId {}] Requested topology description push
+context|4.4+|[GroupId {}] Skipping delayed target assignment
+context|4.4+|[GroupId {}] Computed new metadata hash
 context|4.1+|[GroupId {}][MemberId {}]
 member_fenced|3.6+|[GroupId {}] Member {} fenced from the group
 member_fenced|3.7+|[GroupId {}] Static member {} fenced by existing member

@@ -73,6 +73,7 @@ _GROUPS: tuple[Pattern, ...] = (
     r"^LeaveGroup request for group (\S+)",
 )
 _MEMBERS: tuple[Pattern, ...] = (
+    r"^\[GroupId [^\]]+\]\[MemberId ([^\]]+)\]",
     r"memberId='([^']+)'",
     r"member_id='([^']+)'",
     r"memberId=([^,'}\s)]+)",
@@ -83,7 +84,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"of member id \"([^\"]+)\"",
     Unless(r"-> \"([^\"]+)\"$", ("(not-set)",)),
     Unless(
-        r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])"
+        r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic |Streams )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])"
         + not_before("member"),
         ("with",),
     ),
@@ -112,7 +113,7 @@ _GENERATIONS = (
     r"generation[ -]id (\d+)",
     r"\(generation (\d+)\)",
     r"generation (\d+)",
-    r"Bumped group epoch to (\d+)",
+    r"Bumped (?:streams )?group epoch to (\d+)",
     r"assignment for epoch (\d+)",
     r": epoch=(\d+), previousEpoch",
     not_behind("local ", "leader ") + r"[Ee]poch (\d+)",

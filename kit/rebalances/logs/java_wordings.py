@@ -224,6 +224,16 @@ context|4.1+|Stop finding coordinator during consumer close
 context|4.1+|Signal CoordinatorRequestManager closing
 context|4.1+|Signal the ConsumerMembershipManager to leave
 context|3.7+|Node is not ready, handle the request in the next event loop
+reconciling|4.1+|Assigned tasks with local epoch
+revoked|4.1+|Revoking previously assigned active tasks
+lost|4.1+|Revoking previously assigned and now lost active tasks
+heartbeat_ok|4.1+|StreamsGroupHeartbeatRequest responded successfully
+heartbeat_failed|4.1+|StreamsGroupHeartbeatRequest failed
+listener_failed|4.1+|Streams rebalance listener failed on invocation of
+listener_failed|4.1+|The on{}Tasks{} callback completed with an error
+listener_failed|4.1+|The onTasks{} callback completed with an error
+context|4.1+|Received Streams group configuration from the group coordinator
+context|4.1+|Assigning active tasks {
 """,
 )
 

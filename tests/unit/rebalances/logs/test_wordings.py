@@ -58,7 +58,7 @@ def test_versions_are_said():
          "member_left"),
         ("broker", "[GroupId g] Converted the classic group to a consumer group.", "group_converted"),
         ("broker", "[GroupId g] Converted the empty consumer group to a classic group.", CONTEXT),
-        ("broker", "[GroupId g][MemberId m] Member joins the streams group.", CONTEXT),
+        ("broker", "[GroupId g][MemberId m] Member joins the streams group.", "member_joining"),
         ("java", "Member AAAA received heartbeat interval 5000ms from the group coordinator", "context"),
         ("java", "Completed leaving the group", "left"),
         ("zookeeper", "c_h-1-2 begins to do what it never did", None),
