@@ -47,7 +47,8 @@ def joined(portions: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         last = max(ends)
         n_ready = last if ends[last] == len(walked) and len(walked) - last < _MOST_LINES else len(walked)
         waiting = detached(lines.tail(len(walked) - n_ready))
-        yield _whole(lines.head(n_ready), walked, {place: end for place, end in ends.items() if place < n_ready})
+        if n_ready:
+            yield _whole(lines.head(n_ready), walked, {place: end for place, end in ends.items() if place < n_ready})
     if len(waiting):
         yield from _rest(waiting)
 

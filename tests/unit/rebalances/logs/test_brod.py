@@ -69,6 +69,12 @@ def test_it_does_not_matter_where_a_portion_ends(portion):
     assert_frame_equal(pl.concat(joined(lines.iter_slices(portion))), whole)
 
 
+@pytest.mark.parametrize("n_lines", [1, 2, 3])
+def test_a_log_that_is_one_record_or_a_part_of_one_is_read(tmp_path, n_lines):
+    kinds = read(tmp_path, *FAILED[:n_lines]).events["kind"].to_list()
+    assert kinds == (["join_failed"] if n_lines > 1 else [])
+
+
 def test_lines_that_do_not_follow_are_no_part(tmp_path):
     text = [
         NEW.format(1, 7, 18),
