@@ -48,7 +48,7 @@ def test_a_profile_that_is_absent_or_no_toml_ends_with_3(offramp, lab):
 def test_a_server_that_does_not_answer_ends_with_4_unless_another_one_does(offramp, lab):
     (port,) = free_ports(1)
     result = offramp("groups", change=lambda text: text.replace(lab.zookeeper_connect, f"127.0.0.1:{port}"))
-    refused(result, 4, f"ZooKeeper 127.0.0.1:{port}: no server answered")
+    refused(result, 4, f"ZooKeeper 127.0.0.1:{port}: no process listens there")
     result = offramp("groups", change=lambda text: text.replace(lab.bootstrap_servers, f"127.0.0.1:{port}"))
     refused(result, 4, f"brokers 127.0.0.1:{port}: no process listens there")
     one_of_two = lambda text: text.replace(lab.bootstrap_servers, f"127.0.0.1:{port},{lab.bootstrap_servers}")  # noqa: E731
