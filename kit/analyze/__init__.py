@@ -5,10 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_SUBJECTS = ("groups", "health", "proof", "rebalances")
-_HOMES = {
-    name: home for home in (import_module(f"kit.{subject}.analyses") for subject in _SUBJECTS) for name in home.__all__
-}
+from kit.subjects import registered
+
+_HOMES = {name: home for home in map(import_module, registered("ANALYSES")) for name in home.__all__}
 __all__ = sorted(_HOMES)
 
 

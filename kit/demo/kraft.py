@@ -19,8 +19,8 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.record import REPORT
 from kit.engine.runs_folder import PLANS, PREFIX, add_approval
 from kit.errors import RunError
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.move.rehearsals import keep_result, sha256_of
-from kit.kraft.move.request import KraftPlanRequest
 from kit.kraft.preflight import save_metadata
 from kit.kraft.rehearsal import rehearse
 from kit.kraft.rehearsal_lab import CONTROLLERS as REHEARSAL_CONTROLLERS
@@ -91,7 +91,7 @@ def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:
     """Plan, approve, carry out, look."""
     with connect(profile) as cluster:
         operations = Operations(cluster, RUNS, tell=lambda event: _tell(event, say))
-        plan = operations.plan_kraft(KraftPlanRequest(phase), OVERRIDES.get(phase, ()))
+        plan = operations.make_plan(KraftPlanRequest(phase), OVERRIDES.get(phase, ()))
         say(f"plan {plan.digest[:8]}: {plan.subject!r}, {len(plan.steps)} steps; {_approve(operations, plan)}")
         result = operations.begin(plan).act()
         result.raise_unless()

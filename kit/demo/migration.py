@@ -64,7 +64,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
 def _move(operations: Operations, group: str, stage: str, say: Callable[[str], None]) -> None:
     request = GroupPlanRequest(group, stage, soak_s=SOAK_SECONDS, min_stable_s=0.0, observe_s=2.0)
     try:
-        plan = operations.plan_group(request)
+        plan = operations.make_plan(request)
     except NothingToDo:
         say(f"group {group} is at {stage!r} already")
         return

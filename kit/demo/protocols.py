@@ -47,7 +47,7 @@ def there_and_back(lab: Lab, operations: Operations, group: str, topic: str, say
 
 def _move(operations: Operations, group: str, protocol: str, say: Callable[[str], None]) -> None:
     request = ProtocolPlanRequest(group, protocol, soak_s=SOAK_S, observe_s=1.0, answers=Answers(clients_ready=True))
-    plan: Plan = operations.plan_protocol(request)
+    plan: Plan = operations.make_plan(request)
     say(f"plan {plan.digest[:8]}: {group} to the {protocol} protocol; approved by {operator()} for the demo")
     operations.approve(plan, plan.subject, plan.digest)
     run = operations.begin(plan)

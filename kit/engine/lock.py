@@ -25,7 +25,7 @@ from kazoo.security import ACL
 from kit.clients.access import inherited
 from kit.clients.cluster import Cluster
 from kit.clients.paths import CONSUMERS
-from kit.errors import ConnectError, LockLost, OfframpError, TargetBusy
+from kit.errors import ConnectError, LockLost, OfframpError, PlanError, TargetBusy
 
 OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
@@ -352,3 +352,14 @@ def _run_of(data: bytes | None) -> str:
         return str(json.loads(data or b"")["run_id"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return f"(unreadable: {(data or b'')[:80]!r})"
+
+
+def refuse_without_zookeeper(cluster: Cluster) -> None:
+    """Raises:
+    PlanError: the profile names no ZooKeeper, where :class:`ClusterLock` is.
+    """
+    if cluster.zookeeper is None:
+        raise PlanError(
+            f"cluster {cluster.name!r} has no zookeeper_connect: a run of this plan needs ZooKeeper for its lock. Set"
+            " zookeeper_connect in offramp.toml"
+        )

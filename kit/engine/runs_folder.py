@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.engine.model.approval import Approval, load_approval, save_new_approval
-from kit.engine.model.plan import load_plan
+from kit.engine.model.files import private_folder
+from kit.engine.model.plan import Plan, load_plan
 from kit.engine.model.progress import in_order
 from kit.engine.model.record import RunRow, list_runs
 from kit.engine.model.states import RunState
@@ -54,6 +55,18 @@ def _written_at(path: Path) -> float:
         return path.lstat().st_mtime
     except OSError:
         return 0.0
+
+
+def plan_file(root: Path, digest: str) -> Path:
+    """Where the plan of this digest is kept."""
+    return root / PLANS / f"{digest[:PREFIX]}.json"
+
+
+def backup_file(root: Path, plan: Plan) -> Path:
+    """Where what a plan deletes is saved by default; its folder is made."""
+    file = plan_file(root, plan.digest).with_suffix(".offsets.jsonl")
+    private_folder(file.parent)
+    return file
 
 
 def approval_file(plan_file: Path, number: int) -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,41 +12,22 @@ import polars as pl
 from kit.engine.execution.dry_run import DryRun
 from kit.engine.model.checks import Finding
 from kit.engine.model.event import Event
-from kit.engine.model.performer import Outcome
 from kit.engine.model.plan import Plan
-from kit.engine.model.progress import evidence, step_progress
+from kit.engine.model.progress import step_progress
 from kit.engine.model.record import RunRecord
 from kit.engine.rendering.text import plan_rows, shown, worded_json
 from kit.errors import InputError
-from kit.groups.analyze.stages import STAGES
-from kit.moves.fleet.plan import BLOCKER, MEMBERS
-from kit.moves.fleet.wave import NOT_FOLLOWING
-from kit.moves.group.group_state import GroupState, MemberState
+from kit.subjects import merged
 
-_WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
-
-
-def members(group_state: GroupState) -> pl.DataFrame:
-    """One row per member: member_id, flavour, host, n_partitions, share (of all partitions), lag, since."""
-    rows = [_member(group_state, member) for member in group_state.members]
-    schema: dict[str, Any] = {
-        "member_id": pl.String,
-        "flavour": pl.String,
-        "host": pl.String,
-        "n_partitions": pl.Int64,
-        "share": pl.Float64,
-        "lag": pl.Int64,
-        "since": pl.Datetime("us", "UTC"),
-    }
-    return pl.DataFrame(rows, schema=schema)
+ANSWERS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 
 
 def checks(findings: Iterable[Finding]) -> pl.DataFrame:
     """One row per rule: holds (a word), rule, level, sentence (the rule), found."""
     rows = [
-        (_WORDS[each.is_met], each.rule.name, each.rule.level, each.rule.sentence, each.sentence) for each in findings
+        (ANSWERS[each.is_met], each.rule.name, each.rule.level, each.rule.sentence, each.sentence) for each in findings
     ]
-    return _words(("holds", "rule", "level", "sentence", "found"), rows)
+    return of_texts(("holds", "rule", "level", "sentence", "found"), rows)
 
 
 def plan(plan: Plan | None) -> pl.DataFrame:
@@ -62,18 +44,18 @@ def plan(plan: Plan | None) -> pl.DataFrame:
         )
         for row in (plan_rows(plan) if plan else ())
     ]
-    return _words(("step", "title", "item", "before", "after", "undo", "by_hand"), rows)
+    return of_texts(("step", "title", "item", "before", "after", "undo", "by_hand"), rows)
 
 
 def dry_run(dry: DryRun | None) -> pl.DataFrame:
     """One row per step: step, can_begin_now (a word), sentence; a later one mostly can't before the earlier."""
-    rows = [(each.step.title, _WORDS[each.can_begin], each.sentence) for each in (dry.steps if dry else ())]
-    return _words(("step", "can_begin_now", "sentence"), rows)
+    rows = [(each.step.title, ANSWERS[each.can_begin], each.sentence) for each in (dry.steps if dry else ())]
+    return of_texts(("step", "can_begin_now", "sentence"), rows)
 
 
 def differences(dry: DryRun | None) -> pl.DataFrame:
     """One row per observation that is not as planned any more."""
-    return _words(("sentence",), [(each.sentence,) for each in (dry.differences if dry else ())])
+    return of_texts(("sentence",), [(each.sentence,) for each in (dry.differences if dry else ())])
 
 
 def steps(record: RunRecord | None) -> pl.DataFrame:
@@ -109,39 +91,7 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
         for it in (record.events if record else ())
         if it.event in ("acted", "undone")
     ]
-    return _timed(_words(("at", "step", "item", "outcome", "before", "after", "error"), rows))
-
-
-def stays(record: RunRecord | None) -> pl.DataFrame:
-    """What a run found to stay in ZooKeeper after a move's end: kind, count, read_by, may_delete. None before that."""
-    verified = [it for it in (record.events if record else ()) if it.event == "verified"]
-    kept = [evidence(it).get("stays") for it in verified]
-    rows: list[Any] = [row for each in kept if isinstance(each, list | tuple) for row in each]
-    schema: dict[str, Any] = {"kind": pl.String, "count": pl.Int64, "read_by": pl.String, "may_delete": pl.String}
-    return pl.DataFrame(rows, schema=schema)
-
-
-def stages(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per stage in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
-    counts = rows.group_by("stage").agg(
-        n_groups=pl.len().cast(pl.Int64),
-        n_ready=pl.col("not_ready_reason").is_null().sum().cast(pl.Int64),
-        n_blocked=(pl.col("not_ready_code") == BLOCKER).sum().cast(pl.Int64),
-        n_new_members=(pl.col("not_ready_code") == MEMBERS).sum().cast(pl.Int64),
-    )
-    order = pl.DataFrame({"stage": STAGES})
-    return order.join(counts, on="stage", how="inner", maintain_order="left")
-
-
-def groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), not_ready_reason.
-
-    Those that are ready come first, then reason by reason.
-    """
-    ready = pl.when(pl.col("not_ready_reason").is_null()).then(pl.lit(_WORDS[True])).otherwise(pl.lit(_WORDS[False]))
-    return rows.sort("not_ready_reason", "group_id", nulls_last=False).select(
-        "group_id", "stage", pl.col("mode").alias("toggle"), "n_members", "not_ready_reason", ready=ready
-    )
+    return _timed(of_texts(("at", "step", "item", "outcome", "before", "after", "error"), rows))
 
 
 def matching(rows: pl.DataFrame, pattern: str, column: str = "group_id") -> pl.DataFrame:
@@ -155,23 +105,6 @@ def matching(rows: pl.DataFrame, pattern: str, column: str = "group_id") -> pl.D
     except re.error as error:
         raise InputError(f"the {column} pattern {pattern!r} is not a regular expression: {error}") from None
     return rows.filter(pl.Series([matches(name) is not None for name in rows[column]], dtype=pl.Boolean))
-
-
-def failed_groups(record: RunRecord | None) -> pl.DataFrame:
-    """Of a fleet's run, one row per group that was not toggled or did not follow: step, group_id, why."""
-    found: dict[str, dict[str, str]] = {}
-    for event in record.events if record else ():
-        failed = found.setdefault(event.step_id or "", {})
-        if event.event in ("verified", "step_undone") and event.outcome == "ok":
-            failed.clear()
-        elif event.event == "acted" and event.outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
-            failed[_group_of(event.item or "")] = event.error or event.outcome
-        elif event.event == "verified":
-            told = evidence(event).get(NOT_FOLLOWING)
-            failed.update(told if isinstance(told, Mapping) else {})  # type: ignore[arg-type]
-    return _words(
-        ("step", "group_id", "why"), [(step, group, why) for step, each in found.items() for group, why in each.items()]
-    )
 
 
 def verifications(record: RunRecord) -> pl.DataFrame:
@@ -194,22 +127,10 @@ def _timed(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC"))
 
 
-def toggle_handovers(record: RunRecord) -> pl.DataFrame:
-    """One row per toggle: step, partitions_that_changed_hands, longest_unowned_ms (null: not measured), owners_watched.
-
-    See ``kit.moves.group.toggle.handovers_of``.
-    """
-    rows = [(it.step_id, evidence(it)) for it in record.events if it.event == "verified"]
-    names = ("partitions_that_changed_hands", "longest_unowned_ms", "owners_watched")
-    kept = [(step, *(found.get(name) for name in names)) for step, found in rows if names[0] in found]
-    kinds = {"step": pl.String, **dict.fromkeys(names[:2], pl.Int64), names[2]: pl.String}
-    return pl.DataFrame(kept, schema=kinds, orient="row")
-
-
 def events(record: RunRecord) -> pl.DataFrame:
     """Every event: at, state, event, step, item, outcome, sentence, error."""
     rows = [(it.at, it.state, it.event, it.step_id, it.item, it.outcome, it.sentence, it.error) for it in record.events]
-    return _words(("at", "state", "event", "step", "item", "outcome", "sentence", "error"), rows)
+    return of_texts(("at", "state", "event", "step", "item", "outcome", "sentence", "error"), rows)
 
 
 def verdict(record: RunRecord) -> pl.DataFrame:
@@ -223,36 +144,19 @@ def verdict(record: RunRecord) -> pl.DataFrame:
         record.plan.digest[:12],
         " ".join(record.notes) or "none",
     )
-    return _words(("run_id", "state", "sentence", "made_by", "approved_by", "plan", "notes"), [row])
-
-
-def member_lag(group_state: GroupState, member: MemberState) -> int | None:
-    """Of the partitions that a member has; None: it is known of none."""
-    offsets_of = (group_state.offsets.get(pair) for pair in member.partitions)
-    known = [offsets.lag for offsets in offsets_of if offsets is not None and offsets.lag is not None]
-    return sum(known) if known else None
-
-
-def _member(group_state: GroupState, member: MemberState) -> dict[str, object]:
-    n_all = len(group_state.partitions)
-    return {
-        "member_id": member.member_id,
-        "flavour": member.flavour,
-        "host": member.host,
-        "n_partitions": len(member.partitions),
-        "share": len(member.partitions) / n_all if n_all else None,
-        "lag": member_lag(group_state, member),
-        "since": member.since,
-    }
-
-
-def _group_of(item: str) -> str:
-    return item.removeprefix("/consumers/").removesuffix("/migration/mode")
+    return of_texts(("run_id", "state", "sentence", "made_by", "approved_by", "plan", "notes"), [row])
 
 
 def _step_of(event: Event) -> str:
     return event.step_id or "" if event.event == "acted" else f"undo of {event.step_id}"
 
 
-def _words(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> pl.DataFrame:
+def of_texts(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def __getattr__(name: str) -> Any:
+    """Return a frame that a subject registered; each is loaded when it is first used."""
+    if (place := merged("FRAMES").get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return pkgutil.resolve_name(place)

@@ -15,7 +15,6 @@ from pathlib import Path
 from kit.clients.cluster import Cluster
 from kit.engine.execution.dry_run import DryRun, dry_run
 from kit.engine.execution.run import Run, start_run
-from kit.engine.lock import ClusterLock
 from kit.engine.model.approval import (
     CLOCK_SKEW,
     SHORTEST_PREFIX,
@@ -34,38 +33,22 @@ from kit.engine.model.performer import Lock, Performer
 from kit.engine.model.plan import Plan, load_plan, save_plan
 from kit.engine.model.record import RunRecord, load_run
 from kit.engine.model.values import digest_of
+from kit.engine.plan_kind import PlanContext, PlanRequest
 from kit.engine.runs_folder import (
     PLANS,
     PREFIX,
     add_approval,
+    backup_file,
     load_approvals,
+    plan_file,
     plan_files,
     run_folder,
     runs_beside,
     there_is,
 )
-from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
+from kit.errors import ApprovalError, EvidenceError, InputError, NotFound
 from kit.identity.login import system_user
-from kit.kraft.move.nodes import node_deployer
-from kit.kraft.move.request import KraftPlanRequest
-from kit.kraft.move.steps import KIND as MOVE_TO_KRAFT
-from kit.moves.fleet import plan as fleet
-from kit.moves.fleet.plan import FleetPlanRequest
-from kit.moves.group import plan as group
-from kit.moves.group.deploy import deployer_of
-from kit.moves.group.plan import GroupPlanRequest, plan_group
-from kit.moves.group.replace import ReplaceActor
-from kit.moves.offsets import delete_groups
-from kit.moves.offsets.delete_groups import DeleteGroupsRequest
-from kit.moves.offsets.performer import OffsetsPerformer
-from kit.moves.offsets.steps import STEP_KINDS
-from kit.moves.protocol import plan as protocol
-from kit.moves.protocol.plan import ProtocolPlanRequest
-from kit.moves.znodes import plan as znodes
-from kit.moves.znodes.plan import DeleteZnodesRequest
-from kit.operations.held_locks import HeldLock, break_locks, held_locks
-from kit.operations.recipes import refuse_altered
-from kit.operations.run_lock import RunLock, broker_modes, refuse_unlockable
+from kit.operations.kinds import kind_of, refuse_altered
 from kit.text.quantity import quantity
 
 VALID_FOR = timedelta(hours=4)
@@ -87,75 +70,17 @@ class Operations:
     ) -> None:
         self.cluster, self.runs = cluster, runs or runs_beside(cluster.profile)
         self._say, self._tell, self._clock = say, tell, clock
-        self._deployer = deployer_of(cluster.profile)
         self._rules = cluster.profile.approvals
 
-    def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at the group for some seconds and plan; the plan is kept. Raises as ``plan_group``."""
-        self._refuse_without_zookeeper()
-        plan = plan_group(self.cluster, self._deployer, request, made_by or operator(), overrides)
-        return self.save_plan(plan)
+    def make_plan(self, request: PlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        """Read the cluster and plan; the plan is kept. Raises as the request's ``plan``, and as :meth:`save_plan`."""
+        return self.save_plan(request.plan(self._context(), made_by or operator(), overrides))
 
-    def plan_protocol(
-        self, request: ProtocolPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None
-    ) -> Plan:
-        """Read the group twice and plan; the plan is kept. Raises as ``kit.moves.protocol.plan.plan_protocol``."""
-        return self.save_plan(
-            protocol.plan_protocol(self.cluster, self._deployer, request, made_by or operator(), overrides)
-        )
+    plan_group = plan_fleet = plan_protocol = plan_kraft = plan_delete_groups = plan_delete_znodes = make_plan
+    """The names that notebooks used before 1.0."""
 
-    def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at all groups and plan; the plan is kept. Raises as ``kit.moves.fleet.plan.plan_fleet``."""
-        self._refuse_without_zookeeper()
-        return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
-
-    def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at the cluster and plan its next phase, or the way back; the plan is kept. Raises as ``plan_kraft``."""
-        if self.cluster.zookeeper is None:
-            raise PlanError(
-                f"cluster {self.cluster.name!r} has no zookeeper_connect: a move to KRaft needs ZooKeeper until its"
-                " end. If no broker uses ZooKeeper, there is nothing to move. See: offramp kraft status"
-            )
-        from kit.kraft.move.plan import plan_kraft  # It loads pyarrow, which no other plan needs.
-
-        nodes = node_deployer(self.cluster.profile)
-        made_by = made_by or operator()
-        return self.save_plan(
-            plan_kraft(self.cluster, nodes, request, made_by, self.runs, overrides, clock=self._clock)
-        )
-
-    def plan_delete_groups(
-        self, request: DeleteGroupsRequest, overrides: Iterable[str] = (), made_by: str | None = None
-    ) -> Plan:
-        """Look at the groups and plan; plan and backup are kept. Raises as ``plan_delete_groups``."""
-        now = self._clock.now()
-        plan = delete_groups.plan_delete_groups(self.cluster, request, made_by or operator(), now, overrides)
-        delete_groups.save_backup(plan, self.backup_file(plan))
-        return self.save_plan(plan)
-
-    def plan_delete_znodes(
-        self, request: DeleteZnodesRequest, overrides: Iterable[str] = (), made_by: str | None = None
-    ) -> Plan:
-        """Read the groups' znodes and plan; the plan is kept. Raises as ``plan_delete_znodes``."""
-        now = self._clock.now()
-        return self.save_plan(znodes.plan_delete_znodes(self.cluster, request, made_by or operator(), now, overrides))
-
-    def held_locks(self) -> list[HeldLock]:
-        """The locks that runs have now. Raises as ``kit.operations.held_locks.held_locks``."""
-        return held_locks(self.cluster)
-
-    def break_locks(self, target: str | None, typed_run: str) -> list[HeldLock]:
-        """End the locks of a group, None: of the whole cluster. Raises as ``kit.operations.held_locks.break_locks``."""
-        return break_locks(self.cluster, target, typed_run)
-
-    def _refuse_without_zookeeper(self) -> None:
-        """Refuse KIP-125's path on a cluster without ZooKeeper: there is nothing to leave."""
-        if self.cluster.zookeeper is None:
-            raise PlanError(
-                f"cluster {self.cluster.name!r} has no zookeeper_connect: this plan moves groups between the"
-                " coordination of ZooKeeper and of Kafka. On a cluster without ZooKeeper, Kafka coordinates every group"
-                " already, and there is nothing to do. Plans of offsets and deletions work: offramp plan offsets --help"
-            )
+    def _context(self, folder: Path | None = None) -> PlanContext:
+        return PlanContext(self.cluster, self._say, self._clock, self.runs, folder)
 
     def save_plan(self, plan: Plan) -> Plan:
         """Keep a plan under ``runs/plans``.
@@ -165,8 +90,7 @@ class Operations:
             EvidenceError: it can't be written.
         """
         refuse_altered(plan)
-        if self.cluster.zookeeper is None:
-            refuse_unlockable(self.cluster, broker_modes(self.cluster))
+        kind_of(plan).lock.refuse_unlockable(self.cluster)
         path = self._file(plan.digest)
         try:
             private_folder(path.parent)
@@ -300,34 +224,15 @@ class Operations:
         )
 
     def _lock(self, plan: Plan) -> Lock:
-        return ClusterLock(self.cluster) if plan.kind == MOVE_TO_KRAFT else RunLock(self.cluster)
+        return kind_of(plan).lock.lock_of(self.cluster)
 
     def _performer(self, plan: Plan, folder: Path | None = None) -> Performer:
         """``folder``: of the run, where one goes on."""
-        if {step.kind for step in plan.steps} <= set(STEP_KINDS):
-            return OffsetsPerformer(self.cluster)
-        if plan.kind == fleet.KIND:
-            return fleet.performer(self.cluster)
-        if plan.kind == group.KIND:
-            return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
-        if plan.kind == protocol.KIND:
-            return protocol.performer(self.cluster, self._deployer, self._say)
-        if plan.kind == delete_groups.DELETE_GROUPS:
-            return delete_groups.performer(self.cluster)
-        if plan.kind == znodes.DELETE_ZNODES:
-            return znodes.performer(self.cluster)
-        if plan.kind == MOVE_TO_KRAFT:
-            from kit.kraft.move.plan import performer
-
-            nodes = node_deployer(self.cluster.profile)
-            return performer(self.cluster, nodes, self._say, self._clock, self.runs, folder)
-        raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
+        return kind_of(plan).performer_of(self._context(folder))
 
     def backup_file(self, plan: Plan) -> Path:
         """Where what a plan deletes is saved by default; its folder is made."""
-        file = self._file(plan.digest).with_suffix(".offsets.jsonl")
-        private_folder(file.parent)
-        return file
+        return backup_file(self.runs, plan)
 
     def _holds(self, approval: Approval, plan: Plan) -> bool:
         try:
@@ -358,7 +263,7 @@ class Operations:
         return latest
 
     def _file(self, digest: str) -> Path:
-        return self.runs / PLANS / f"{digest[:PREFIX]}.json"
+        return plan_file(self.runs, digest)
 
 
 def operator() -> str:

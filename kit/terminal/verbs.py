@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -12,14 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """``home``: ``module:app``, a Typer with a command of the verb's name, or that is the verb itself.
-    ``help``: its line in the help of the group."""
-
-    home: str
-    help: str
+from kit.terminal.verb import Verb
 
 
 def group_of(verbs: Mapping[str, Verb]) -> type[TyperGroup]:

@@ -19,7 +19,7 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.record import RunRecord, load_run
 from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
-from kit.moves.fleet import plan as fleet
+from kit.moves.fleet import subject as fleet_subject
 from kit.moves.group.toggle import mode_path
 from tests.adversary.deployers import Order
 from tests.adversary.groups import Start
@@ -284,7 +284,11 @@ class RunJudge:
         """A way back may halt because of what it found; not because of what isn't there."""
         facts = self.runs[process.run_id]
         left = [self.left_in_place(process.run_id, group) for group in facts.plan.targets]
-        if facts.plan.kind == fleet.KIND and not any(left) and load_run(process.folder).state == RunState.UNDO_HALTED:
+        if (
+            facts.plan.kind == fleet_subject.KIND
+            and not any(left)
+            and load_run(process.folder).state == RunState.UNDO_HALTED
+        ):
             self.wrong("halts for ever", f"{process} has nothing left to take back and says: {told}")
 
     def left_in_place(self, run_id: str, group: str) -> str | None:

@@ -16,8 +16,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from kit.engine.lock import LOCKS, RUNS, escaped
 from kit.errors import ConnectError, LockLost, TargetBusy
-from kit.operations.kafka_lock import KafkaLock, LockState, target_of
-from kit.operations.lease import Mark, Member, parse_mark
+from kit.moves.locks.kafka_lock import KafkaLock, LockState, target_of
+from kit.moves.locks.lease import Mark, Member, parse_mark
 from tests.adversary.znodes import Client
 
 SILENT = (KazooException, KazooTimeoutError)
@@ -26,7 +26,7 @@ TRIES = 3
 
 
 class ModelLease:
-    """Behind the names of ``kit.operations.lease.Lease``."""
+    """Behind the names of ``kit.moves.locks.lease.Lease``."""
 
     def __init__(self, client: Client, name: str, mark: Mark) -> None:
         self.group_id, self._client, self._mark = name, client, mark
@@ -85,7 +85,7 @@ class ModelLease:
 
 
 class ModelLockGroups:
-    """Behind the names of ``kit.operations.kafka_lock.LockGroups``; no run of the model has more groups than leases."""
+    """The names of ``kit.moves.locks.kafka_lock.LockGroups``; no run of the model has more groups than leases."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -25,8 +25,8 @@ from kit.moves.group.group_state import GroupState, MemberState
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.replacement import Order, ReplaceParameters, item_of
 from kit.moves.group.toggle import Toggle
+from kit.moves.locks.kafka_lock import KafkaLock
 from kit.moves.offsets.kafka import Answer, _Writing
-from kit.operations.kafka_lock import KafkaLock
 
 Mistake = Mapping[tuple[Any, str], Any]
 

@@ -28,7 +28,7 @@ from kit.engine.model.values import Json
 from kit.errors import ConnectError, OfframpError, StepFailed
 from kit.moves.fleet import plan as fleet, wave
 from kit.moves.fleet.wave import CircuitBreakerActor, WaveActor
-from kit.moves.group import plan as group, replace, soak, toggle
+from kit.moves.group import plan as group, replace, soak, subject as group_subject, toggle
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.soak import SoakActor
@@ -126,7 +126,7 @@ class Process:
 
     def _begun(self, verb: str, approval: Approval | None) -> RunResult:
         plan = self.world.judge.runs[self.run_id].plan
-        performer = self._group() if plan.kind == group.KIND else self._fleet()
+        performer = self._group() if plan.kind == group_subject.KIND else self._fleet()
         lock = kafka_lock(self.client) if self.world.locks_in_kafka else ZookeeperLock(self.cluster)
         self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
         result: RunResult = getattr(self.run, verb)(approval)

@@ -18,7 +18,7 @@ from kit.engine.model.record import load_run
 from kit.engine.model.states import RunState
 from kit.errors import OfframpError, PlanError
 from kit.moves.fleet.plan import FleetPlanRequest
-from kit.moves.group import plan as group
+from kit.moves.group import subject as group_subject
 from kit.moves.group.group_state import KC, MEZKCC, OZKCC
 from kit.moves.group.plan import PATH, GroupPlanRequest
 from kit.tables.groups import KAFKA, ZOOKEEPER
@@ -169,7 +169,7 @@ class ContestedRuns:
         plan = self._plan()
         if plan is None:
             return
-        if self.rng.random() < 0.4 and plan.kind == group.KIND:
+        if self.rng.random() < 0.4 and plan.kind == group_subject.KIND:
             self._act_senseless(plan)
             return
         others = [name for name in self.world.groups if name not in plan.targets]

@@ -39,7 +39,7 @@ def patient_plan(site: FleetSite, runs: Path) -> str:
     """The digest of a plan with limits that no field of the wizard has."""
     wanted = FleetPlanRequest(KAFKA, wave=2, pause_s=PAUSE_S, min_stable_s=0.0, max_read_ms=READ_MS)
     with connect(site.profile) as cluster:
-        return Operations(cluster, runs).plan_fleet(wanted).digest
+        return Operations(cluster, runs).make_plan(wanted).digest
 
 
 def approve(wizard: Wizard, subject: str) -> None:

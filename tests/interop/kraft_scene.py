@@ -37,8 +37,8 @@ from kit.engine.model.plan import Plan, load_plan
 from kit.engine.runs_folder import PLANS, PREFIX, add_approval
 from kit.errors import OfframpError, TargetBusy
 from kit.kraft.move.cluster_state import READS, look
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.move.rehearsals import RehearsalResult, keep
-from kit.kraft.move.request import KraftPlanRequest
 from kit.kraft.move.sync import sync_problem
 from kit.kraft.status import broker_addresses
 from kit.lab.process import wait_until
@@ -155,7 +155,7 @@ class KraftScene(KraftWalk):
     def carry_out(self, moment: str, to: str, *overrides: str) -> Plan:
         """Plan, approve and act; the run must be verified."""
         with self.operations() as operations:
-            plan = operations.plan_kraft(KraftPlanRequest(to), (*OVERRIDES.get(to, ()), *overrides))
+            plan = operations.make_plan(KraftPlanRequest(to), (*OVERRIDES.get(to, ()), *overrides))
             operations.approve(plan, plan.subject, plan.digest[:8])
             result = operations.begin(plan).act()
         assert result.state == "VERIFIED", result.sentence
@@ -164,7 +164,7 @@ class KraftScene(KraftWalk):
 
     def refuse_plan(self, moment: str, to: str, error: type[OfframpError] = OfframpError) -> None:
         with self.operations() as operations, pytest.raises(error) as caught:
-            operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
+            operations.make_plan(KraftPlanRequest(to), OVERRIDES.get(to, ()))
         self.refusals[moment] = str(caught.value)
 
     # Verbs in processes of their own

@@ -20,11 +20,11 @@ from kit.engine.model.progress import evidence
 from kit.engine.model.record import load_run
 from kit.errors import NothingToDo, UnsafePlan
 from kit.kraft.metadata_file import load_metadata
+from kit.kraft.move.frames import stays
 from kit.kraft.move.steps import KraftParameters
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.operations.frames import stays
 from kit.text.quantity import quantity
 from tests.interop.kraft_scene import KILLED, LOCK_S, KraftScene
 from tests.soak import soak_only

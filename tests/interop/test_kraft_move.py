@@ -25,7 +25,7 @@ from kit.engine.execution.run import Run, RunResult
 from kit.engine.model.event import Event
 from kit.engine.model.plan import Plan
 from kit.errors import ApprovalError, PlanError, TargetBusy, UnsafePlan
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.status import KraftStatus
 from kit.kraft.zookeeper_history import read_zookeeper_files
 from kit.lab import Lab, faults
@@ -86,7 +86,7 @@ class CutMove(KraftScene):
             self._cut_at(event, left)
 
         with self.operations(tell) as operations:
-            plan = operations.plan_kraft(KraftPlanRequest(to, quiet_s=QUIET_S), OVERRIDES.get(to, ()))
+            plan = operations.make_plan(KraftPlanRequest(to, quiet_s=QUIET_S), OVERRIDES.get(to, ()))
             self._approve(operations, plan)
             going.append(operations.begin(plan))
             run, result = going[0], going[0].act()

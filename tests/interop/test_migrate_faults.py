@@ -51,7 +51,7 @@ def begun(operations: Operations, group: MakeGroup, to_stage: str = "Kafka coord
     for version in ("1.1.1", "0.8.2.2"):
         shared.add_old(1, version)
     shared.await_agreed()
-    plan = operations.plan_group(GroupPlanRequest(shared.name, to_stage, soak_s=1.0, min_stable_s=0.0, observe_s=1.0))
+    plan = operations.make_plan(GroupPlanRequest(shared.name, to_stage, soak_s=1.0, min_stable_s=0.0, observe_s=1.0))
     operations.approve(plan, plan.subject, plan.digest[:8], "second person")
     return shared, operations.begin(plan)
 

@@ -127,12 +127,12 @@ def modes(operations: Operations) -> dict[str, str]:
 
 
 def test_groups_in_waves_and_back_at_once(operations: Operations, members: list[Consumer]) -> None:
-    plan = operations.plan_fleet(request_of("kafka"))
+    plan = operations.make_plan(request_of("kafka"))
     assert [step.kind for step in plan.steps] == ["wave", *["circuit breaker", "wave"] * (N_WAVES - 1)]
     operations.begin(approved(operations, plan)).act().raise_unless()
     assert sorted(modes(operations)) == sorted(each.group for each in members)
     await_coordination(members, 1)
-    back = operations.plan_fleet(request_of("zookeeper", wave=0))
+    back = operations.make_plan(request_of("zookeeper", wave=0))
     assert len(back.steps) == 1
     operations.begin(approved(operations, back)).act().raise_unless()
     assert set(modes(operations).values()) == {"zookeeper"}
@@ -144,7 +144,7 @@ def test_a_group_that_fails_in_its_wave_stops_the_run(operations: Operations, me
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]
     names = tuple(each.group for each in members) if IS_SOAK else ("fleet-000", "fleet-001", "fleet-999")
-    plan = operations.plan_fleet(request_of("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
+    plan = operations.make_plan(request_of("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
     run = operations.begin(approved(operations, plan))
     run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
     try:
@@ -168,7 +168,7 @@ def test_the_brake_stops_the_waves(operations: Operations, members: list[Consume
     slow = FleetPlanRequest("kafka", groups=names, wave=1, pause_s=30.0, min_stable_s=0.0, max_read_ms=0.01)
     lagging = replace(slow, max_read_ms=10_000.0, lag_tolerance=20)
     for wanted, does, told in ((slow, str, "a read of the cluster took"), (lagging, halting.pause, "the lag of the")):
-        run = operations.begin(approved(operations, operations.plan_fleet(wanted)))
+        run = operations.begin(approved(operations, operations.make_plan(wanted)))
         run._tell = lambda event, does=does: does() if (event.step_id, event.state) == BRAKING else None  # type: ignore[misc]
         try:
             ending = run.act()
@@ -271,14 +271,14 @@ def register_many(client: KazooClient) -> None:
 def test_a_group_that_suffers_is_no_reason_not_to_go_back(operations: Operations, members: list[Consumer]) -> None:
     """Its ZooKeeper offset is behind, which blocks the way there: nothing reads that one but old consumers."""
     name, client = "fleet-003", operations.cluster.zookeeper
-    plan = operations.plan_fleet(request_of("kafka", groups=(name,)))
+    plan = operations.make_plan(request_of("kafka", groups=(name,)))
     operations.begin(approved(operations, plan)).act().raise_unless()
     path, member = f"/consumers/{name}/offsets/{TOPIC}/0", next(each for each in members if each.group == name)
     member.pause()
     try:
         client.set(path, b"0")
         assert "Kafka" in str(views.blockers(observe(operations.cluster, name))["sentence"].to_list())
-        back = operations.plan_fleet(request_of("zookeeper", wave=0))
+        back = operations.make_plan(request_of("zookeeper", wave=0))
         assert name in back.targets
         assert operations.dry_run(back).steps[0].can_begin
     finally:
@@ -291,13 +291,13 @@ def test_a_wish_that_can_not_be_met_is_refused_by_name(operations: Operations, m
     with pytest.raises(InputError, match="not to 'elsewhere'"):
         request_of("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):
-        operations.plan_fleet(request_of("kafka", groups=("nobody",)))
+        operations.make_plan(request_of("kafka", groups=("nobody",)))
     with pytest.raises(PlanError, match="its stage is all MEZKCC"):
-        operations.plan_fleet(request_of("zookeeper", groups=("fleet-002",)))
+        operations.make_plan(request_of("zookeeper", groups=("fleet-002",)))
     with pytest.raises(PlanError, match="its newest member registered"):
-        operations.plan_fleet(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
+        operations.make_plan(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
     with pytest.raises(UnsafePlan, match="all_at_once"):
-        operations.plan_fleet(request_of("kafka", wave=0))
+        operations.make_plan(request_of("kafka", wave=0))
 
 
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
@@ -317,16 +317,16 @@ def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(
         there = FleetPlanRequest(
             "kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        first = operations.begin(approved(operations, operations.plan_fleet(there)))
+        first = operations.begin(approved(operations, operations.make_plan(there)))
         first.act().raise_unless()
         assert n_kafka(operations, SECRET_LIKE) == len(SECRET_LIKE)
         back = FleetPlanRequest(
             "zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        second = operations.begin(approved(operations, operations.plan_fleet(back)))
+        second = operations.begin(approved(operations, operations.make_plan(back)))
         second.act().raise_unless()
         assert n_kafka(operations, SECRET_LIKE) == 0
-        single = operations.plan_group(
+        single = operations.make_plan(
             GroupPlanRequest(SECRET_LIKE[0], "Kafka coordination", min_stable_s=0.0, observe_s=0.5)
         )
         run = operations.begin(approved(operations, single))

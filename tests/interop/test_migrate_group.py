@@ -67,7 +67,7 @@ def approved(operations: Operations, plan: Plan) -> Plan:
 
 
 def move(operations: Operations, shared: Group, to_stage: str, **wishes: object) -> RunResult:
-    ending = operations.begin(approved(operations, operations.plan_group(request_of(shared, to_stage, **wishes)))).act()
+    ending = operations.begin(approved(operations, operations.make_plan(request_of(shared, to_stage, **wishes)))).act()
     ending.raise_unless()
     return ending
 
@@ -136,7 +136,7 @@ def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offs
             number for (_, number), each in read_group_state(cluster, shared.name).offsets.items() if each.kafka
         ]
     with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
-        operations.plan_group(request_of(shared, "all MEZKCC", observe_s=5.0))
+        operations.make_plan(request_of(shared, "all MEZKCC", observe_s=5.0))
     assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
     assert shared.everyone[1].consumer_id in str(refused.value)
 
@@ -177,7 +177,7 @@ def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operatio
 def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations, record_property: Record) -> None:
     """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
     shared = old_group(group, 2)
-    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "Kafka coordination"))))
+    run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "Kafka coordination"))))
     n_stops = 0
     seen: set[tuple[str | None, str]] = set()
     ending: RunResult | None = None
@@ -214,7 +214,7 @@ def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, operat
     shared.await_all_read()
     end = 1 + max(record["offset"] for record in shared.producer.acknowledged() if record["partition"] == 0)
     shared.await_(lambda: shared.offset(next(iter(shared.topics)), 0) == end, "the last commit, over which none comes")
-    plan = approved(operations, operations.plan_group(request_of(shared, "all MEZKCC")))
+    plan = approved(operations, operations.make_plan(request_of(shared, "all MEZKCC")))
     CHANGES[changed](shared)
     run = operations.begin(plan)
     with pytest.raises(StalePlan, match=changed):
@@ -226,7 +226,7 @@ def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, operat
 def test_nothing_is_written_before_an_approval(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     before = writes(shared)
-    plan = operations.plan_group(request_of(shared, "Kafka coordination"))
+    plan = operations.make_plan(request_of(shared, "Kafka coordination"))
     dry = operations.dry_run(plan)
     assert dry.steps[0].can_begin
     with pytest.raises(ApprovalError, match="was not approved"):
@@ -238,19 +238,19 @@ def test_nothing_is_written_before_an_approval(group: MakeGroup, operations: Ope
 def test_a_wish_that_can_not_be_met_is_refused_by_name(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     with pytest.raises(NothingToDo, match="already"):
-        operations.plan_group(request_of(shared, "OZKCC"))
+        operations.make_plan(request_of(shared, "OZKCC"))
     with pytest.raises(PlanError, match="has no member nobody"):
-        operations.plan_group(request_of(shared, "all MEZKCC", members=("nobody",)))
+        operations.make_plan(request_of(shared, "all MEZKCC", members=("nobody",)))
     with pytest.raises(UnsafePlan, match=r"stable: The newest registered .* 86400 s are asked for"):
-        operations.plan_group(request_of(shared, "all MEZKCC", min_stable_s=86_400.0))
-    plan = operations.plan_group(request_of(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
+        operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0))
+    plan = operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
     assert list(plan.overridden) == ["stable"]
 
 
 @soak_only
 def test_one_run_at_a_time(group: MakeGroup, operations: Operations, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
-    plan = approved(operations, operations.plan_group(request_of(shared, "all MEZKCC")))
+    plan = approved(operations, operations.make_plan(request_of(shared, "all MEZKCC")))
     with lock_of(profile) as other:
         other.acquire([shared.name], "another-run")
         with pytest.raises(TargetBusy, match="run another-run on "):
@@ -278,7 +278,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
 def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operations: Operations) -> None:
     """What was replaced stays so; once the member is back, the run goes on to its end."""
     shared = old_group(group, 3)
-    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "Kafka coordination"))))
+    run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "Kafka coordination"))))
     victim = shared.members[-1]
 
     def kill(event: Event) -> None:
@@ -368,7 +368,7 @@ def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(
         wait_until(
             lambda: (read_group_state(cluster, shared.name).offsets[pair].kafka or 0) > frozen, "Kafka's offset", 90
         )
-    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "OZKCC"))))
+    run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "OZKCC"))))
     ending = run.act()
     assert ending.state is RunState.FAILED
     assert path in ending.sentence

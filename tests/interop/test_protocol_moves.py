@@ -54,7 +54,7 @@ def started(lab: Lab, cluster: Cluster, name: str) -> ProtocolGroup:
 def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], None]) -> int:
     """Plan and execute; resume until the run is verified. Return how often it was resumed."""
     group.settled(3)
-    plan = Operations(group.cluster, runs).plan_protocol(
+    plan = Operations(group.cluster, runs).make_plan(
         ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, answers=READY)
     )
     desk = Operations(group.cluster, runs, tell=tell)

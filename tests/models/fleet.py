@@ -18,7 +18,7 @@ from kit.moves.fleet import plan as fleet
 from kit.moves.fleet.plan import FleetPlanRequest
 from kit.moves.fleet.wave import NOT_FOLLOWING
 from kit.moves.group.toggle import mode_path
-from kit.operations import recipes
+from kit.operations import kinds
 from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, MigrationState, ReadTiming
 from tests.generators.snapshots import snapshot_of
 from tests.models.operations import ToyOperations
@@ -84,10 +84,10 @@ class ToyWaves:
         return Checked(True, f"{len(step.parameters['groups'])} groups settled")
 
     def targets_of(self, step):
-        return targets_of(step, recipes.RECIPES)
+        return targets_of(step, kinds.all_recipes())
 
     def refuse_altered(self, plan):
-        recipes.refuse_altered(plan)
+        kinds.refuse_altered(plan)
 
     def end(self) -> None:
         pass
@@ -134,7 +134,7 @@ class ToyWaves:
 class ToyFleetOperations(ToyOperations):
     """The real operations but for its hands."""
 
-    def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+    def make_plan(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         return self.save_plan(fleet.plan_from(self.toy.scan(), "toy", request, made_by or "ann", overrides))
 
     def _performer(self, plan: Plan):

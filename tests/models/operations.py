@@ -15,9 +15,10 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.recipes import targets_of
 from kit.errors import ConnectError
 from kit.moves.group import plan as group
+from kit.moves.group.deploy import deployer_of
 from kit.moves.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, MemberState, PartitionOffsets
 from kit.moves.group.plan import GroupPlanRequest, plan_from
-from kit.operations import recipes
+from kit.operations import kinds
 from kit.operations.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from widgets.group.model import GroupMigration
@@ -109,10 +110,10 @@ class ToyPerformer:
         return Checked(True, f"found {self._counts()}")
 
     def targets_of(self, step):
-        return targets_of(step, recipes.RECIPES)
+        return targets_of(step, kinds.all_recipes())
 
     def refuse_altered(self, plan):
-        recipes.refuse_altered(plan)
+        kinds.refuse_altered(plan)
 
     def end(self) -> None:
         pass
@@ -196,10 +197,12 @@ class ToyOperations(Operations):
         super().__init__(SimpleNamespace(profile=profile, cluster_id="toy", zookeeper=True), runs, say, tell)  # type: ignore[arg-type]
         self.toy = toy
 
-    def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+    def make_plan(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         self.toy.gate.wait(20)
         looks = self.toy.look(request.group_id), self.toy.look(request.group_id)
-        return self.save_plan(plan_from(*looks, "toy", self._deployer, request, made_by or "ann", overrides))
+        return self.save_plan(
+            plan_from(*looks, "toy", deployer_of(self.cluster.profile), request, made_by or "ann", overrides)
+        )
 
     def _performer(self, plan: Plan):
         return ToyPerformer(self.toy, self._say)

@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from kit.engine.model.plan import load_plan
 from kit.engine.runs_folder import PLANS, runs_beside
-from kit.moves.offsets.delete_groups import DELETE_GROUPS
+from kit.moves.offsets.subject import DELETE_GROUPS
 from tests.notebooks import html_tables
 from tests.notebooks.executed import NOTEBOOKS, execute, printed, texts
 from tests.notebooks.shop import ARCHIVE, LEDGER

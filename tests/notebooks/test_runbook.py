@@ -163,7 +163,7 @@ def approve(site: Site, to_stage: str) -> str:
     """The digest of a plan that somebody made and approved elsewhere."""
     with connect(load_profile(file=site.profile_file)) as cluster:
         operations = Operations(cluster, site.runs)
-        plan = operations.plan_group(GroupPlanRequest("shop", to_stage, soak_s=2.0, min_stable_s=0.0))
+        plan = operations.make_plan(GroupPlanRequest("shop", to_stage, soak_s=2.0, min_stable_s=0.0))
         operations.approve(plan, "shop", plan.digest[:8])
         return plan.digest
 

@@ -55,7 +55,7 @@ def approve(site: FleetSite, runs: Path, request: FleetPlanRequest) -> str:
     """Return the digest of a plan that somebody made and approved elsewhere."""
     with connect(site.profile) as cluster:
         operations = Operations(cluster, runs)
-        plan = operations.plan_fleet(request)
+        plan = operations.make_plan(request)
         operations.approve(plan, "4 groups", plan.digest[:8])
         return plan.digest
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kit.clients.cluster import connect
 from kit.errors import OfframpError
-from kit.operations import lease
-from kit.operations.kafka_lock import KafkaLock, LockGroups
+from kit.moves.locks import lease
+from kit.moves.locks.kafka_lock import KafkaLock, LockGroups
 from kit.profile import load_profile
 
 

@@ -377,7 +377,7 @@ def test_operations_back_up_approve_and_delete(old_site):
     site = old_site
     site.commit("by-hand", TOPIC, {0: 10})
     operations = Operations(site.cluster, site.root / "operations")
-    plan = operations.plan_delete_groups(DeleteGroupsRequest(("by-hand",)))
+    plan = operations.make_plan(DeleteGroupsRequest(("by-hand",)))
     assert load_offsets(operations.backup_file(plan), plan.cluster_id).offsets == {("by-hand", TOPIC, 0): Stored(10)}
     operations.approve(plan, "by-hand", plan.digest[:8])
     operations.begin(plan).act().raise_unless(RunState.VERIFIED)

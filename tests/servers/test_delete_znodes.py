@@ -48,7 +48,7 @@ class Site:
         return {path: (data.decode(), stat.ephemeralOwner) for path, (data, stat) in answers.items()}
 
     def plan(self, *groups: str, overrides=()):
-        return self.operations.plan_delete_znodes(DeleteZnodesRequest(groups), overrides, "ann")
+        return self.operations.make_plan(DeleteZnodesRequest(groups), overrides, "ann")
 
     def begin(self, plan):
         self.operations.approve(plan, plan.subject, plan.digest[:8], "bob", timedelta(hours=1))

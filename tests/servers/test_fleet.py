@@ -210,7 +210,7 @@ def test_members_that_share_a_process_move_there_and_back(fleet_lab, profile_fil
         operations = Operations(cluster, tmp_path / "runs")
         for stage in ("all MEZKCC", "OZKCC"):
             request = GroupPlanRequest("order-fulfilment", stage, soak_s=0.0, min_stable_s=0.0, observe_s=1.0)
-            plan = operations.plan_group(request)
+            plan = operations.make_plan(request)
             operations.approve(plan, plan.subject, plan.digest)
             operations.begin(plan).act().raise_unless()
             assert all(member.is_member() and not member.has_left for member in stay.old)

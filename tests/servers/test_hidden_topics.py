@@ -31,11 +31,11 @@ from kit.kraft.status import broker_addresses, read_facts
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.security import SCRAM_ITERATIONS, USER
+from kit.moves.locks.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_group, remove_members
+from kit.moves.locks.lease import TOPIC
 from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.moves.offsets.inputs import PlanOptions
 from kit.moves.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
-from kit.operations.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_group, remove_members
-from kit.operations.lease import TOPIC
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations

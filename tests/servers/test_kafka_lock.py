@@ -24,11 +24,11 @@ from kit.clients.cluster import Cluster, connect, connect_kafka
 from kit.errors import LockLost, OfframpError, RunError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
+from kit.moves.locks import held_locks, lease
+from kit.moves.locks.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
+from kit.moves.locks.lease import TOPIC, Lease, Mark, Member
 from kit.moves.offsets.kafka import ACCEPTED, KafkaWriter
 from kit.moves.offsets.moves import Stored
-from kit.operations import held_locks, lease
-from kit.operations.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
-from kit.operations.lease import TOPIC, Lease, Mark, Member
 from kit.profile import load_profile
 from tests.adversary.mistakes import BLIND_RETRIES, put_back
 from tests.servers.awaiting import SECONDS, awaited

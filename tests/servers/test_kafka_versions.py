@@ -14,7 +14,7 @@ from kit.groups.snapshot import verify_read
 from kit.lab import NewMember
 from kit.lab.java.jars import KAFKA_SETS
 from kit.lab.process import wait_until
-from kit.operations.run_lock import RunLock
+from kit.moves.locks.run_lock import RunLock
 from kit.profile import load_profile
 from tests.servers.tuned_lab import TunedLab
 

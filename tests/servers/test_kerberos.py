@@ -83,7 +83,7 @@ def test_a_group_is_moved_to_kafka_and_back(lab: SaslLab, profile: Profile, file
         operations = Operations(cluster, tmp_path / "runs")
         for stage in ("all KC", "OZKCC"):
             request = GroupPlanRequest("settling", stage, soak_s=2.0, min_stable_s=0.0, observe_s=1.0)
-            plan = operations.plan_group(request)
+            plan = operations.make_plan(request)
             operations.approve(plan, plan.subject, plan.digest[:8], "second person")
             operations.begin(plan).act().raise_unless()
             assert read_group_state(cluster, "settling").counts == {stage.removeprefix("all "): 2}

@@ -14,8 +14,8 @@ from kit.engine.lock import _CLAIMED, CLUSTER_LOCKS, LOCKS, ClusterLock, Zookeep
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.operations import held_locks
-from kit.operations.run_lock import RunLock
+from kit.moves.locks import held_locks
+from kit.moves.locks.run_lock import RunLock
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS
 

@@ -17,13 +17,14 @@ from kit.engine.execution.run import Run
 from kit.engine.model.plan import Plan
 from kit.engine.model.states import RunState
 from kit.errors import LockLost, PlanError, RunError, UnsafePlan
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.lab import Lab
 from kit.moves.fleet.plan import FleetPlanRequest
 from kit.moves.group.plan import GroupPlanRequest
+from kit.moves.locks.held_locks import break_locks, held_locks
+from kit.moves.locks.kafka_lock import KafkaLock, LockGroups
 from kit.moves.offsets.delete_groups import DeleteGroupsRequest
 from kit.moves.offsets.plan import PlanOptions, Reset, export_offsets, plan_delete, plan_import, plan_reset, select
-from kit.operations.kafka_lock import KafkaLock, LockGroups
 from kit.operations.operations import Operations
 from kit.profile import load_profile
 from tests.notebooks.executed import NOTEBOOKS, execute
@@ -121,7 +122,7 @@ def test_offsets_are_deleted_imported_and_whole_groups_deleted_and_brought_back(
     brought = plan_import(desk.cluster, file, "kafka", PlanOptions("ann", OPTIONS.now, new_groups=True))
     begun(desk, brought).act().raise_unless(RunState.VERIFIED)
     assert site.offsets("kafka", "kept") == at(10, 20)
-    whole = begun(desk, desk.plan_delete_groups(DeleteGroupsRequest(("kept",)), made_by="ann"))
+    whole = begun(desk, desk.make_plan(DeleteGroupsRequest(("kept",)), made_by="ann"))
     whole.act().raise_unless(RunState.VERIFIED)
     assert "kept" not in site.everything().kafka
     whole.undo().raise_unless(RunState.UNDONE)
@@ -130,7 +131,9 @@ def test_offsets_are_deleted_imported_and_whole_groups_deleted_and_brought_back(
 
 def test_a_run_whose_lock_is_broken_writes_nothing_more(site, desk):
     site.commit("broken", TOPIC, {0: 10, 1: 20})
-    run = begun(desk, reset_of(desk, "broken", 40), when_acting(lambda: desk.break_locks("broken", run_of(desk))))
+    run = begun(
+        desk, reset_of(desk, "broken", 40), when_acting(lambda: break_locks(desk.cluster, "broken", run_of(desk)))
+    )
     result = run.act()
     assert (result.state, "lost" in result.sentence) == (RunState.STOPPED, True)
     assert site.offsets("kafka", "broken") == at(10, 20)
@@ -138,7 +141,7 @@ def test_a_run_whose_lock_is_broken_writes_nothing_more(site, desk):
 
 
 def run_of(desk: Operations) -> str:
-    (held,) = desk.held_locks()
+    (held,) = held_locks(desk.cluster)
     assert held.run_id is not None
     return held.run_id
 
@@ -210,9 +213,9 @@ def test_the_options_of_kafkas_own_tool_are_understood(site, profile, tmp_path, 
 @pytest.mark.parametrize("kind", ["group", "fleet", "kraft"])
 def test_what_needs_zookeeper_is_refused_when_it_is_planned(desk, kind):
     ask = {
-        "group": lambda: desk.plan_group(GroupPlanRequest("any", "all KC")),
-        "fleet": lambda: desk.plan_fleet(FleetPlanRequest("kafka")),
-        "kraft": lambda: desk.plan_kraft(KraftPlanRequest("dual write")),
+        "group": lambda: desk.make_plan(GroupPlanRequest("any", "all KC")),
+        "fleet": lambda: desk.make_plan(FleetPlanRequest("kafka")),
+        "kraft": lambda: desk.make_plan(KraftPlanRequest("dual write")),
     }[kind]
     with pytest.raises(PlanError, match="has no zookeeper_connect"):
         ask()

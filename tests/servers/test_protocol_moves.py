@@ -51,7 +51,7 @@ def begun(desk: Operations, plan: Plan) -> Run:
 
 
 def planned(desk: Operations, group: ProtocolGroup, to: str, **wishes: object) -> Plan:
-    return desk.plan_protocol(ProtocolPlanRequest(group.name, to, **{**QUICK, **wishes}))  # type: ignore[arg-type]
+    return desk.make_plan(ProtocolPlanRequest(group.name, to, **{**QUICK, **wishes}))  # type: ignore[arg-type]
 
 
 def test_three_classic_members_change_to_the_consumer_protocol_and_back(kraft_lab, cluster, desk):

@@ -25,7 +25,7 @@ from kit.errors import RunError
 from kit.lab import Lab
 from kit.lab.java import jars, jvm
 from kit.lab.topics import QUIET
-from kit.operations.kafka_lock import KafkaLock, LockGroups
+from kit.moves.locks.kafka_lock import KafkaLock, LockGroups
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.tuned_lab import TunedLab

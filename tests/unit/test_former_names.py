@@ -39,4 +39,7 @@ health.time_lag]
     exec(source, space)
     assert space["Operations"] is import_module("kit.operations.operations").Operations
     assert space["frames"] is import_module("kit.operations.frames")
+    kinds = ("group", "fleet", "protocol", "kraft", "delete_groups")
+    assert {getattr(space["Operations"], f"plan_{kind}") for kind in kinds} == {space["Operations"].make_plan}
+    assert space["frames"].members is import_module("kit.moves.group.frames").members
     assert kit.views is import_module("kit.groups.views")

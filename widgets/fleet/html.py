@@ -13,9 +13,10 @@ from kit.engine.model.record import RunRecord
 from kit.engine.model.step import Step
 from kit.engine.rendering.text import shown
 from kit.errors import InputError
+from kit.moves.fleet.frames import failed_groups, stages
 from kit.moves.fleet.plan import READY
 from kit.moves.fleet.wave import WAVE
-from kit.operations.frames import failed_groups, matching, stages
+from kit.operations.frames import matching
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text

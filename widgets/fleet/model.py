@@ -154,7 +154,7 @@ class FleetToggle(Procedure):
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request, overrides = self.request(), _words(self.overrides)
-        return f"planning the toggle to {request.to}", lambda: self.operations.plan_fleet(request, overrides)
+        return f"planning the toggle to {request.to}", lambda: self.operations.make_plan(request, overrides)
 
     @t.validate("to")
     def _known_direction(self, proposal: Any) -> str:

@@ -165,7 +165,7 @@ class GroupMigration(Procedure):
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request, overrides = self.request(), self.overrides.replace(",", " ").split()
-        return f"planning the way to {request.to_stage}", lambda: self.operations.plan_group(request, overrides)
+        return f"planning the way to {request.to_stage}", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
         """The run reached its stage: propose the next one, unless somebody chose another stage meanwhile."""

@@ -10,10 +10,9 @@ import traitlets as t
 from kit.engine.model.plan import Plan
 from kit.errors import InputError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT, NEXT_STEPS, PHASES as WAY, UNKNOWN, ZOOKEEPER
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.move.steps import (
     FAIL_OVER,
-    KIND,
     NODE_TIMEOUT_S,
     PHASES,
     REPAIR,
@@ -22,6 +21,7 @@ from kit.kraft.move.steps import (
     unregistered,
 )
 from kit.kraft.status import KraftStatus
+from kit.kraft.subject import KIND
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
@@ -136,7 +136,7 @@ class KraftMove(Procedure):
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request = KraftPlanRequest(self.to_phase, self.node_timeout_s)
         overrides = self.overridden
-        return f"planning the way to {request.to_phase}", lambda: self.operations.plan_kraft(request, overrides)
+        return f"planning the way to {request.to_phase}", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
         """Propose the next phase, unless somebody chose another one meanwhile. An override was for this run."""

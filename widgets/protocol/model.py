@@ -130,7 +130,7 @@ class ProtocolMove(Procedure):
             answers=Answers(clients_ready=self.clients_ready or None),
         )
         overrides = self.overrides.replace(",", " ").split()
-        return f"planning the {self.to_protocol} protocol", lambda: self.operations.plan_protocol(request, overrides)
+        return f"planning the {self.to_protocol} protocol", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
         """Propose the other protocol, unless somebody chose another one meanwhile."""

@@ -43,7 +43,7 @@ from kit.tables.groups import (
 )
 
 LOCK_GROUPS = "offramp.lock."
-"""How the names of the groups begin that are offramp's own locks (``kit.operations.lease``): no consumer is in them."""
+"""The names of offramp's own locks (``kit.moves.locks.lease``) begin so: no consumer is in these groups."""
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _TAKE_OVER_ATTEMPT = 3

@@ -10,21 +10,20 @@ controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.actor import Actor, ClusterPerformer
-from kit.engine.model.checks import Finding, raise_if_unsafe, unmet, warnings
+from kit.engine.model.checks import Finding, raise_if_unsafe, warnings
 from kit.engine.model.clock import Clock
 from kit.engine.model.observation import Observation
-from kit.engine.model.plan import Plan
+from kit.engine.model.plan import LONGEST_WAY_BACK_S, WAY_BACK_S, Plan
 from kit.engine.model.values import Json
-from kit.errors import NothingToDo, PlanError, RunError
+from kit.engine.plan_kind import PlanContext
+from kit.errors import InputError, NothingToDo, PlanError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.kraft.move import steps
-from kit.kraft.move.archive import ArchiveActor, ListActor
 from kit.kraft.move.cluster_state import (
     READS,
     ClusterState,
@@ -35,33 +34,24 @@ from kit.kraft.move.cluster_state import (
     without_flag,
     zookeeper_of,
 )
-from kit.kraft.move.compare import CompareActor
 from kit.kraft.move.conditions import Look
-from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
-from kit.kraft.move.fail_over import FailOverActor
-from kit.kraft.move.finalise import FinaliseActor
 from kit.kraft.move.gates import findings
-from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.leftovers import leftovers
-from kit.kraft.move.nodes import NodeDeployer
-from kit.kraft.move.orders import NodeOperator, settings_digests
+from kit.kraft.move.nodes import NodeDeployer, node_deployer
+from kit.kraft.move.orders import settings_digests
 from kit.kraft.move.overrides import left_behind, reported_stopped, reports_voters
-from kit.kraft.move.recipes import RECIPES
 from kit.kraft.move.repair import (
-    RepairActor,
     first_damage,
     for_repair,
     known_brokers,
     migrating_brokers,
     stale_migration,
 )
-from kit.kraft.move.request import KraftPlanRequest
-from kit.kraft.move.return_flag import ReturnFlagActor
-from kit.kraft.move.roll import RollActor
 from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import (
     FAIL_OVER,
-    KIND,
+    NODE_TIMEOUT_S,
+    QUIET_S,
     REPAIR,
     RETURN_FLAG,
     KraftParameters,
@@ -69,7 +59,7 @@ from kit.kraft.move.steps import (
     target_of,
     unregistered,
 )
-from kit.kraft.move.unregister import UnregisterActor
+from kit.kraft.subject import KIND
 from kit.text.naming import named
 
 RISKS: Mapping[str, tuple[str, ...]] = {
@@ -85,6 +75,44 @@ RISKS: Mapping[str, tuple[str, ...]] = {
     ),
     FAIL_OVER: ("Until another controller has claimed ZooKeeper, some seconds, no metadata can be changed.",),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class KraftPlanRequest:
+    """Where the cluster is to go: a phase, or ``repair``, ``fail over``, ``unregister broker 3``.
+
+    ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may be undone without a new
+    approval. ``quiet_s``: how long nothing may change after an order was called off.
+
+    Raises:
+        InputError: there is no such phase, or a time is out of its range.
+    """
+
+    to_phase: str
+    node_timeout_s: float = NODE_TIMEOUT_S
+    way_back_s: float = WAY_BACK_S
+    quiet_s: float = QUIET_S
+
+    def __post_init__(self) -> None:
+        if self.to_phase not in (*steps.PHASES, REPAIR, FAIL_OVER) and unregistered(self.to_phase) is None:
+            raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(steps.PHASES)}")
+        if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
+            raise InputError(
+                "--node-timeout (in Python: node_timeout_s) must be more than 0 s, and quiet_s 0 s or more;"
+                " both at most a day"
+            )
+        if not 0 < self.way_back_s <= LONGEST_WAY_BACK_S:
+            raise InputError(f"a way back is of more than 0 h and at most {LONGEST_WAY_BACK_S / 3600:g} h")
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Raises as :func:`plan_kraft`, and PlanError on a cluster without ZooKeeper."""
+        if context.cluster.zookeeper is None:
+            raise PlanError(
+                f"cluster {context.cluster.name!r} has no zookeeper_connect: a move to KRaft needs ZooKeeper until its"
+                " end. If no broker uses ZooKeeper, there is nothing to move. See: offramp kraft status"
+            )
+        nodes = node_deployer(context.cluster.profile)
+        return plan_kraft(context.cluster, nodes, self, made_by, context.runs, overrides, clock=context.clock)
 
 
 def plan_kraft(
@@ -186,87 +214,6 @@ def _describe_mixed(now: ClusterState) -> Iterator[str]:
 
 def _describe_leftovers(cluster: Cluster) -> Iterator[str]:
     yield from (f"Stays in ZooKeeper: {each.sentence}." for each in leftovers(zookeeper_of(cluster)))
-
-
-def performer(
-    cluster: Cluster,
-    deployer: NodeDeployer,
-    say: Callable[[str], None],
-    clock: Clock,
-    runs: Path,
-    folder: Path | None = None,
-    reads: MoveReads = READS,
-) -> ClusterPerformer:
-    """Carries out this module's plans. ``folder``: of the run, where one goes on; ``runs``: as of ``plan_kraft``."""
-    hands = NodeOperator(cluster, deployer, say, clock, folder=folder, reads=reads)
-    actors: dict[str, Actor] = {
-        steps.ROLL: RollActor(hands),
-        steps.START: StartActor(hands),
-        steps.STOP: StopActor(hands),
-        steps.HAND_BACK: HandBackActor(hands),
-        steps.WIPE: WipeActor(hands),
-        steps.COMPARE: CompareActor(hands),
-        steps.FINALISE: FinaliseActor(hands),
-        steps.MEND: RepairActor(hands),
-        steps.FAIL_OVER_STEP: FailOverActor(hands),
-        steps.FLAG_STEP: ReturnFlagActor(hands),
-        steps.ARCHIVE: ArchiveActor(hands),
-        steps.LIST: ListActor(hands),
-        steps.UNREGISTER_STEP: UnregisterActor(hands),
-    }
-
-    def observe(plan: Plan) -> Mapping[str, Json]:
-        words = KraftParameters.of(plan.steps[0])
-        return observed(hands.look(words), cluster)
-
-    def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
-        words = KraftParameters.of(plan.steps[0])
-        hands.settle(words, f"run {other_run} left an order behind", go_on)
-        if (problem := _came_late(plan, hands.look(words))) is not None:
-            raise RunError(
-                f"what run {other_run} ordered came late: {problem}, and this plan does not expect that; nothing was"
-                " written. Make a new plan"
-            )
-
-    def refusal(plan: Plan) -> str | None:
-        return gates_refusal(cluster, plan, runs, reads, clock)
-
-    # While the brokers restart, none may answer.
-    ask_id = partial(cluster.confirmed_id, needs_brokers=False)
-    return ClusterPerformer(ask_id, actors, RECIPES, observe, refusal, settle)
-
-
-def _came_late(plan: Plan, now: ClusterState) -> str | None:
-    """Brokers that are in another mode than when the plan was made, and that none of its rolls brings there."""
-    planned = plan.observed["broker modes"].value
-    rolls = [words for words in map(KraftParameters.of, plan.steps) if words.from_mode]
-    if not isinstance(planned, Mapping):
-        return None
-    late = {
-        number: mode
-        for number, mode in now.modes.items()
-        if mode not in (planned.get(str(number)), None)
-        and not any(number in words.nodes and words.to_mode == mode for words in rolls)
-    }
-    return describe_modes(late) if late else None
-
-
-def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, clock: Clock) -> str | None:
-    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
-
-    Raises:
-        ConnectError: ZooKeeper, or every broker that is asked, does not answer.
-    """
-    words = KraftParameters.of(plan.steps[0])
-    is_repair = words.to_phase in steps.REPAIRS
-    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads, words.reported_stopped)
-    if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
-        return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
-    if is_repair:
-        now = for_repair(now, cluster, reads, clock.sleep)
-    seen = Look(cluster, now, runs, unregistered(words.to_phase), reads, clock)
-    problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
-    return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
 
 
 def observed(now: ClusterState, cluster: Cluster) -> dict[str, Json]:

@@ -14,8 +14,6 @@ from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, Z
 from kit.kraft.move.overrides import takes_second_person
 from kit.text.naming import listed, named
 
-KIND = "move to KRaft"
-"""Of plans."""
 (
     ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST,
     UNREGISTER_STEP,

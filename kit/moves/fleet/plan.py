@@ -21,9 +21,11 @@ from kit.engine.model.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
+from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, PlanError
 from kit.groups import views
 from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.moves.fleet.subject import KIND
 from kit.moves.fleet.wave import (
     CIRCUIT_BREAKER,
     WAVE,
@@ -36,12 +38,12 @@ from kit.moves.fleet.wave import (
     read_ms,
     wave_step,
 )
+from kit.moves.group.plan import refuse_without_zookeeper
 from kit.moves.group.rules import SETTLE_S
 from kit.moves.group.toggle import Toggle, group_of_mode, toggle_rights
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
-KIND = "fleet toggle"
 READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
 """The stage from which a group is toggled there."""
 CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
@@ -91,6 +93,11 @@ class FleetPlanRequest:
             )
         if self.on_failure not in (STOP, UNDO):
             raise InputError(f"on_failure is {STOP!r} or {UNDO!r}")
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Raises as :func:`plan_fleet`, and PlanError on a cluster without ZooKeeper."""
+        refuse_without_zookeeper(context.cluster)
+        return plan_fleet(context.cluster, self, made_by, overrides)
 
 
 def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.DataFrame:
@@ -246,8 +253,9 @@ RECIPES: Recipes = {
 """Their ids follow from their numbers."""
 
 
-def performer(cluster: Cluster) -> ClusterPerformer:
+def performer_of(context: PlanContext) -> ClusterPerformer:
     """Carries out this module's plans."""
+    cluster = context.cluster
     actors: dict[str, Actor] = {WAVE: WaveActor(cluster), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
     return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
 

@@ -22,19 +22,20 @@ from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
+from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NothingToDo, PlanError
-from kit.moves.group.deploy import Deployer
+from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, named, read_group_state
 from kit.moves.group.movement import n_committed, seconds_between
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.replacement import KIND as REPLACE, QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
 from kit.moves.group.rules import Limits, findings, flavours_of
 from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
+from kit.moves.group.subject import KIND
 from kit.moves.group.toggle import KIND as TOGGLE, ToggleActor, ToggleParameters, toggle_rights, toggle_step
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
-KIND = "group migration"
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
 COMMIT_EVERY_S = {MEZKCC: 60.0, KC: 5.0}
 """auto.commit.interval.ms where nobody sets it: of old consumers, and so of migration-enabled ones; of Kafka's."""
@@ -79,6 +80,25 @@ class GroupPlanRequest:
                 "--soak, --min-stable, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in"
                 " Python: soak_s, min_stable_s, observe_s, lag_tolerance, step_timeout_s; quiet_s: 0 or more)"
             )
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Raises as :func:`plan_group`, and PlanError on a cluster without ZooKeeper."""
+        refuse_without_zookeeper(context.cluster)
+        return plan_group(context.cluster, deployer_of(context.cluster.profile), self, made_by, overrides)
+
+
+def refuse_without_zookeeper(cluster: Cluster) -> None:
+    """Refuse KIP-125's path on a cluster without ZooKeeper: there is nothing to leave.
+
+    Raises:
+        PlanError: the profile names no ZooKeeper.
+    """
+    if cluster.zookeeper is None:
+        raise PlanError(
+            f"cluster {cluster.name!r} has no zookeeper_connect: this plan moves groups between the"
+            " coordination of ZooKeeper and of Kafka. On a cluster without ZooKeeper, Kafka coordinates every group"
+            " already, and there is nothing to do. Plans of offsets and deletions work: offramp plan offsets --help"
+        )
 
 
 def plan_group(
@@ -145,9 +165,10 @@ RECIPES: Recipes = {
 }
 
 
-def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
+def performer_of(context: PlanContext) -> ClusterPerformer:
     """Carries out this module's plans."""
-    toggle = ToggleActor(cluster)
+    cluster = context.cluster
+    toggle, replace = ToggleActor(cluster), ReplaceActor(cluster, deployer_of(cluster.profile), context.say)
     actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: toggle, SOAK: SoakActor(cluster)}
     return ClusterPerformer(
         cluster.confirmed_id, actors, RECIPES, lambda plan: observe(cluster, plan), end=toggle.close_watches

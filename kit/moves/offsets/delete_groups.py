@@ -17,6 +17,8 @@ from kit.clients.cluster import Cluster
 from kit.engine.model.actor import ClusterPerformer
 from kit.engine.model.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.engine.model.plan import STOP, Plan
+from kit.engine.plan_kind import PlanContext
+from kit.engine.runs_folder import backup_file
 from kit.errors import InputError, NotFound, ReadError
 from kit.groups.read.commit_limits import fetch_commit_limits
 from kit.groups.read.rights import READ, fetch_unseen_groups
@@ -28,11 +30,11 @@ from kit.moves.offsets.group_steps import KIND, RECIPES, delete_steps, offsets_o
 from kit.moves.offsets.moves import item_of, shortened
 from kit.moves.offsets.open_transactions import fetch_untold
 from kit.moves.offsets.rules import member_findings, restorable_finding, sight_finding, transactions_finding, why_busy
+from kit.moves.offsets.subject import DELETE_GROUPS
 from kit.moves.undo_rights import kafka_finding
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
-DELETE_GROUPS = "deletion"
 AT_MOST = 100
 AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", overridden_by=NEVER)
 READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", overridden_by=NEVER)
@@ -69,6 +71,12 @@ class DeleteGroupsRequest:
         if self.pattern is None:
             return group_id in self.groups
         return re.fullmatch(self.pattern, group_id, re.DOTALL) is not None
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Plan, and save beside it what it deletes. Raises as :func:`plan_delete_groups` and :func:`save_backup`."""
+        plan = plan_delete_groups(context.cluster, self, made_by, context.clock.now(), overrides)
+        save_backup(plan, backup_file(context.runs, plan))
+        return plan
 
 
 def plan_delete_groups(
@@ -129,6 +137,10 @@ def save_backup(plan: Plan, path: Path) -> int:
     offsets = offsets_of(plan.steps)
     save_offsets(path, plan.cluster_id, KAFKA, offsets, plan.made_at)
     return len(offsets)
+
+
+def performer_of(context: PlanContext) -> ClusterPerformer:
+    return performer(context.cluster)
 
 
 def performer(cluster: Cluster) -> ClusterPerformer:

@@ -16,6 +16,7 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.recipes import refuse_altered, targets_of
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
+from kit.engine.plan_kind import PlanContext
 from kit.errors import PlanError, ReadError, RunError
 from kit.moves.offsets.fetch import (
     NOT_IN_KAFKA,
@@ -31,7 +32,8 @@ from kit.moves.offsets.moves import Stored, item_of, parse_item, shortened
 from kit.moves.offsets.observations import observe_offsets
 from kit.moves.offsets.rules import why_busy
 from kit.moves.offsets.selection import Key, Place
-from kit.moves.offsets.steps import RECIPES, STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
+from kit.moves.offsets.steps import RECIPES, after_of, before_of, deletes, groups_of, store_of
+from kit.moves.offsets.subject import STEP_KINDS
 from kit.moves.offsets.topics import Present, made_again
 from kit.moves.offsets.zookeeper import ZookeeperWriter, parents_of
 from kit.tables.groups import KAFKA
@@ -347,3 +349,7 @@ def _unlike(key: Key, wanted: Stored, current: Stored) -> str:
 
 def _said(stored: Stored) -> str:
     return "none" if stored.offset is None else str(stored.offset)
+
+
+def performer_of(context: PlanContext) -> OffsetsPerformer:
+    return OffsetsPerformer(context.cluster)

@@ -17,13 +17,12 @@ from kit.engine.model.values import Json
 from kit.errors import InputError, PlanError
 from kit.moves.offsets.moves import Move, Stored, parse_item
 from kit.moves.offsets.selection import Key
+from kit.moves.offsets.subject import KIND_OF_STORE, STEP_KINDS
 from kit.moves.offsets.zookeeper import parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.naming import listed
 from kit.text.quantity import quantity
 
-KIND_OF_STORE = {KAFKA: "kafka_offsets", ZOOKEEPER: "zookeeper_offsets"}
-STEP_KINDS = frozenset(KIND_OF_STORE.values())
 GROUP, OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS = "group", "offsets", "versions", "metadata", "leader epochs"
 OFFSET_PARTS = (OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS)
 PARTS_OF_STORE = {KAFKA: (OFFSETS, METADATA, LEADER_EPOCHS), ZOOKEEPER: (OFFSETS, VERSIONS)}

@@ -10,7 +10,7 @@ members themselves convert their group.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -22,9 +22,10 @@ from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
+from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
 from kit.moves.group import plan as group
-from kit.moves.group.deploy import Deployer
+from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.replacement import KIND as REPLACE, QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
@@ -42,13 +43,13 @@ from kit.moves.protocol.group_configs import (
 )
 from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.moves.protocol.subject import KIND
 from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import Answers
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
 from kit.text.quantity import quantity
 
-KIND = "protocol migration"
 UNANSWERED = Answers()
 DUPLICATES = "If a member is killed instead of stopped, the records since its last commit are delivered again."
 EVERYBODY = (
@@ -104,6 +105,10 @@ class ProtocolPlanRequest:
                 "--soak, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in Python:"
                 " soak_s, observe_s, lag_tolerance, step_timeout_s; quiet_s: 0 or more)"
             )
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Raises as :func:`plan_protocol`."""
+        return plan_protocol(context.cluster, deployer_of(context.cluster.profile), self, made_by, overrides)
 
 
 def plan_protocol(
@@ -198,10 +203,11 @@ RECIPES: Recipes = {
 """Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
 
 
-def performer(cluster: Cluster, deployer: Deployer, say: Callable[[str], None]) -> ClusterPerformer:
+def performer_of(context: PlanContext) -> ClusterPerformer:
     """Executes this module's plans."""
+    cluster, deployer = context.cluster, deployer_of(context.cluster.profile)
     actors: dict[str, Actor] = {
-        REPLACE: ReplaceActor(cluster, deployer, say, read=read_protocol_state),
+        REPLACE: ReplaceActor(cluster, deployer, context.say, read=read_protocol_state),
         SOAK: SoakActor(cluster, read=read_protocol_state),
         group_configs.KIND: ConfigActor(cluster),
         prove.KIND: ProofActor(cluster),

@@ -18,15 +18,16 @@ from kit.clients.zookeeper_rights import CREATE, DELETE
 from kit.engine.model.actor import ClusterPerformer
 from kit.engine.model.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.engine.model.plan import STOP, Plan
+from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError
 from kit.moves.offsets.moves import shortened
 from kit.moves.undo_rights import zookeeper_finding
 from kit.moves.znodes.deleter import ZnodeDeleter
 from kit.moves.znodes.read import MemberZnodes, fetch_member_znodes
 from kit.moves.znodes.steps import KIND, RECIPES, DeleteZnodesParameters, delete_step
+from kit.moves.znodes.subject import DELETE_ZNODES
 from kit.text.quantity import quantity
 
-DELETE_ZNODES = "deletion of persistent znodes"
 NO_LIVE_MEMBERS = Rule(
     "no_live_members",
     "The group has no live member. A member without an ephemeral znode is no consumer of Kafka: see that it does not"
@@ -54,6 +55,10 @@ class DeleteZnodesRequest:
     def __post_init__(self) -> None:
         if not self.groups:
             raise InputError("name the groups whose persistent znodes are to be deleted")
+
+    def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
+        """Raises as :func:`plan_delete_znodes`."""
+        return plan_delete_znodes(context.cluster, self, made_by, context.clock.now(), overrides)
 
 
 def plan_delete_znodes(
@@ -107,8 +112,9 @@ def plan_delete_znodes(
     )
 
 
-def performer(cluster: Cluster) -> ClusterPerformer:
+def performer_of(context: PlanContext) -> ClusterPerformer:
     """Executes these plans. Nothing that they observed voids them: each znode is compared before it is deleted."""
+    cluster = context.cluster
     return ClusterPerformer(cluster.confirmed_id, {KIND: ZnodeDeleter(cluster)}, RECIPES, lambda plan: {})
 
 

@@ -1,4 +1,4 @@
-"""``offramp plan group | fleet | show`` and ``offramp approve | act | resume | undo``: what writes to a cluster."""
+"""``offramp plan show`` and ``offramp approve | act | resume | undo``: what writes to a cluster."""
 
 from __future__ import annotations
 
@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kit.engine.model.plan import STOP, UNDO, Plan
+from kit.engine.model.plan import Plan
 from kit.engine.model.states import RunState
 from kit.errors import InputError, OfframpError
 from kit.operations.verbs.operations import (
-    WAY_BACK_HOURS,
-    GroupsToo,
-    GroupToo,
-    Overrides,
-    UndoOnFailure,
-    WayBack,
-    named_groups,
     open_operations,
     show_plan,
 )
@@ -35,92 +28,6 @@ app = typer.Typer(rich_markup_mode=None)
 plan_app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
-PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
-SETTLE_S = 180.0
-"""As ``kit.moves.group`` has them, which loads clients and frames."""
-
-
-@plan_app.command("group")
-def plan_group(
-    to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
-    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
-    group_too: GroupToo = None,
-    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
-    member: Annotated[
-        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
-    ] = None,
-    soak: Annotated[float, typer.Option(help="Seconds to watch a canary.")] = 60.0,
-    min_stable: Annotated[
-        float,
-        typer.Option("--min-stable", "--stable", help="Seconds for which the group must have had the same members."),
-    ] = 60.0,
-    lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
-    step_timeout: Annotated[
-        float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
-    ] = 180.0,
-    observe: Annotated[
-        float, typer.Option("--observe", "--look", help="Seconds between the two looks at the group.")
-    ] = 5.0,
-    way_back: WayBack = WAY_BACK_HOURS,
-    undo_on_failure: UndoOnFailure = False,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-) -> None:
-    """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
-    with open_operations(profile, profile_file, runs) as operations:
-        from kit.moves.group.plan import GroupPlanRequest
-
-        on_failure = UNDO if undo_on_failure else STOP
-        limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
-        (group,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
-        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
-        say(f"looking at {group} …")
-        with waiting(f"looking at {group}"):
-            plan = operations.plan_group(request, override or ())
-        show_plan(plan, as_json)
-
-
-@plan_app.command("fleet")
-def plan_fleet(
-    to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
-    groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
-    groups_too: GroupsToo = None,
-    pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
-    wave: Annotated[int, typer.Option(help="Groups per wave; 0: all at once.")] = 10,
-    pause: Annotated[float, typer.Option(help="Seconds to watch a wave before the next one.")] = 60.0,
-    min_stable: Annotated[
-        float,
-        typer.Option("--min-stable", "--stable", help="Seconds for which a group must have had the same members."),
-    ] = 600.0,
-    lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
-    max_read_ms: Annotated[
-        float | None,
-        typer.Option("--max-read-ms", "--read-ms", help="Longest read of the toggled groups; by default 5 times now."),
-    ] = None,
-    step_timeout: Annotated[
-        float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
-    ] = SETTLE_S,
-    way_back: WayBack = WAY_BACK_HOURS,
-    undo_on_failure: UndoOnFailure = False,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-) -> None:
-    """Toggle all stable groups with only migration-enabled members, in waves; or back. Writes nothing."""
-    with open_operations(profile, profile_file, runs) as operations:
-        from kit.moves.fleet.plan import FleetPlanRequest
-
-        on_failure = UNDO if undo_on_failure else STOP
-        limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
-        request = FleetPlanRequest(to, pattern, named_groups(groups, groups_too), *limits)
-        with waiting(f"looking at the groups of {operations.cluster.name}"):
-            plan = operations.plan_fleet(request, override or ())
-        show_plan(plan, as_json)
 
 
 @plan_app.command("show")

@@ -16,7 +16,7 @@ def find_open(monkeypatch: pytest.MonkeyPatch, verbs: ModuleType, operations: An
     """Let the verbs of a module use these operations. By themselves they connect to a cluster."""
 
     @contextmanager
-    def opened(*_: object) -> Iterator[Any]:
+    def opened(*_: object, **__: object) -> Iterator[Any]:
         with refusals():
             yield operations
 

@@ -82,11 +82,11 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path, profile):
 
 OPERATIONS, OFFSETS = "kit.operations.operations:Operations", "kit.moves.offsets.plan:"
 SLOW = {
-    "plan group g --to OZKCC": f"{OPERATIONS}.plan_group",
-    "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
-    "plan kraft --to controllers": f"{OPERATIONS}.plan_kraft",
-    "plan delete-groups g": f"{OPERATIONS}.plan_delete_groups",
-    "plan delete-znodes g": f"{OPERATIONS}.plan_delete_znodes",
+    "plan group g --to OZKCC": f"{OPERATIONS}.make_plan",
+    "plan fleet --to kafka": f"{OPERATIONS}.make_plan",
+    "plan kraft --to controllers": f"{OPERATIONS}.make_plan",
+    "plan delete-groups g": f"{OPERATIONS}.make_plan",
+    "plan delete-znodes g": f"{OPERATIONS}.make_plan",
     "plan show 1234": f"{OPERATIONS}.dry_run",
     "plan list --runs runs": "kit.operations.verbs.runs:list_plans",
     "plan offsets copy --from kafka --to zookeeper -g g": f"{OFFSETS}plan_copy",

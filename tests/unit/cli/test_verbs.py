@@ -18,12 +18,14 @@ from kit.groups import snapshot
 from kit.groups.analyze import idle as idle_groups
 from kit.kraft import both_stores
 from kit.kraft.move import steps
-from kit.kraft.verbs import kraft as kraft_verbs
+from kit.kraft.verbs import kraft as kraft_verbs, plan as kraft_plan
 from kit.lab import command as lab, scenario
 from kit.lab.servers import migrating_cluster
-from kit.moves.group import plan as group_plan, rules
+from kit.moves.fleet import verb as fleet_verb
+from kit.moves.group import plan as group_plan, rules, verb as group_verb
 from kit.moves.offsets import delete_groups as group_deletions
-from kit.operations.verbs import delete_groups, kraft_plan, operate, plan
+from kit.moves.offsets.verbs import delete_groups
+from kit.operations.verbs import plan
 from kit.release import version
 from kit.terminal import terminal
 
@@ -158,7 +160,7 @@ def test_defaults_of_options_are_those_of_the_functions():
     assert terminal.EVERY_GROUP == snapshot.EVERY_GROUP
     assert idle.DEAD_AFTER_DAYS == idle_groups.DEAD_AFTER_DAYS
     assert kraft_verbs.SETTLE_S == both_stores.SETTLE_S
-    assert (operate.PATH, operate.SETTLE_S) == (group_plan.PATH, rules.SETTLE_S)
+    assert (group_verb.PATH, fleet_verb.SETTLE_S) == (group_plan.PATH, rules.SETTLE_S)
     assert (kraft_plan.PHASES, kraft_plan.NODE_TIMEOUT_S) == (steps.PHASES, steps.NODE_TIMEOUT_S)
     assert (kraft_plan.REPAIR, kraft_plan.FAIL_OVER) == (steps.REPAIR, steps.FAIL_OVER)
     assert delete_groups.AT_MOST == group_deletions.AT_MOST

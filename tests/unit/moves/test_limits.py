@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from kit.errors import InputError
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.plan import KraftPlanRequest
 from kit.moves.fleet.plan import FleetPlanRequest
 from kit.moves.group.plan import GroupPlanRequest
 from kit.moves.protocol.plan import ProtocolPlanRequest

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kit.errors import LockLost
-from kit.operations.kafka_lock import WHOLE_CLUSTER, KafkaLock, lock_group, target_of
-from kit.operations.lease import Lease, Mark, parse_mark
+from kit.moves.locks.kafka_lock import WHOLE_CLUSTER, KafkaLock, lock_group, target_of
+from kit.moves.locks.lease import Lease, Mark, parse_mark
 
 
 def test_each_group_has_a_lock_of_its_own_and_none_is_the_whole_clusters():

@@ -14,7 +14,7 @@ from kit.moves.fleet.wave import CircuitBreakerParameters, WaveParameters, circu
 from kit.moves.group.replacement import ReplaceParameters, replace_step
 from kit.moves.group.soak import SoakParameters, soak_step
 from kit.moves.group.toggle import Toggle, ToggleParameters, toggle_step
-from kit.operations.recipes import refuse_altered
+from kit.operations.kinds import refuse_altered
 from tests.models.engine import START, make_plan
 
 STEPS = {

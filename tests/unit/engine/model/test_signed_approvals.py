@@ -121,7 +121,7 @@ def operations(tmp_path):
 
 
 def test_approving_twice_adds(operations):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     first = operations.approve(plan, GROUP, plan.digest[:8], "Bob", 3 * HOUR)
     second = operations.approve(plan, GROUP, plan.digest[:8], "Cid", HOUR)
     assert operations.approvals(plan) == (first, second)
@@ -131,7 +131,7 @@ def test_approving_twice_adds(operations):
 
 
 def test_an_approval_once_seen_expired_stays_so(operations):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     approval = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
     operations._clock = Clock(now=lambda: approval.approved_at + 2 * HOUR)
     with pytest.raises(ApprovalError, match="expired"):
@@ -151,7 +151,7 @@ AHEAD = timedelta(minutes=50)
 
 def approved_ahead(operations):
     """A plan, and an approval for an hour by somebody whose clock is ahead; this machine's is right."""
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
     given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
     operations._clock = Clock()
@@ -180,7 +180,7 @@ def test_a_look_is_enough_to_know_that_a_clock_was_ahead(operations):
 
 
 def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
     run_id = operations.begin(plan).run_id
     operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
@@ -197,7 +197,7 @@ def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
 
 def test_an_approval_that_does_not_hold_closes_no_way_back_that_needs_none(operations):
     """Given after the run's, which has expired: by a clock that was ahead."""
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
     run = operations.begin(plan)
     run.act()
@@ -213,7 +213,7 @@ def test_an_approval_that_does_not_hold_closes_no_way_back_that_needs_none(opera
 
 def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time_has_come(operations):
     """Approved and begun on the machine that is ahead; tried on another one, twice."""
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._clock = Clock(now=lambda: plan.made_at + AHEAD)
     given = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
     run_id = operations.begin(plan).run_id
@@ -226,7 +226,7 @@ def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time
 
 
 def test_plans_and_runs_are_nobody_elses_to_read(operations):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations.approve(plan, GROUP, plan.digest[:8], "Bob")
     run = operations.begin(plan)
     run.act()
@@ -253,7 +253,7 @@ def terminal(operations, monkeypatch, tmp_path):
 
 
 def test_approve_shows_the_plan_before_it_asks(operations, terminal):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     result = terminal.invoke(app, ["approve", plan.digest[:8]], input=f"{GROUP}\n{plan.digest[:8]}\n")
     assert result.exit_code == 0, result.output
     assert 0 <= result.output.index(f"digest: {plan.digest}") < result.output.index("Type the group's name")
@@ -269,7 +269,7 @@ def test_approve_shows_the_plan_before_it_asks(operations, terminal):
 
 
 def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
     arguments = ["approve", plan.digest[:8], "--by", "Bob", "--subject", GROUP, "--digest", plan.digest]
     refused = terminal.invoke(app, arguments)
@@ -293,7 +293,7 @@ def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
 
 def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operations, terminal, keys):
     """Who can write the folder can make a new chain, but not Bob's signature."""
-    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
     approval = operations.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
     forged = replace(approval, approved_by="Ann")

@@ -19,14 +19,14 @@ from kit.kraft.move import conditions, gates
 from kit.kraft.move.cluster_state import MoveReads
 from kit.kraft.move.gates import Gate, GroupsGate
 from kit.kraft.move.overrides import OLD_CONSUMERS, REHEARSED, SOAK
-from kit.kraft.move.plan import gates_refusal, plan_kraft
+from kit.kraft.move.performer import gates_refusal
+from kit.kraft.move.plan import KraftPlanRequest, plan_kraft
 from kit.kraft.move.rehearsals import OLDEST, RehearsalResult, keep, newest, sha256_of
-from kit.kraft.move.request import KraftPlanRequest
 from kit.kraft.move.steps import KraftParameters
 from kit.kraft.status import KraftStatus
 from kit.kraft.verbs.kraft import app
 from kit.kraft.watch import KraftHistory, KraftLook
-from kit.operations.recipes import refuse_altered
+from kit.operations.kinds import refuse_altered
 from kit.profile import KraftSettings
 from kit.tables.preflight import RehearsalFinding
 from tests.kraft_records import diff, difference

@@ -21,20 +21,20 @@ from kit.engine.model.plan import Consent, parse_plan
 from kit.engine.model.values import parse_json, readable
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, RunError, UnsafePlan
 from kit.kraft.analyze.phase import state
-from kit.kraft.move import cluster_state as standing, end_steps, gates, hand_back, plan as planning, steps
+from kit.kraft.move import cluster_state as standing, end_steps, gates, hand_back, performer, plan as planning, steps
 from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED, of_group, of_node, takes_second_person
-from kit.kraft.move.plan import _came_late, _describe_mixed, _refuse_detours
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.performer import _came_late
+from kit.kraft.move.plan import KraftPlanRequest, _describe_mixed, _refuse_detours
 from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import REPAIRS, KraftParameters, consent_of, roll_step
 from kit.kraft.preflight import Preflight
 from kit.kraft.status import KraftStatus
+from kit.kraft.verbs import plan as kraft_plan
 from kit.kraft.watch import KraftHistory, KraftLook
+from kit.moves.locks.run_lock import RunLock
+from kit.operations.kinds import refuse_altered
 from kit.operations.operations import Operations
-from kit.operations.recipes import refuse_altered
-from kit.operations.run_lock import RunLock
-from kit.operations.verbs import kraft_plan
 from kit.profile import ApprovalSettings, KraftSettings
 from kit.tables.preflight import PreflightFinding
 from tests.kraft_records import SOUND, broker, control, diff, difference, hides, holds, node, plain
@@ -516,7 +516,7 @@ def operations(tmp_path, kind: type[Operations] = Operations) -> Operations:
 def test_a_move_holds_the_whole_cluster_and_a_group_its_group(tmp_path):
     desk, move = operations(tmp_path), plan_to("kraft")
     assert type(desk._lock(move)) is ClusterLock
-    assert type(desk._lock(make_plan())) is RunLock
+    assert type(desk._lock(replace(make_plan(), kind="group migration"))) is RunLock
     assert desk._performer(move).cluster_id == "abc"
 
 
@@ -525,7 +525,7 @@ def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
     asked = []
 
     class Made(Operations):
-        def plan_kraft(self, request, overrides=(), made_by=None):
+        def make_plan(self, request, overrides=(), made_by=None):
             asked.append((request, tuple(overrides)))
             if error is not None:
                 raise error
@@ -665,7 +665,7 @@ def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_w
         steps=[steps.stop_step("01", replace(WORDS, to_phase="zookeeper"))],
         observed={"broker modes": Observation({"1": "zookeeper"})},
     )
-    acting = planning.performer(CLUSTER, DEPLOYER, print, clock, Path("runs"), reads=reads)
+    acting = performer.performer(CLUSTER, DEPLOYER, print, clock, Path("runs"), reads=reads)
     with pytest.raises(RunError, match="what run 7a ordered came late: broker 1 is in migration mode"):
         acting.settle(plan, "7a", lambda: None)
 

@@ -15,8 +15,7 @@ from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunErro
 from kit.kraft.move import gates
 from kit.kraft.move.cluster_state import READS, MoveReads
 from kit.kraft.move.conditions import Look
-from kit.kraft.move.plan import _refuse_unregistered
-from kit.kraft.move.request import KraftPlanRequest
+from kit.kraft.move.plan import KraftPlanRequest, _refuse_unregistered
 from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import KraftParameters, consent_of, unregister_step, unregistered
 from kit.kraft.move.unregister import (

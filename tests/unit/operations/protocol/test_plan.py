@@ -10,7 +10,7 @@ from kit.moves.group.group_state import CLASSIC, CONSUMER
 from kit.moves.protocol.checked import as_rule
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, parse_configs, plan_from
 from kit.moves.protocol.state import ProtocolState
-from kit.operations.recipes import refuse_altered
+from kit.operations.kinds import refuse_altered
 from kit.protocol.checks import ASK, BLOCK, WARN, ProtocolFinding
 from tests.models.protocol_groups import group
 

@@ -219,7 +219,7 @@ def test_what_fails_in_the_worker_is_shown_and_raised(model, toy):
     with pytest.raises(Exception, match="ZooKeeper does not answer"):
         model.wait(20)
     assert (model.error, model.busy) == ("ZooKeeper does not answer", "")
-    model.operations.plan_group = lambda *_: 1 / 0
+    model.operations.make_plan = lambda *_: 1 / 0
     model.make_plan()
     with pytest.raises(ZeroDivisionError):
         model.wait(20)

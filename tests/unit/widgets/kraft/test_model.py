@@ -33,7 +33,7 @@ class Toy(Operations):
 
     refusal: Exception | None = None
 
-    def plan_kraft(self, request, overrides=(), made_by=None):
+    def make_plan(self, request, overrides=(), made_by=None):
         self.asked = (request, overrides)
         if self.refusal is not None:
             raise self.refusal

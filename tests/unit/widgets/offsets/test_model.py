@@ -12,8 +12,8 @@ from bs4 import BeautifulSoup
 
 from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, NothingToDo, UnsafePlan
-from kit.moves.fleet import plan as fleet
-from kit.moves.group import plan as group
+from kit.moves.fleet import subject as fleet_subject
+from kit.moves.group import subject as group_subject
 from kit.moves.offsets.changes import offset_directions
 from kit.moves.offsets.current import NEVER_SEEN
 from kit.moves.offsets.fetch import Stores
@@ -254,7 +254,7 @@ def test_an_invalid_request_is_refused_by_name(model, toy, values, error, said):
 def test_only_plans_of_offsets_are_its_own(model, toy, tmp_path):
     plan = planned(model, groups="shop", skip_backwards=True)
     assert model.concerns(plan.kind, plan.subject)
-    assert not any(model.concerns(kind, "shop") for kind in (group.KIND, fleet.KIND, "toggle"))
+    assert not any(model.concerns(kind, "shop") for kind in (group_subject.KIND, fleet_subject.KIND, "toggle"))
     other = open_toy(toy, model.runs)
     other.prepare(plan.digest[:8])
     assert other.plan.digest == plan.digest

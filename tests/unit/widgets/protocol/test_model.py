@@ -16,7 +16,7 @@ from widgets.protocol.model import ProtocolMove
 class Operations(SimpleNamespace):
     """Keeps the requests that it is asked to plan, and refuses each."""
 
-    def plan_protocol(self, request, overrides=()):
+    def make_plan(self, request, overrides=()):
         self.requests.append((request, list(overrides)))
         raise PlanError("not here")
 

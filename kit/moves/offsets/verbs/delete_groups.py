@@ -54,6 +54,6 @@ def delete_groups(
             named_groups(groups, groups_too), pattern, at_most, UNDO if undo_on_failure else STOP
         )
         with waiting(f"looking at the groups of {operations.cluster.name}"):
-            plan = operations.plan_delete_groups(request, override or ())
+            plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)
         say(f"offsets saved to {operations.backup_file(plan)}; to restore them: undo the run, or plan offsets import")

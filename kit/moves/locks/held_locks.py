@@ -13,7 +13,7 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kit.clients.cluster import Cluster
 from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, LOCKS, escaped
 from kit.errors import ConnectError, InputError, NotFound
-from kit.operations.kafka_lock import WHOLE_CLUSTER, LockState, fetch_locks, lock_group, remove_members, target_of
+from kit.moves.locks.kafka_lock import WHOLE_CLUSTER, LockState, fetch_locks, lock_group, remove_members, target_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 WHOLE = "the whole cluster"

@@ -25,9 +25,9 @@ from kit.engine.lock import escaped
 from kit.errors import ConnectError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS, fetch_groups
 from kit.identity.login import system_user
+from kit.moves.locks.lease import TOPIC, UNKNOWN_TOPIC, Lease, Mark, Member, described, parse_mark, remove_member, told
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.moves import Stored
-from kit.operations.lease import TOPIC, UNKNOWN_TOPIC, Lease, Mark, Member, described, parse_mark, remove_member, told
 
 MOST_LEASES = 8
 """Each has a connection of its own, and heartbeats of its own."""

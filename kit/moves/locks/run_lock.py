@@ -19,7 +19,7 @@ from kit.clients.cluster import Cluster, kafka_settings
 from kit.clients.nodes import KRAFT_MODE, ZOOKEEPER_MODE, fetch_node_facts
 from kit.engine.lock import ZookeeperLock
 from kit.errors import ConnectError, PlanError
-from kit.operations.kafka_lock import KafkaLock, LockGroups
+from kit.moves.locks.kafka_lock import KafkaLock, LockGroups
 
 
 class RunLock:
@@ -100,6 +100,17 @@ def refuse_unlockable(cluster: Cluster, modes: Mapping[int, str]) -> None:
             f"broker {old[0]} of cluster {cluster.name!r} uses ZooKeeper, and the profile has no zookeeper_connect: a"
             " run needs ZooKeeper for its lock. Set zookeeper_connect in offramp.toml"
         )
+
+
+def refuse_cluster(cluster: Cluster) -> None:
+    """Ask the brokers, if the profile names no ZooKeeper, and refuse as :func:`refuse_unlockable`.
+
+    Raises:
+        PlanError: a broker uses ZooKeeper.
+        ConnectError: no broker answers.
+    """
+    if cluster.zookeeper is None:
+        refuse_unlockable(cluster, broker_modes(cluster))
 
 
 def broker_modes(cluster: Cluster) -> dict[int, str]:

@@ -34,7 +34,9 @@ def show(
     with open_operations(profile, profile_file, None) as operations:
         import polars as pl
 
-        held = [each for each in operations.held_locks() if target in (None, each.target)]
+        from kit.moves.locks.held_locks import held_locks
+
+        held = [each for each in held_locks(operations.cluster) if target in (None, each.target)]
         if as_json:
             print_json([asdict(each) for each in held])
         elif held:
@@ -59,10 +61,12 @@ def break_(
     if (target is None) != whole:
         raise typer.BadParameter("name one group, or --whole-cluster")
     with open_operations(profile, profile_file, None) as operations:
-        for each in operations.held_locks():
+        from kit.moves.locks.held_locks import break_locks, held_locks
+
+        for each in held_locks(operations.cluster):
             if each.is_whole if whole else each.target == target and not each.is_whole:
                 who = f"run {each.run_id} of {each.user or 'an unknown user'} on {each.host} since {each.since}"
                 say(f"the lock of {each.target} in {each.store} is held by {who}")
         typed = typed_run or typer.prompt("Type the run whose lock you break", err=True)
-        for each in operations.break_locks(target, typed):
+        for each in break_locks(operations.cluster, target, typed):
             say(f"the lock of {each.target} in {each.store} is broken; run {each.run_id} stops before its next write")

@@ -11,8 +11,8 @@ import pytest
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.engine.lock import ZookeeperLock
 from kit.errors import PlanError
-from kit.operations.kafka_lock import KafkaLock
-from kit.operations.run_lock import locks_of
+from kit.moves.locks.kafka_lock import KafkaLock
+from kit.moves.locks.run_lock import locks_of
 
 
 def cluster(has_zookeeper: bool) -> Any:

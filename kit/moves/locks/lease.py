@@ -21,7 +21,7 @@ from kit.clients.broker_client import RETRIABLE_CODES, RETRIABLE_FAILURES, Broke
 from kit.clients.brokers import metadata_of
 from kit.errors import ConnectError, LockLost, OfframpError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS
-from kit.operations import lease_requests as requests
+from kit.moves.locks import lease_requests as requests
 from kit.text.java_hash import offsets_partition
 
 OFFSETS = "__consumer_offsets"

@@ -78,5 +78,5 @@ def plan_protocol(
         )
         say(f"reading group {name} …")
         with waiting(f"reading group {name}"):
-            plan = operations.plan_protocol(request, override or ())
+            plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

@@ -47,7 +47,7 @@ def plan_kraft(
     Also: mend what somebody else left of a move (--repair), move the active controller (--fail-over), or end the
     registration of a broker that is gone (--unregister).
     """
-    from kit.kraft.move.request import KraftPlanRequest
+    from kit.kraft.move.plan import KraftPlanRequest
 
     gone = None if unregister is None else f"{UNREGISTER} {unregister}"
     goals = (to, REPAIR if repair else None, FAIL_OVER if fail_over else None, gone)
@@ -59,5 +59,5 @@ def plan_kraft(
     with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         say(f"looking at cluster {operations.cluster.name} …")
         with waiting(f"looking at cluster {operations.cluster.name}"):
-            plan = operations.plan_kraft(request, override or ())
+            plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

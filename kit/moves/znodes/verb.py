@@ -42,5 +42,5 @@ def delete_znodes(
 
         request = DeleteZnodesRequest(named_groups(groups, groups_too), UNDO if undo_on_failure else STOP)
         with waiting(f"looking at the groups of {operations.cluster.name}"):
-            plan = operations.plan_delete_znodes(request, override or ())
+            plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

@@ -1,0 +1,5 @@
+"""What the kit knows of the snapshot of a cluster."""
+
+from __future__ import annotations
+
+ANALYSES = "kit.groups.analyses"

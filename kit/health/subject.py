@@ -1,0 +1,13 @@
+"""What the kit knows of lag in time and the health of groups."""
+
+from __future__ import annotations
+
+from kit.terminal.verb import Verb
+
+VERBS = {
+    "watch": Verb(
+        "kit.health.verbs.watch:app", "Every group's lag, look after look: who stands still or falls behind first."
+    ),
+    "export": Verb("kit.health.verbs.export:app", "Lag, lag in time, outlook and verdicts as metrics for Prometheus."),
+}
+ANALYSES = "kit.health.analyses"

@@ -1,0 +1,29 @@
+"""What the kit knows of the move to KRaft."""
+
+from __future__ import annotations
+
+from kit.engine.plan_kind import LockKind, PlanKind, named
+from kit.terminal.verb import Verb
+
+KIND = "move to KRaft"
+VERBS = {
+    "kraft": Verb(
+        "kit.kraft.verbs.kraft:app", "A cluster on its way from ZooKeeper to KRaft: where it stands, what differs."
+    ),
+    "znodes": Verb("kit.kraft.verbs.znodes:app", "What znodes hold, or held at a time, and which session wrote it."),
+}
+PLAN_KINDS = (
+    PlanKind(
+        named(KIND),
+        "kit.kraft.move.recipes:RECIPES",
+        "kit.kraft.move.performer:performer_of",
+        LockKind("kit.engine.lock:ClusterLock", "kit.engine.lock:refuse_without_zookeeper"),
+    ),
+)
+PLAN_VERBS = {
+    "kraft": Verb(
+        "kit.kraft.verbs.plan:app",
+        "Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them.",
+    )
+}
+FRAMES = {"stays": "kit.kraft.move.frames:stays"}

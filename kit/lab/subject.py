@@ -1,0 +1,9 @@
+"""What the kit knows of the lab."""
+
+from __future__ import annotations
+
+from kit.terminal.verb import Verb
+
+VERBS = {
+    "lab": Verb("kit.lab.command:app", "Real ZooKeeper, Kafka and consumers on this machine."),
+}

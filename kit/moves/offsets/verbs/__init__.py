@@ -1,0 +1,1 @@
+"""``offramp plan offsets`` and ``offramp plan delete-groups``."""

@@ -1,0 +1,17 @@
+"""What the kit knows of plans that move one group between the classic and the consumer protocol."""
+
+from __future__ import annotations
+
+from kit.engine.plan_kind import PlanKind, named
+from kit.moves.lock_kind import RUN_LOCK
+from kit.terminal.verb import Verb
+
+KIND = "protocol migration"
+PLAN_KINDS = (
+    PlanKind(named(KIND), "kit.moves.protocol.plan:RECIPES", "kit.moves.protocol.plan:performer_of", RUN_LOCK),
+)
+PLAN_VERBS = {
+    "protocol": Verb(
+        "kit.moves.protocol.verb:app", "Move one group to the consumer protocol (KIP-848), or back to the classic one."
+    )
+}

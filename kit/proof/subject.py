@@ -1,0 +1,5 @@
+"""What the kit knows of the proof of what was consumed."""
+
+from __future__ import annotations
+
+ANALYSES = "kit.proof.analyses"

@@ -1,0 +1,60 @@
+"""The subjects of the kit: the one list of them. Each registers what it has in ``subject.py`` of its own folder.
+
+=============  ===============================================================================================
+name there     what it is
+=============  ===============================================================================================
+``VERBS``      verbs of ``offramp``: name → ``kit.terminal.verb.Verb``
+``PLAN_VERBS`` verbs of ``offramp plan``, the same
+``PLAN_KINDS`` ``kit.engine.plan_kind.PlanKind``: the recipes and the performer of its plans
+``FRAMES``     frames of a run for the cells of a notebook: name → ``module:function``; ``kit.operations.frames``
+``ANALYSES``   the module of its pure analyses; ``kit.analyze``
+=============  ===============================================================================================
+
+A new kind of plan is a folder with such a file, and its name in this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+SUBJECTS = (
+    "groups",
+    "health",
+    "proof",
+    "rebalances",
+    "moves.group",
+    "moves.protocol",
+    "moves.fleet",
+    "kraft",
+    "moves.offsets",
+    "moves.znodes",
+    "operations",
+    "moves.locks",
+    "consumer",
+    "lab",
+)
+"""In the order in which ``offramp --help`` and ``offramp plan --help`` list their verbs."""
+
+
+def registered(name: str) -> Iterator[Any]:
+    """Yield what each subject registers under this name, in the order of the list; a subject may have none."""
+    for subject in SUBJECTS:
+        module = import_module(f"kit.{subject}.subject")
+        if hasattr(module, name):
+            yield getattr(module, name)
+
+
+def merged(name: str) -> Mapping[str, Any]:
+    """The mappings that subjects register under this name, as one.
+
+    Raises:
+        ValueError: two subjects register the same key.
+    """
+    together: dict[str, Any] = {}
+    for each in registered(name):
+        if twice := together.keys() & each.keys():
+            raise ValueError(f"two subjects register {min(twice)!r} in {name}")
+        together |= each
+    return together
