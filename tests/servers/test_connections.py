@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kit import connect
 from kit.clients import cluster as connecting
+from kit.engine.model.clock import Clock
+from kit.engine.plan_kind import PlanContext
 from kit.errors import ConnectError
 from kit.lab.ports import free_ports
-from kit.moves.group.plan import performer
-from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.plan import performer_of
 from kit.moves.group.toggle import ToggleParameters, toggle_step
 from kit.profile import load_profile
 from tests.reporting import Permissive
@@ -36,7 +38,7 @@ def n_connections(client) -> int:
 def test_toggles_that_were_never_verified_leave_no_connection(profile):
     with connect(profile) as cluster:
         before = n_connections(cluster.zookeeper)
-        actors = performer(cluster, ReplaceActor(cluster, None))
+        actors = performer_of(PlanContext(cluster, print, Clock(), Path("runs")))
         for number in range(FAILED_TOGGLES):
             step = toggle_step(f"toggle-{number}", ToggleParameters(f"leak-{number}", None, None, "kafka"))
             actors.act(step, Permissive())
