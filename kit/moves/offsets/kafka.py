@@ -49,7 +49,9 @@ BATCH_BYTES = 500_000
 _RECORD_BYTES = 80
 """The most that a record takes besides its names and its metadata: lengths, times, offset and epoch."""
 _REQUEST_TIMED_OUT = 7
-_INVALID_COMMIT_OFFSET_SIZE = 28
+_TOO_LARGE = ({28}, {-1})
+"""Coordinators before Kafka 4.0 answer INVALID_COMMIT_OFFSET_SIZE for each offset of a request that is larger than a
+batch; those since 4.0 answer UNKNOWN_SERVER_ERROR."""
 _GROUP_ID_NOT_FOUND = 69
 _MEANINGS = {
     3: "the topic or partition does not exist any more",
@@ -300,14 +302,14 @@ class _Writing:
             _take(self.answers, (group_id, *place), answer)
 
     async def receive(self, group_id: str, asked: Asked, future: Any) -> list[tuple[str, Asked]]:
-        """Take the answers. Return the halves of a request that was too large for a batch: nothing was written."""
+        """Take the answers. Return the halves of a request that was too large for a batch, as far as can be known."""
         try:
             response = await future
         except RETRIABLE_FAILURES:
             self.take(group_id, asked, _UNANSWERED)
             return []
         found = dict(self.codes(asked)(response))
-        if len(asked) > 1 and set(found.values()) == {_INVALID_COMMIT_OFFSET_SIZE}:
+        if len(asked) > 1 and set(found.values()) in _TOO_LARGE:
             places = list(asked)
             halves = places[: len(places) // 2], places[len(places) // 2 :]
             return [(group_id, {place: asked[place] for place in half}) for half in halves]

@@ -79,17 +79,18 @@ def test_a_coordinator_that_never_comes_is_told_after_the_deadline(wanted):
 
 
 class SmallBatches(SlowBroker):
-    """A coordinator that appends at most ``limit`` bytes at once, and refuses all of a larger request by code 28."""
+    """A coordinator that appends at most ``limit`` bytes at once. It refuses a larger request by code ``refusal``."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, refusal: int = 28) -> None:
         super().__init__(ready=1)
-        self.limit, self.committed, self.sizes = limit, dict[tuple[str, int], int](), list[int]()
+        self.limit, self.refusal = limit, refusal
+        self.committed, self.sizes = dict[tuple[str, int], int](), list[int]()
 
     async def send(self, request: Any, broker_id: int) -> Any:
         rows = [(topic.name, each) for topic in request.topics for each in topic.partitions]
         size = sum(len(name) + len(each.committed_metadata or "") + 60 for name, each in rows)
         self.sizes.append(size)
-        code = 28 if size > self.limit else 0
+        code = self.refusal if size > self.limit else 0
         if code == 0:
             self.committed |= {(name, each.partition_index): each.committed_offset for name, each in rows}
         answers = [
@@ -101,9 +102,9 @@ class SmallBatches(SlowBroker):
         return SimpleNamespace(topics=answers)
 
 
-@pytest.mark.parametrize("limit", [1_048_576, 100_000, 5_000])
-def test_offsets_of_one_group_are_cut_into_batches_that_the_coordinator_takes(limit: int) -> None:
-    broker = SmallBatches(limit)
+@pytest.mark.parametrize(("limit", "refusal"), [(1_048_576, 28), (100_000, 28), (5_000, 28), (100_000, -1)])
+def test_offsets_of_one_group_are_cut_into_batches_that_the_coordinator_takes(limit: int, refusal: int) -> None:
+    broker = SmallBatches(limit, refusal)
     wanted = {("g", "t" * 80, number): Stored(number, metadata="m" * 4_000) for number in range(300)}
     answers = KafkaWriter(broker, DEADLINE_S).write(wanted, {})
     assert {each.error for each in answers.values()} == {None}
