@@ -125,8 +125,8 @@ def operations(alice, bob, tmp_path) -> tuple[OffsetOperations, OffsetOperations
     return made[0], made[1]
 
 
-def plan(cluster: Cluster):
-    return plan_delete_groups(cluster, DeleteGroupsRequest((GROUP,)), "ann", datetime.now(UTC))
+def plan(cluster: Cluster, group: str = GROUP):
+    return plan_delete_groups(cluster, DeleteGroupsRequest((group,)), "ann", datetime.now(UTC))
 
 
 def test_a_login_that_sees_all_is_known_to_see_all(alice, bob):
@@ -176,6 +176,21 @@ def test_a_right_that_was_lost_after_the_plan_stops_the_deletion(lab, bob, opera
         assert result.state == RunState.FAILED
         assert HIDDEN in result.sentence
         assert mine.offsets("kafka", GROUP) == OFFSETS
+    finally:
+        allow(lab, bob)
+
+
+def test_a_hidden_offset_that_came_after_the_plan_stops_the_deletion(lab, bob, operations):
+    """All that the login sees is as the plan has it."""
+    mine, his = operations
+    mine.commit("later", SEEN, {0: 3})
+    made = plan(bob, "later")
+    deny(lab, bob, ResourceType.TOPIC, HIDDEN)
+    try:
+        mine.commit("later", HIDDEN, {0: 7})
+        result = his.run(made).act()
+        assert (result.state, HIDDEN in result.sentence) == (RunState.FAILED, True)
+        assert mine.offsets("kafka", "later") == OFFSETS
     finally:
         allow(lab, bob)
 
