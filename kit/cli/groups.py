@@ -13,7 +13,7 @@ import typer
 from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.time_lag import Method, print_time_lag
-from kit.groups.unseen import say_unseen
+from kit.groups.unseen import hidden_topics, say_unseen
 from kit.history.keeping import keeper
 from kit.profile import load_profile
 from kit.terminal.listing import Listing, listing
@@ -284,13 +284,8 @@ def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
 def _snapshot(
     profile: str | None, profile_file: Path | None, group: str | None, pattern: str
 ) -> Iterator[Snapshot[pl.DataFrame]]:
-    """One snapshot to print from; afterwards says what the login can't see, and what could not be read.
-
-    Topics that are hidden are no error of the read: a login may be meant to see a part. That it is not known whether
-    there are any is not said, for it is so for every login without DESCRIBE on the cluster.
-    """
+    """One snapshot to print from; afterwards says what the login can't see, and what could not be read."""
     from kit.clients.cluster import connect
-    from kit.groups.read.topics import fetch_sight
     from kit.groups.snapshot import observe, of_group, verify_read
 
     with refusals():
@@ -299,10 +294,9 @@ def _snapshot(
             say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
-            sight = fetch_sight(cluster.broker_client)
+            hidden = hidden_topics(cluster)
         yield taken
-        if sight.hidden:
-            say(f"offramp: {sight.sentence}")
+        say(*hidden)
         if group is None:
             say_unseen(taken)
         verify_read(taken)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from kit.errors import InputError
-from kit.groups.unseen import say_unseen
+from kit.groups.unseen import hidden_topics, say_unseen
 from kit.profile import Profile, load_profile
 from kit.terminal.listing import Listing
 from kit.terminal.progress import waiting
@@ -65,6 +65,7 @@ def print_idle(
         say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
             taken = observe(cluster, pattern)
+            hidden = hidden_topics(cluster)
         topic: OffsetsTopic | None = None
         activity = None
         if history is not None:
@@ -76,6 +77,7 @@ def print_idle(
         listing.print(_deadest_first(rows), _SPARE, _in_words)
         if not listing.is_data:
             _tell_unknown(rows, activity is not None)
+        say(*hidden)
         say_unseen(taken)
         verify_idle(taken)
         if topic is not None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from kit.groups.unseen import say_unseen
+from kit.groups.unseen import hidden_topics, say_unseen
 from kit.profile import load_profile
 from kit.terminal.listing import Listing
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals, say_left_out
+from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals, say, say_left_out
 from kit.text.bracket import bracket
 from kit.text.duration import duration
 
@@ -57,10 +57,12 @@ def print_outlook(
         ):
             looks, last = _look(cluster, group, pattern, over_s)
             rows = outlook(cluster, looks)
+            hidden = hidden_topics(cluster)
         order = ["group_id", "store", "topic", "partition"]
         urgent = ["deletion_lower_ms", "is_never_closed", "lag"]
         rows = rows.sort(*urgent, *order, descending=[False, True, True, *[False] * 4], nulls_last=True)
         listing.print(rows, _SPARE, _in_words)
+        say(*hidden)
         if group is None:
             say_unseen(last)
         verify_each(partial(verify_read, last), partial(verify_outlook, rows))

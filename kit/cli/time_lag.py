@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from kit.groups.unseen import say_unseen
+from kit.groups.unseen import hidden_topics, say_unseen
 from kit.profile import load_profile
 from kit.terminal.listing import Listing
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import refusals, say_left_out
+from kit.terminal.terminal import refusals, say, say_left_out
 from kit.text.duration import duration
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ def print_time_lag(
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
             partitions = views.lag(taken).filter(~pl.col("is_stale"))
             rows = time_lag(cluster, partitions, seen_at_ms(taken), method)
+            hidden = hidden_topics(cluster)
         order = ["group_id", "store", "topic", "partition"]
         oldest_first = rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True)
         listing.print(oldest_first, _SPARE, _in_words)
+        say(*hidden)
         if group is None:
             say_unseen(taken)
         verify_each(partial(verify_read, taken), partial(verify_time_lag, rows))

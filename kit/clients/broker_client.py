@@ -71,6 +71,16 @@ def describe_code(code: int) -> str:
     return f"{error.message if hasattr(error, 'message') else error.__name__} ({code})"
 
 
+_RESOURCES = {29: "topic", 30: "group", 31: "cluster"}
+"""…_AUTHORIZATION_FAILED → the resource."""
+
+
+def describe_refusal(code: int, operation: str) -> str:
+    """As ``describe_code``; where the login lacks a right, with this operation of ``AclOperation``."""
+    resource = _RESOURCES.get(code)
+    return describe_code(code) + (f": the login lacks {operation} on the {resource}" if resource else "")
+
+
 class Deadline:
     """The time after which nothing is retried: ``seconds`` after the start, or after the last progress.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 LONE: dict[str, Any] = {
     "log_level": "0",
     "log.connection.close": "false",
@@ -19,3 +21,9 @@ LONE: dict[str, Any] = {
     "fetch.wait.max.ms": 50,
 }
 """For librdkafka. Aborted records are left out: an offset of theirs never was a group's."""
+
+
+def describe_unread(error: KafkaError) -> str:
+    """Why a partition can't be read; where the login lacks a right, with that right."""
+    lacks = ": the login lacks READ on the topic" if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else ""
+    return f"{error.str()}{lacks}"

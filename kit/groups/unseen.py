@@ -1,4 +1,4 @@
-"""What a listing of all groups can't know."""
+"""What a listing can't know: groups and topics that the login may not describe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kit.terminal.terminal import say
 
 if TYPE_CHECKING:
+    from kit.clients.cluster import Cluster
     from kit.groups.snapshot import Snapshot
 
 
@@ -19,3 +20,18 @@ def say_unseen(taken: Snapshot[Any]) -> None:
 
     if (may_miss := unseen_groups(taken)) is not None:
         say(f"offramp: {may_miss}")
+
+
+def hidden_topics(cluster: Cluster) -> list[str]:
+    """A line for ``say`` on topics that the login may not describe, or none.
+
+    Such topics are no error of a read: a login may be meant to see a part. That it is not known whether there are any
+    is not said, for it is so for every login without DESCRIBE on the cluster.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    from kit.groups.read.topics import fetch_sight
+
+    sight = fetch_sight(cluster.broker_client)
+    return [f"offramp: {sight.sentence}"] if sight.hidden else []

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 
 from kit.lab import Lab
 from kit.lab.ports import free_ports
+from kit.lab.process import wait_until
 from kit.lab.servers.cluster import Servers
 from tests.servers.issuer import AUDIENCE, ISSUER, Issuer
 
@@ -91,8 +92,12 @@ FIRST_LOCK: Right = ("Create", "Topic", "offramp.lock")
 
 
 def grant(lab: Lab, user: str, *rights: Right) -> None:
-    """Return when the brokers have these ACLs."""
+    """Return when the broker's authorizer has these ACLs."""
     change(lab.admin.create_acls, user, rights)
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    wait_until(lambda: len(lab.admin.describe_acls(every).result(30)) >= len(set(rights)), "the rights", 30)
 
 
 def revoke(lab: Lab, user: str, *rights: Right) -> None:

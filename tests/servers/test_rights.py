@@ -15,6 +15,8 @@ from kit.errors import NotFound, RunError, UnsafePlan
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.issuer import SECRET, Issuer
 from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, Right, SaslLab, allowed, by_tokens, grant
+from tests.servers.verb_rights import ELSEWHERE, GROUP, RUNS, VERBS, weaker
+from tests.soak import first
 
 TOPIC, OTHER = "payments", "refunds"
 DESCRIBE_CLUSTER, READ_TOPICS, READ_GROUPS = OFFSETS
@@ -68,15 +70,19 @@ class Login(NamedTuple):
         return self.type("undo", run)
 
 
+def profile_of(lab: SaslLab, issuer: Issuer, name: str, folder: Path) -> Path:
+    keys = f'token_url = "{issuer.token_url}"\nclient_id = "{name}"\nclient_secret = {{ env = "CLIENT_SECRET" }}\n'
+    profile = folder / f"{name}.toml"
+    profile.write_text(lab.sasl_profile("OAUTHBEARER", keys), encoding="utf-8")
+    return profile
+
+
 @pytest.fixture
 def login(lab: SaslLab, issuer: Issuer, tmp_path: Path) -> Callable[..., Login]:
     def made(name: str, *rights: Right) -> Login:
         grant(lab, name, *rights)
         commit(lab, name, TopicPartition(TOPIC, 0, 10))
-        keys = f'token_url = "{issuer.token_url}"\nclient_id = "{name}"\nclient_secret = {{ env = "CLIENT_SECRET" }}\n'
-        profile = tmp_path / f"{name}.toml"
-        profile.write_text(lab.sasl_profile("OAUTHBEARER", keys), encoding="utf-8")
-        return Login(name, profile, tmp_path / f"runs-{name}")
+        return Login(name, profile_of(lab, issuer, name, tmp_path), tmp_path / f"runs-{name}")
 
     return made
 
@@ -136,3 +142,43 @@ def test_an_undo_of_a_new_offset_needs_delete_and_says_so(login: Callable[..., L
     assert "DELETE to delete offsets" in halted.output
     grant(lab, "no-delete", DELETE_GROUPS)
     assert user.undo().exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def watched(lab: SaslLab) -> SaslLab:
+    """With a group, another one, and the topic of locks."""
+    for group, offset in ((GROUP, 10), ("other", 5)):
+        commit(lab, group, TopicPartition(TOPIC, 0, offset))
+    if "offramp.lock" not in lab.admin.list_topics(timeout=10).topics:
+        lab.create_topic("offramp.lock", 1)
+    return lab
+
+
+@pytest.mark.parametrize("verb", first(list(VERBS), 4))
+def test_each_verb_needs_exactly_its_rights(watched: SaslLab, issuer: Issuer, tmp_path: Path, verb: str) -> None:
+    words, said, exit_code = VERBS[verb]
+
+    def typed(user: str, rights: tuple[Right, ...]) -> Result:
+        grant(watched, user, *rights)
+        place = [str(tmp_path / user)] if words[-1] == RUNS else []
+        named = [word.replace("{file}", str(tmp_path / user)) for word in words]
+        return CliRunner().invoke(
+            app, [*named, *place, "--profile-file", str(profile_of(watched, issuer, user, tmp_path))]
+        )
+
+    whole = typed(f"{verb} whole", tuple(said))
+    assert whole.exit_code == exit_code, whole.output
+    for right, sentence in said.items():
+        if sentence != "not before":
+            assert sentence not in whole.output
+        rest = (*(each for each in said if each != right), *weaker(right))
+        lacking = typed(f"{verb} without {' '.join(right)}", rest)
+        assert isinstance(lacking.exception, SystemExit | None), lacking.exception
+        assert sentence in " ".join(lacking.output.split()), (right, lacking.output)
+
+
+def test_the_rights_of_each_verb_of_the_page_are_tried_or_it_is_said_why_not() -> None:
+    page = (Path(__file__).parents[2] / "docs/security.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `offramp ")]
+    needy = {verb.strip("|` ").removeprefix("offramp ") for verb, _, kafka, _ in rows if kafka != "none"}
+    assert needy - VERBS.keys() - ELSEWHERE.keys() == {"approve"} & needy

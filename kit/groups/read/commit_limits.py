@@ -10,7 +10,7 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_refusal
 
 _TOPIC, _BROKER = 2, 4
 _OFFSETS_TOPIC = "__consumer_offsets"
@@ -76,6 +76,6 @@ async def _setting(
         return f"{setting} of {what} can't be read: {error}"
     (result,) = response.results
     if result.error_code:
-        return f"{setting} of {what} can't be read: {describe_code(result.error_code)}"
+        return f"{setting} of {what} can't be read: {describe_refusal(result.error_code, 'DESCRIBE_CONFIGS')}"
     values = [int(each.value) for each in result.configs if each.name == setting and each.value]
     return values[0] if values else f"{what} doesn't tell {setting}"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from kit.clients.broker_client import BrokerClient, describe_code
+from kit.clients.broker_client import BrokerClient, describe_code, describe_refusal
 
 MULTI_GROUP_VERSION = 8
 """Hundreds of groups in one request (KIP-709, Kafka ≥ 3.0)."""
@@ -74,7 +74,7 @@ def describe(code: int) -> str:
     if code == _UNSUPPORTED_VERSION:
         features = "kafka-features.sh --bootstrap-server ADDRESS describe"
         return f"a feature level of the brokers switches its protocol off, see {features}: {describe_code(code)}"
-    return describe_code(code)
+    return describe_refusal(code, "DESCRIBE")
 
 
 def _topics(partitions: Partitions, topic_type: Any) -> list[Any] | None:

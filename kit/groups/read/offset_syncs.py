@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kit.clients.brokers import Key
-from kit.clients.lone_consumer import LONE
+from kit.clients.lone_consumer import LONE, describe_unread
 from kit.errors import NotFound, ReadError
 
 _DEADLINE_S, _WAIT_S, _MESSAGES = 120.0, 1.0, 10_000
@@ -42,8 +42,8 @@ def read_syncs(settings: Mapping[str, Any], topic: str) -> Syncs:
                     _take(syncs, message.key(), message.value())
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return {place: sorted(each.items()) for place, each in syncs.items()}
-                else:
-                    raise ReadError(f"topic {topic!r} can't be read: {error.str()}")
+                elif message.topic() is not None:  # Else it is about the group that nobody joins.
+                    raise ReadError(f"topic {topic!r} can't be read: {describe_unread(error)}")
     finally:
         consumer.close()
     raise ReadError(f"topic {topic!r} was not read to its end within {_DEADLINE_S:g} s")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, TopicPartition
 
 from kit.clients.brokers import Key
-from kit.clients.lone_consumer import LONE
+from kit.clients.lone_consumer import LONE, describe_unread
 
 DEADLINE_S = 60.0
 """Seconds without any record after which the rest counts as unread."""
@@ -90,7 +90,7 @@ def _take(
             continue
         if error is not None:
             if error.code() != KafkaError._PARTITION_EOF:
-                failed[key] = error.str()
+                failed[key] = describe_unread(error)
             is_last = True
         else:
             record = _print(message)

@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Messa
 
 from kit.clients.broker_client import DEADLINE_S
 from kit.clients.brokers import Key
-from kit.clients.lone_consumer import LONE
+from kit.clients.lone_consumer import LONE, describe_unread
 from kit.health.read.offset_times import Position
 from kit.tables.groups import RecordTime
 
@@ -99,7 +99,7 @@ def _next(message: Message) -> _Next:
     offset, error = message.offset() or 0, message.error()
     if error is not None:
         is_end = error.code() == KafkaError._PARTITION_EOF
-        return _Next(offset, None, None if is_end else error.str(), is_record=not is_end)
+        return _Next(offset, None, None if is_end else describe_unread(error), is_record=not is_end)
     kind, at_ms = message.timestamp()
     is_dated = kind != TIMESTAMP_NOT_AVAILABLE
     return _Next(offset, at_ms if is_dated else None, None if is_dated else "its records carry no time")

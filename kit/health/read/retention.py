@@ -10,7 +10,14 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import (
+    DEADLINE_S,
+    RETRIABLE_FAILURES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+    describe_refusal,
+)
 from kit.clients.brokers import Key, fetch_leaders
 from kit.tables.groups import LogRetention
 
@@ -67,7 +74,9 @@ async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, de
         return
     for result in response.results:
         if result.error_code:
-            known.errors[result.resource_name] = f"its settings can't be read: {describe_code(result.error_code)}"
+            known.errors[result.resource_name] = (
+                f"its settings can't be read: {describe_refusal(result.error_code, 'DESCRIBE_CONFIGS')}"
+            )
         else:
             known.topics[result.resource_name] = {each.name: each.value for each in result.configs}
 

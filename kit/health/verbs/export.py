@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kit.errors import InputError, OfframpError, PartialRead
-from kit.groups.unseen import say_unseen
+from kit.groups.unseen import hidden_topics, say_unseen
 from kit.profile import load_profile
 from kit.terminal.terminal import (
     EVERY_GROUP,
@@ -116,6 +116,7 @@ def export(
         with _ended_quietly(once), connect(chosen, is_patient=not once) as cluster:
             looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])
             page = looks.first()
+            say(*hidden_topics(cluster))
             say_unseen(looks.reading.snapshot)
             if once:
                 _write_once(page, textfile)

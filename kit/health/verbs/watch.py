@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from kit.groups.unseen import hidden_topics
 from kit.history.keeping import keeper
 from kit.profile import load_profile
 from kit.terminal.listing import print_frame, that_fit
@@ -21,6 +22,7 @@ from kit.terminal.terminal import (
     a_number,
     clear_screen,
     refusals,
+    say,
     say_left_out,
     screen_size,
     tell,
@@ -68,6 +70,7 @@ def watch(
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen, is_patient=False)
         with connected as cluster:
+            say(*hidden_topics(cluster))
             looks, of_late = Looks(cluster, pattern), GroupTrends()
             while True:
                 begun = time.monotonic()

@@ -8,12 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from kafka.protocol.metadata import MetadataRequest
 from kazoo.exceptions import KazooException, NoNodeError
 
 from kit.clients.cluster import Cluster
 from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, LOCKS, escaped
-from kit.errors import ConnectError, InputError, NotFound
+from kit.errors import ConnectError, InputError, NotFound, ReadError
+from kit.groups.read.coordinator import LOCK_GROUPS
+from kit.groups.read.rights import (
+    DESCRIBE,
+    EVERYTHING,
+    Rights,
+    fetch_cluster_rights,
+    fetch_group_rights,
+    fetch_topic_rights,
+)
 from kit.moves.locks.kafka_lock import WHOLE_CLUSTER, LockState, fetch_locks, lock_group, remove_members, target_of
+from kit.moves.locks.lease import TOPIC
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 WHOLE = "the whole cluster"
@@ -47,6 +58,31 @@ def held_locks(cluster: Cluster) -> list[HeldLock]:
     return sorted([*_in_zookeeper(cluster), *kafka], key=lambda each: (each.store, each.target))
 
 
+def hidden_locks(cluster: Cluster) -> str | None:
+    """Why locks in Kafka, or the runs that hold them, may be missing in ``held_locks``; None: the login sees them.
+
+    Brokers before Kafka 2.3 do not report rights, and never hold locks: these are in Kafka from migration mode on.
+
+    Raises:
+        ConnectError, ReadError: the brokers did not answer, or refused.
+    """
+    client = cluster.broker_client
+    if not client.supports(MetadataRequest, 8):
+        return None
+    of_group = fetch_group_rights(client, [WHOLE_CLUSTER])[WHOLE_CLUSTER]
+    sees_names = _may_describe(fetch_cluster_rights(client)) or _may_describe(of_group)
+    sees_runs = _may_describe(fetch_topic_rights(client, [TOPIC]).get(TOPIC, EVERYTHING))
+    lacks = [] if sees_names else [f"DESCRIBE on Group with the prefix {LOCK_GROUPS}"]
+    lacks += [] if sees_runs else [f"DESCRIBE on Topic {TOPIC}"]
+    if not lacks:
+        return None
+    return f"Locks or their runs may be missing here: the login lacks {' and '.join(lacks)}. Grant the right."
+
+
+def _may_describe(rights: Rights) -> bool:
+    return not isinstance(rights, str) and DESCRIBE in rights
+
+
 def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[HeldLock]:
     """End the locks of a group, None: of the whole cluster. Their holder stops before its next write.
 
@@ -57,11 +93,14 @@ def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[He
     Raises:
         NotFound: nobody holds such a lock.
         InputError: another run holds it than the one that was typed; nothing was done.
+        ReadError: none is seen, and the login may not see every lock.
         ConnectError, RunError: it can't be broken.
     """
     mine = [each for each in held_locks(cluster) if (each.is_whole if target is None else _is_of(each, target))]
     name = WHOLE if target is None else f"group {target}"
     if not mine:
+        if (hidden := hidden_locks(cluster)) is not None:
+            raise ReadError(hidden)
         raise NotFound(f"no run holds the lock of {name}: see offramp lock show")
     others = [each for each in mine if (each.run_id or each.target) != typed_run]
     if others:

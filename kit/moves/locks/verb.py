@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kit.errors import PartialRead
 from kit.operations.verbs.operations import GroupToo, open_operations
 from kit.terminal.listing import print_frame
 from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, say
@@ -29,20 +30,26 @@ def show(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Show the locks that runs hold now, in ZooKeeper and in Kafka. Writes nothing."""
+    """Show the locks that runs hold now, in ZooKeeper and in Kafka. Writes nothing.
+
+    Exit code 12: the login may not see every lock.
+    """
     target = target or group
     with open_operations(profile, profile_file, None) as operations:
         import polars as pl
 
-        from kit.moves.locks.held_locks import held_locks
+        from kit.moves.locks.held_locks import held_locks, hidden_locks
 
         held = [each for each in held_locks(operations.cluster) if target in (None, each.target)]
+        hidden = hidden_locks(operations.cluster)
         if as_json:
             print_json([asdict(each) for each in held])
         elif held:
             print_frame(pl.DataFrame([asdict(each) for each in held]).drop("is_whole", "holder"))
-        else:
+        elif hidden is None:
             say("no run holds a lock" if target is None else f"no run holds the lock of group {target}")
+        if hidden is not None:
+            raise PartialRead(hidden)
 
 
 @app.command("break")

@@ -63,7 +63,10 @@ class Selection:
         """
         unknown = sorted((self.groups or frozenset()) - frozenset(known))
         if unknown:
-            raise NotFound(f"{_first(unknown, 'group')} not in {where}: check the names, or look in the other store")
+            raise NotFound(
+                f"{_first(unknown, 'group')} not in {where}: check the names, or look in the other store. To see a "
+                "group's offsets in Kafka, a login needs DESCRIBE on the group and on their topics"
+            )
 
     def places(self, group_id: str, stored: Iterable[Place], partitions: Mapping[str, Collection[int]]) -> list[Place]:
         """The selected partitions of a group: the named ones among ``partitions``; without names the ``stored`` ones.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kit.clients.cluster import librdkafka_settings
-from kit.clients.lone_consumer import LONE
+from kit.clients.lone_consumer import LONE, describe_unread
 from kit.profile import Profile
 from kit.rebalances.offsets_topic.binary_column import Ints
 
@@ -128,16 +128,19 @@ class Fetch:
             self._consumer.pause([TopicPartition(self._topic, partition)])
 
     def _hear(self, message: Message, error: KafkaError) -> None:
-        """The end of a partition, or why it can't be read; what is about none is librdkafka's to retry."""
+        """The end of a partition, or why it can't be read; what is about none is librdkafka's to retry.
+
+        librdkafka looks for the coordinator of a group that nobody joins. Its refusal names no topic, and partition 0.
+        """
         partition, offset = message.partition(), message.offset()
-        if partition not in self._open:
+        if message.topic() is None or partition not in self._open:
             self._last_word = error.str()
         elif error.code() == KafkaError._PARTITION_EOF:
             end = int(self._ends[partition])
             self._done(partition, end if offset is None else min(offset, end))
         else:
             self._open.discard(partition)
-            self.errors[partition] = error.str()
+            self.errors[partition] = describe_unread(error)
 
 
 @contextmanager
