@@ -16,7 +16,7 @@ from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens, refuses
 from kit.clients.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
-from kit.clients.multiread import Znode, fetch_data
+from kit.clients.multiread import Znode, fetch_data, refusal
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
 from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
@@ -291,6 +291,11 @@ def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: Kazo
 
 def _check_zookeeper(profile: Profile, cluster_id: str, zookeeper: KazooClient, because: str) -> None:
     (answer,) = fetch_data(zookeeper, ["/cluster/id"])
+    if isinstance(answer, KazooException):
+        raise AuthenticationFailed(
+            f"cluster {profile.name!r}: /cluster/id of ZooKeeper {profile.zookeeper_connect} {refusal(answer)}, so it "
+            "is unknown whether it is of this cluster. Check security.zookeeper, or have READ added for this login"
+        )
     data = answer.data.decode() if isinstance(answer, Znode) else ""
     if f'"{cluster_id}"' not in data:
         raise WrongCluster(

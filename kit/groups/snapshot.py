@@ -24,7 +24,7 @@ from kit.clients.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
 from kit.groups.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.groups.read.other_trees import other_trees_sentence
-from kit.groups.read.rights import SEE_GROUPS, fetch_unseen_groups
+from kit.groups.read.rights import IF_HIDDEN, fetch_unseen_groups
 from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.profile import Profile
 from kit.release import version
@@ -118,7 +118,9 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
         if "group_id" in frame.collect_schema().names() and name != tables.READ_ERRORS.name:
             frames[name] = frame.filter(nw.col("group_id") == group_id)
     if collect(nw.to_native(frames["groups"])).is_empty():
-        raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka. {SEE_GROUPS}")
+        raise NotFound(
+            f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
+        )
     referring = [frames[name].select("topic") for name in ("subscriptions", "ownership", "committed_offsets")]
     errors = frames["read_errors"]
     of_all, is_whole = errors.filter(nw.col("group_id").is_null()), nw.col("topic").is_null()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
 from kit.errors import NotFound, PartialRead, UnsafePlan
-from kit.groups.read.rights import SEE_GROUPS
+from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.read.topics import fetch_sight
 from kit.protocol.brokers import fetch_cluster_facts, fetch_session_timeouts
 from kit.protocol.checks import ASK, BLOCK, CHECKS, WARN, ProtocolFinding, check_group
@@ -61,7 +61,10 @@ def read_facts(
 def group_of(facts: ProtocolFacts, group_id: str) -> GroupProtocol:
     """Raises NotFound: no coordinator lists the group as one of type classic or consumer."""
     if group_id not in facts.groups:
-        raise NotFound(f"there is no group {group_id!r} of the classic or the consumer protocol in Kafka. {SEE_GROUPS}")
+        raise NotFound(
+            f"there is no group {group_id!r} of the classic or the consumer protocol in Kafka: see offramp groups"
+            f"{IF_HIDDEN}"
+        )
     return facts.groups[group_id]
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from kazoo.client import KazooClient
+from kazoo.security import make_acl
 from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.clients.cluster import connect, librdkafka_settings
-from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ProfileError, SetupError
+from kit.clients.zookeeper_rights import fetch_identities
+from kit.connections import check_connections
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, PartialRead, ProfileError, SetupError
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.process import wait_until
 from kit.moves.group.group_state import read_group_state
@@ -21,9 +28,12 @@ from kit.rebalances.offsets_topic.bounds import fetch_bounds
 from kit.security.clients import librdkafka_has_kerberos
 from kit.security.kerberos import KerberosLogin, credentials
 from tests.servers.awaiting import SECONDS, awaited
-from tests.servers.coordinators import await_coordinator
+from tests.servers.coordinators import await_coordinator, commit
+from tests.servers.offset_operations import OffsetOperations
+from tests.servers.offset_verbs import OffsetVerbs
 from tests.servers.realm import KAFKA, REALM, USER, Realm, missing
 from tests.servers.sasl_lab import OFFSETS, SaslLab, grant
+from tests.soak import first
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 TOPIC = "settlements"
@@ -120,6 +130,121 @@ def wrong(realm: Realm, folder: Path) -> Iterator[tuple[KerberosLogin, type[Offr
     short = f"FILE:{folder / 'short'}"
     awaited(lambda: is_expired(short), bool, "the end of the tickets")
     yield KerberosLogin("kafka", None, None, short), AuthenticationFailed, "have expired. Get new ones: kinit"
+
+
+def skewed(cache: Path, seconds: int) -> None:
+    """Let libkrb5 think that the KDC's clock is ahead: the header of a cache (format 4) keeps the difference."""
+    octets = bytearray(cache.read_bytes())
+    version, _, tag, length, offset_s = struct.unpack_from(">HHHHi", octets)
+    assert (version, tag, length) == (0x0504, 1, 8)
+    struct.pack_into(">i", octets, 8, offset_s + seconds)
+    cache.write_bytes(octets)
+
+
+def wrong_profiles(realm: Realm, folder: Path) -> Iterator[tuple[str, str, type[OfframpError], str]]:
+    """Lines of ``security.kafka``, the layer that fails, its error, and what is said."""
+    keytab, layer = realm.keytab(USER), "tickets"
+    (folder / "closed.keytab").mkdir()  # Root, which may read every file, can't read it either.
+    unreadable = f'principal = "{USER}@{REALM}"\nkeytab = "{folder / "closed.keytab"}"'
+    yield unreadable, layer, ProfileError, "can't be read"
+    other = f'principal = "other@{REALM}"\nkeytab = "{keytab}"'
+    yield other, layer, AuthenticationFailed, "has no key of other"
+    yield f'ticket_cache = "FILE:{folder / "none"}"', layer, AuthenticationFailed, "There are no tickets"
+    realm.tickets(folder / "short", "1s")
+    awaited(lambda: is_expired(f"FILE:{folder / 'short'}"), bool, "the end of the tickets")
+    yield f'ticket_cache = "FILE:{folder / "short"}"', layer, AuthenticationFailed, "have expired. Get new ones: kinit"
+    service = f'service_name = "broker"\n{login(realm)}'
+    yield service, "login", AuthenticationFailed, "does not know the service broker/127.0.0.1"
+    realm.tickets(folder / "skewed")
+    skewed(folder / "skewed", 900)
+    yield (
+        f'ticket_cache = "FILE:{folder / "skewed"}"',
+        "login",
+        AuthenticationFailed,
+        "differ by more than 5 min. Correct the clock",
+    )
+
+
+def test_connect_says_what_is_wrong_with_kerberos(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
+    for lines, layer, kind, said in wrong_profiles(realm, tmp_path):
+        file = written(lab, lines, login(realm))
+        rows = [row for row in check_connections(load_profile(file=file), 10) if row.state == "failed"]
+        assert (rows[0].tried, rows[0].error, said in rows[0].sentence) == (layer, kind.__name__, True), rows
+        done = CliRunner().invoke(app, ["connect", "--profile-file", str(file)])
+        assert done.exit_code == kind.exit_code, done.output
+
+
+def test_connect_says_that_no_kdc_answers(lab: SaslLab, realm: Realm, tmp_path: Path) -> None:
+    keytab = tmp_path / "own.keytab"  # With a ticket cache of its own in this process.
+    keytab.write_bytes(realm.keytab(USER).read_bytes())
+    lines = f'principal = "{USER}@{REALM}"\nkeytab = "{keytab}"'
+    realm.stop_kdc()
+    try:
+        rows = check_connections(load_profile(file=written(lab, lines, lines)), 10)
+    finally:
+        realm.start_kdc()
+    tickets = [row for row in rows if row.tried == "tickets"]
+    assert [(row.error, "No KDC answered" in row.sentence) for row in tickets] == [("ConnectError", True)] * 2
+
+
+def test_offsets_are_read_reset_and_put_back_by_the_verbs(
+    lab: SaslLab, file: Path, profile: Profile, tmp_path: Path
+) -> None:
+    lab.produce(TOPIC, 200)
+    commit(lab, "by-kerberos", TopicPartition(TOPIC, 0, 10))
+    verbs = OffsetVerbs(file, tmp_path / "runs")
+    assert "ApiVersions" in verbs.typed("kraft", "status")
+    verbs.reset("by-kerberos", 20)
+    with connect(profile, SECONDS) as cluster:
+        site = OffsetOperations(cluster, tmp_path)
+        assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 20}
+        verbs.undo()
+        assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 10}
+
+
+ZNODES = {
+    "/consumers": (
+        ("groups",),
+        ("lag",),
+        ("watch", "--count", "1"),
+        ("ownership",),
+        ("export", "--once", "--no-times"),
+    ),
+    "/brokers/topics": (("groups",), ("lag",), ("readiness",), ("ownership",), ("kraft", "status")),
+    "/cluster/id": (("lock", "show"), ("groups",), ("kraft", "status"), ("znodes", "--path", "/consumers")),
+    "/offramp/cluster_locks": (("lock", "show"),),
+    "/offramp/locks": (("lock", "show"),),
+    "/brokers/ids": (("groups",), ("readiness",), ("kraft", "status")),
+    "/controller": (("groups",), ("kraft", "status")),
+}
+"""The rights of docs/security.md in ZooKeeper: a znode that is closed to the login → verbs that read it."""
+
+
+@pytest.mark.parametrize("path", ZNODES)
+def test_each_znode_that_the_login_may_not_read_is_named(
+    lab: SaslLab, realm: Realm, profile: Profile, tmp_path: Path, path: str
+) -> None:
+    file = tmp_path / "offramp.toml"
+    file.write_text(written(lab, login(realm), login(realm)).read_text())
+    with connect(profile, SECONDS) as cluster, closed_to_others(cluster.zookeeper, path):
+        for words in first(ZNODES[path]):
+            done = CliRunner().invoke(app, [*words, "--profile-file", str(file)])
+            said = done.output.replace("\n", " ")
+            assert done.exit_code in (AuthenticationFailed.exit_code, PartialRead.exit_code), (words, done.output)
+            assert (path.lstrip("/") in said, "the right READ there" in " ".join(said.split())) == (True, True), said
+
+
+@contextmanager
+def closed_to_others(client: KazooClient, path: str) -> Iterator[None]:
+    """Only the principal of this session, the brokers' own, may do anything with the znode."""
+    (own,) = [name for scheme, name in fetch_identities(client) if scheme == "sasl"]
+    client.ensure_path(path)
+    before, _ = client.get_acls(path)
+    client.set_acls(path, [make_acl("sasl", own, all=True)])
+    try:
+        yield
+    finally:
+        client.set_acls(path, before)
 
 
 def is_expired(cache: str) -> bool:

@@ -27,7 +27,7 @@ EVERYTHING = frozenset(range(READ, 16))
 _SECURITY_DISABLED = 54
 _ANY, _CLUSTER, _LITERAL = 1, 4, 3
 _GRANT = "To see every group: kafka-acls --add --allow-principal User:LOGIN --operation Describe --cluster"
-SEE_GROUPS = "See offramp groups. Kafka hides each group that the login may not DESCRIBE"
+IF_HIDDEN = ". Kafka hides each group that the login may not DESCRIBE"
 """The end of a sentence on a group that is not there."""
 _GROUP_AUTHORIZATION_FAILED, _TOPIC_AUTHORIZATION_FAILED = 30, 29
 _UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE = 3, 5

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError
 
-from kit.clients.multiread import Names, Znode, Znodes, catch_up, fetch_children, fetch_data
+from kit.clients.multiread import Names, Znode, Znodes, catch_up, fetch_children, fetch_data, refusal
 from kit.clients.paths import CONSUMERS
 from kit.clients.registration import Registration, parse_registration
 from kit.clients.values import is_text, json_in, shown
@@ -50,7 +50,8 @@ class ConsumersTree:
 class BrokersTree:
     """``/brokers`` and ``/controller``: endpoints by broker id, topic names, the controller's broker id.
 
-    ``endpoints`` leaves out a broker whose registration has none; ``strays`` are names that are no broker id.
+    ``endpoints`` leaves out a broker whose registration has none; ``strays`` are names that are no broker id, and what
+    ZooKeeper refused to show.
     """
 
     endpoints: dict[int, tuple[str, ...]]
@@ -70,7 +71,8 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
     (names,) = fetch_children(client, [CONSUMERS])
     if isinstance(names, NoAuthError):
         raise AuthenticationFailed(
-            f"ZooKeeper does not let these credentials read {CONSUMERS}: check the profile's digest"
+            f"ZooKeeper does not let these credentials read {CONSUMERS}: the login needs the right READ there. Check "
+            "security.zookeeper, or have READ added for this login"
         )
     listed = _fetch_groups(client, sorted(filter(accepts, _names(names))))
     registered = _fetch_members(client, listed)
@@ -102,11 +104,16 @@ def fetch_brokers(client: KazooClient) -> BrokersTree:
     controller, *brokers = fetch_data(client, ["/controller", *(f"/brokers/ids/{each}" for each in broker_ids)])
     endpoints = {int(name): _endpoints(znode) for name, znode in zip(broker_ids, brokers)}
     strays = sorted(set(_names(ids)).difference(broker_ids))
+    paths = ["/brokers/ids", "/brokers/topics", "/controller", *(f"/brokers/ids/{each}" for each in broker_ids)]
+    hidden = [(path, each) for path, each in zip(paths, (ids, topics, controller, *brokers)) if _is_refused(each)]
     return BrokersTree(
         endpoints={broker_id: named for broker_id, named in endpoints.items() if named is not None},
         topics=frozenset(_names(topics)),
         controller=_broker_id(_json(controller).get("brokerid")),
-        strays=tuple(_stray(f"/brokers/ids/{name}", "a broker's id", topic=f"/{name}") for name in strays),
+        strays=(
+            *(_stray(f"/brokers/ids/{name}", "a broker's id", topic=f"/{name}") for name in strays),
+            *(ReadError(ZOOKEEPER, None, None, path.lstrip("/"), refusal(error)) for path, error in hidden),
+        ),
     )
 
 
@@ -311,6 +318,10 @@ def _is_among(name: str, answer: Names) -> bool | None:
 
 def _names(answer: Names) -> list[str]:
     return answer if isinstance(answer, list) else []
+
+
+def _is_refused(answer: object) -> TypeGuard[KazooException]:
+    return isinstance(answer, KazooException)
 
 
 def _refused(error: KazooException) -> str:

@@ -24,7 +24,7 @@ from kit.engine.model.values import Json
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, PlanError
 from kit.groups import views
-from kit.groups.read.rights import SEE_GROUPS
+from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.moves.fleet.subject import KIND
 from kit.moves.fleet.wave import (
@@ -279,7 +279,9 @@ def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
 def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     missing = set(request.groups) - set(rows["group_id"].to_list())
     if missing:
-        raise NotFound(f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka. {SEE_GROUPS}")
+        raise NotFound(
+            f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
+        )
     named = rows.filter(pl.col("group_id").is_in(request.groups)) if request.groups else rows
     refused = named.filter(pl.col("not_ready_reason").is_not_null())
     if request.groups and not refused.is_empty():

@@ -18,7 +18,7 @@ from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBI
 from kit.errors import ConnectError, NotFound
 from kit.groups import analyses, views
 from kit.groups.analyze.stages import group_stages
-from kit.groups.read.rights import SEE_GROUPS
+from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -201,7 +201,9 @@ class _Seen:
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
         if not groups:
-            raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka. {SEE_GROUPS}")
+            raise NotFound(
+                f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
+            )
         subscribed = sorted({row["topic"] for row in self._subscriptions[group_id]})
         self._refuse_unread(group_id, subscribed)
         at, states = self._stages[group_id][0], self._states[group_id]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from kafka.protocol.metadata import MetadataRequest
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from kit.clients.cluster import Cluster
+from kit.clients.multiread import refusal
 from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, LOCKS, escaped
-from kit.errors import ConnectError, InputError, NotFound, ReadError
+from kit.errors import AuthenticationFailed, ConnectError, InputError, NotFound, ReadError
 from kit.groups.read.coordinator import LOCK_GROUPS
 from kit.groups.read.rights import (
     DESCRIBE,
@@ -53,6 +54,7 @@ def held_locks(cluster: Cluster) -> list[HeldLock]:
 
     Raises:
         ConnectError: ZooKeeper or a broker does not answer.
+        AuthenticationFailed: ZooKeeper does not let the login read a lock.
     """
     kafka = [_in_kafka(each) for each in fetch_locks(cluster) if each.is_held]
     return sorted([*_in_zookeeper(cluster), *kafka], key=lambda each: (each.store, each.target))
@@ -143,13 +145,17 @@ def _in_kafka(state: LockState) -> HeldLock:
 def _in_zookeeper(cluster: Cluster) -> Iterator[HeldLock]:
     if cluster.zookeeper is None:
         return
-    try:
-        for parent in (LOCKS, CLUSTER_LOCKS):
+    for parent in (LOCKS, CLUSTER_LOCKS):
+        try:
             with suppress(NoNodeError):
                 for name in cluster.zookeeper.get_children_async(parent).get(timeout=ANSWER_S):
                     yield _of_znode(cluster, parent, name)
-    except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
-        raise ConnectError(f"{LOCKS} can't be read: ZooKeeper says {error!r}") from error
+        except NoAuthError as error:
+            raise AuthenticationFailed(
+                f"{parent} {refusal(error)}, so locks may be missing: use a login that may read it"
+            ) from error
+        except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
+            raise ConnectError(f"{parent} can't be read: ZooKeeper says {error!r}") from error
 
 
 def _of_znode(cluster: Cluster, parent: str, name: str) -> HeldLock:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
 from kit.errors import ConnectError, NotFound, PlanError
-from kit.groups.read.rights import SEE_GROUPS
+from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import observe
 from kit.moves.group.group_state import GroupState, MemberState, group_states, listed
 from kit.protocol.read import GroupProtocol, fetch_group_protocols
@@ -60,7 +60,7 @@ def read_protocol_state(cluster: Cluster, group_id: str) -> ProtocolState:
             raise ConnectError(f"group {group_id} can't be read: {found.errors[0].subject}: {found.errors[0].error}")
         protocol = found.groups.get(group_id)
         if protocol is None:
-            raise NotFound(f"there is no group {group_id!r} of type classic or consumer. {SEE_GROUPS}")
+            raise NotFound(f"there is no group {group_id!r} of type classic or consumer: see offramp groups{IF_HIDDEN}")
         if protocol.error is None:
             return _with_offsets(cluster, protocol)
         why = protocol.error

@@ -30,6 +30,7 @@ from kit.tables.groups import (
     TopicPartition,
 )
 from tests.generators.snapshots import snapshot_of
+from tests.unit.cli.conftest import SEEING
 from tests.unit.cli.screens import Screen
 
 PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
@@ -212,7 +213,7 @@ def snapshot_at(committed: int, end: int) -> Snapshot[pl.DataFrame]:
 
 def test_it_says_what_a_look_costs(observe, capsys):
     looks = [snapshot_at(committed, 1000 + 100 * at) for at, committed in enumerate(FOUR_LOOKS["slow"])]
-    cluster = SimpleNamespace(n_sent=(0, 0))
+    cluster = SimpleNamespace(n_sent=(0, 0), broker_client=SEEING.broker_client)
 
     def read(cluster: SimpleNamespace) -> Snapshot[pl.DataFrame]:
         to_brokers, _ = cluster.n_sent
