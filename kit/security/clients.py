@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import puresasl.mechanisms
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.abc import SaslMechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslBytesRequest
 
 from kit.errors import SetupError
 from kit.security.kerberos import Exchange, KerberosLogin, credentials, login_of
@@ -99,6 +101,18 @@ class _ZookeeperKerberos(puresasl.mechanisms.Mechanism):  # type: ignore[misc]
         """Nothing is kept."""
 
 
+class _NoCredentials(logging.Filter):
+    """kafka-python logs each request at level DEBUG, and the bytes of it: those of a login are credentials."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        given = record.args if isinstance(record.args, tuple) else ()
+        return not any(
+            isinstance(each, (SaslAuthenticateRequest, SaslBytesRequest, bytes, bytearray)) for each in given
+        )
+
+
+for _name in ("kafka.protocol.parser", "kafka.net.connection"):
+    logging.getLogger(_name).addFilter(_NoCredentials())
 register_sasl_mechanism(GSSAPI, _KafkaKerberos, overwrite=True)
 puresasl.mechanisms.mechanisms[GSSAPI] = _ZookeeperKerberos
 

@@ -43,9 +43,11 @@ class SecretReference:
             return Secret(os.environ[self.env])
         assert self.file is not None
         try:
-            lines = self.file.read_text().splitlines()
+            lines = self.file.read_text(encoding="utf-8").splitlines()
         except OSError as error:
             raise ProfileError(
                 f"the profile's secret file {self.file} can't be read: {error.strerror}; check its path and its rights"
             ) from error
+        except UnicodeDecodeError:  # It quotes the file.
+            raise ProfileError(f"the profile's secret file {self.file} is no text in UTF-8; check its path") from None
         return Secret(lines[0] if lines else "")

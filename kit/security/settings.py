@@ -117,6 +117,8 @@ class KafkaSecurity(_Tls, _Kerberos):
             raise ValueError("OAUTHBEARER needs one of token_url, token and token_command")
         if self.token_url is None:
             return
+        if "@" in urlsplit(self.token_url).netloc:
+            raise ValueError("token_url must not hold a user or a password: give client_id and client_secret")
         if not (self.client_id and self.client_secret):
             raise ValueError("token_url needs client_id and client_secret")
         if not _is_private(self.token_url):

@@ -126,3 +126,24 @@ def test_a_token_file_is_read_again(tmp_path: Path):
     file.write_text("")
     with pytest.raises(AuthenticationFailed, match="The token is empty"):
         TokenProvider(source).token()
+
+
+def test_a_secret_file_that_is_no_text_is_not_quoted(tmp_path: Path):
+    (tmp_path / "token").write_bytes(b"\xff\xfesecret")
+    with pytest.raises(ProfileError, match=r"is no text in UTF-8") as caught:
+        SecretReference(file=tmp_path / "token").reveal()
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+def test_a_token_url_with_a_password_is_refused():
+    """Messages name the URL."""
+    secret = SecretReference(env="CLIENT_SECRET")
+    with pytest.raises(ValueError, match="must not hold a user or a password") as caught:
+        KafkaSecurity(
+            protocol="SASL_SSL",
+            mechanism="OAUTHBEARER",
+            token_url="https://ann:pw@issuer.test/token",
+            client_id="ann",
+            client_secret=secret,
+        )
+    assert "ann:pw" not in str(caught.value)
