@@ -103,8 +103,8 @@ READ_REQUESTS = {
     "DescribeConfigsRequest", "DescribeGroupsRequest", "DescribeShareGroupOffsetsRequest",
     "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
     "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
-    "OffsetFetchRequest", "ShareGroupDescribeRequest", "StreamsGroupDescribeRequest",
-    "TopicRequest",  # the last is a part of DescribeProducersRequest
+    "OffsetFetchRequest", "SaslAuthenticateRequest", "SaslBytesRequest", "ShareGroupDescribeRequest",
+    "StreamsGroupDescribeRequest", "TopicRequest",  # the last is a part of DescribeProducersRequest
 }  # fmt: skip
 """Requests of Kafka's protocol that change nothing; any other counts as a write."""
 NO_CLUSTER = {
