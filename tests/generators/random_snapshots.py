@@ -111,7 +111,9 @@ def _idle(frames: Frames) -> Any:
     seen = seen.select(
         "group_id", store="source", committed_ms=nw.lit(None, nw.Int64), present_ms=nw.col("n") * 2 * day
     )
-    is_some = members.select("group_id", "source", "member_id").filter(nw.col("member_id").str.ends_with("_1"))
+    is_some = members.select("group_id", "source", "member_id", "session_id").filter(
+        nw.col("member_id").str.ends_with("_1")
+    )
     tables = (frames["groups"], is_some.to_native(), written.to_native(), frames["topic_partitions"])
     return analyze.idle_groups(*tables, frames.once(_group_lag), 10 * day, seen.to_native())
 
