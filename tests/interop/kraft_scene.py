@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -21,11 +22,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError as ConfluentError, TopicPartition
 from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
@@ -130,7 +132,7 @@ class KraftScene(KraftWalk):
     """``ended``: each verb's process; ``plans`` and ``dumps`` (of all znodes) by moment.
 
     ``offline``: partition → seconds of each time it had no leader, by the metadata of any broker.
-    ``n_acknowledged`` and ``lost``: what ``read_back`` found.
+    ``n_acknowledged``, ``lost`` and ``n_twice``: what ``read_back`` found.
     """
 
     ended: list[tuple[str, Ended]] = field(default_factory=list)
@@ -139,6 +141,7 @@ class KraftScene(KraftWalk):
     offline: dict[str, list[float]] = field(default_factory=dict)
     n_acknowledged: int = 0
     lost: set[tuple[int, int]] | None = None
+    n_twice: int = 0
 
     @property
     def n_killed(self) -> int:
@@ -305,34 +308,32 @@ class KraftScene(KraftWalk):
         return {path: sorted((each.id.scheme, each.id.id, each.perms) for each in acl) for path, acl in lists.items()}
 
     def read_back(self, topic: str, partitions: int) -> None:
-        """Count the records that were acknowledged; ``lost``: partition and number of those that can't be read.
+        """Read the topic to its end, and count the records that were acknowledged.
 
+        ``lost``: partition and number of those that can't be read; ``n_twice``: records at more than one offset.
         A record that was sent again is acknowledged without its offset; all others have to be where they were put.
         """
         rows = [row for row in self._acknowledged() if row["topic"] == topic]
         left = {(row["partition"], row["number"]): row["offset"] for row in rows}
         assert len(left) == len(rows), "one producer counts its records"
-        consumer = Consumer({"bootstrap.servers": self.lab.servers.addresses(), "group.id": "reader"})
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-        deadline = time.monotonic() + 120
-        while left and time.monotonic() < deadline:
-            for each in consumer.consume(2000, 0.5):
-                at = None if each.error() else (each.partition(), int(each.value()))
-                if at in left and left[at] in (None, each.offset()):
-                    del left[at]
-        consumer.close()
-        self.n_acknowledged, self.lost = len(rows), set(left)
+        self.n_acknowledged, read = len(rows), Counter[tuple[int, int]]()
+        for partition, number, offset in _records(self.lab.servers.addresses(), topic, partitions):
+            read[partition, number] += 1
+            if left.get((partition, number), -1) in (None, offset):
+                del left[partition, number]
+        self.lost, self.n_twice = set(left), sum(times > 1 for times in read.values())
 
     def report(self, record_property: Record, done: str | None = None) -> None:
         """Report to the summary of ``make soak`` what ``read_back`` found; a pause is one of a partition's producer."""
-        pause_ms = max(self.longest_pauses_ms())
-        report(record_property, done, records=self.n_acknowledged, lost=len(self.lost), longest_pause_ms=pause_ms)
+        found = {"records": self.n_acknowledged, "lost": len(self.lost), "twice": self.n_twice}
+        report(record_property, done, **found, longest_pause_ms=max(self.longest_pauses_ms()))
 
-    def longest_pauses_ms(self) -> list[int]:
+    def longest_pauses_ms(self, begin_ms: float = 0, end_ms: float = inf) -> list[int]:
         """Between two acknowledgements of one partition, the longest of each partition."""
         times: dict[int, list[int]] = {}
         for row in self._acknowledged():
-            times.setdefault(row["partition"], []).append(row["at_ms"])
+            if begin_ms <= row["at_ms"] <= end_ms:
+                times.setdefault(row["partition"], []).append(row["at_ms"])
         return [max((b - a for a, b in pairwise(each)), default=0) for each in times.values()]
 
     def _acknowledged(self) -> list[dict[str, Any]]:
@@ -376,6 +377,21 @@ class LeaderWatch(threading.Thread):
             self._scene.offline.setdefault(name, []).append(now - self._since.pop(name))
         for name in without - set(self._since):
             self._since[name] = now
+
+
+def _records(bootstrap_servers: str, topic: str, partitions: int) -> Iterator[tuple[int, int, int]]:
+    """Partition, number and offset of each record until the topic's end; raises AssertionError after two minutes."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    ended, deadline = set[int](), time.monotonic() + 120
+    while len(ended) < partitions:
+        assert time.monotonic() < deadline, f"only the partitions {ended} were read to their end"
+        for each in consumer.consume(2000, 0.5):
+            if each.error() is None:
+                yield each.partition(), int(each.value()), each.offset()
+            elif each.error().code() == ConfluentError._PARTITION_EOF:
+                ended.add(each.partition())
+    consumer.close()
 
 
 def _name(event: Mapping[str, Any]) -> str:

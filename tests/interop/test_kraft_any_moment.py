@@ -1,14 +1,16 @@
 """Rollbacks that begin at random moments of the copy, while ZooKeeper answers the controllers slowly. ``make soak``.
 
 One broker, three controllers. In each round the controllers start, the broker goes to migration mode, and at a random
-moment an operator begins to plan the way back, until a plan is made and its run is verified. In some rounds a malformed
-znode aborts the copy: then the plans are repairs. A watch of ZooKeeper sees each deletion when it happens.
+moment an operator begins to plan the rollback, until a plan is made and its run is verified. In some rounds a malformed
+znode aborts the copy: then the plans are repairs. A watch of ZooKeeper sees each deletion when it happens. Each series
+of rounds has a lab of its own.
 """
 
 from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,35 +21,46 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kit.errors import NothingToDo, OfframpError, UnsafePlan
+from kit.errors import ConnectError, NothingToDo, OfframpError, UnsafePlan
+from kit.kraft.status import status_without
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
+from kit.profile import load_profile
 from tests.interop.kraft_scene import KraftScene
 from tests.interop.test_kraft_copy import MALFORMED
-from tests.soak import Record, report, soak_only
+from tests.soak import report, soak_only
 
 pytestmark = [pytest.mark.timeout(5400), soak_only]
-N_ROUNDS = 30
+N_SERIES, N_ROUNDS = 10, 3
 ROUND_S = 300
 BAD = b'{"version": 1, "config": {"SCRAM-SHA-256": "malformed"}}'
 
 
 @dataclass
-class Rounds:
-    """``began``: the phases in which the ways back began; ``refusals``: plans that were refused, runs that stopped.
+class Round:
+    """``moment_s``: from the broker's restart until the rollback began; ``phase``: in which phase that was.
 
-    ``wrong``: what the invariants forbid; ``n_deleted``: control znodes that were seen to be deleted;
-    ``n_died``: brokers that ended beside a malformed znode.
+    ``refusals``: plans that were refused, runs that stopped; ``n_died``: brokers that ended beside a malformed znode.
     """
 
-    scene: KraftScene
-    began: Counter[str] = field(default_factory=Counter)
+    moment_s: float
+    aborts: bool
+    began_ms: float
+    phase: str = ""
     refusals: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-    n_done: int = 0
-    n_deleted: int = 0
     n_died: int = 0
+    ended_ms: float = 0.0
+
+
+@dataclass
+class Rounds:
+    """``wrong``: what the invariants forbid; ``n_deleted``: control znodes that were seen to be deleted."""
+
+    scene: KraftScene
+    done: list[Round] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    n_deleted: int = 0
 
 
 def watch(client: KazooClient, rounds: Rounds) -> None:
@@ -79,27 +92,26 @@ def move(rounds: Rounds, client: KazooClient, rng: random.Random) -> None:
     seen, lab = rounds.scene, rounds.scene.lab
     (broker,) = lab.migration.migrating
     seen.carry_out("controllers", "controllers")
-    delay_s = rng.uniform(0.02, 0.5)
+    delay_s, began_ms = rng.uniform(0.02, 0.5), time.time() * 1000
     faults.delay_controllers_to_zookeeper(lab, delay_s)
     lab.move_node("broker", broker.broker_id, "restart", "migration")
-    aborts = rng.random() < 0.2
-    if aborts:
+    this = Round(rng.uniform(0, 25 * delay_s), aborts=rng.random() < 0.2, began_ms=began_ms)
+    if this.aborts:
         broker.await_started()
         client.create(MALFORMED, BAD, makepath=True)
-    threading.Event().wait(rng.uniform(0, 25 * delay_s))  # The moment.
-    began = come_back(seen, rounds)
-    rounds.began[f"{began}{', malformed znode' if aborts else ''}"] += 1
+    threading.Event().wait(this.moment_s)
+    come_back(seen, this)
     faults.delay_controllers_to_zookeeper(lab, 0)
-    rounds.n_done += 1
+    this.ended_ms = time.time() * 1000
+    rounds.done.append(this)
 
 
-def come_back(seen: KraftScene, rounds: Rounds) -> str:
-    """Plan and act until nothing is left to do, and return the phase in which that begins, or that it is the copy.
+def come_back(seen: KraftScene, this: Round) -> None:
+    """Plan and act until nothing is left to do.
 
     An operator whose plan is refused repairs the znode, and plans what the refusal names: a rollback, or a repair.
     """
-    status = seen.status("back")
-    began = "the copy" if status.read.is_copying else status.state.phase
+    this.phase = phase_of(seen)
     (broker,) = seen.lab.migration.migrating
 
     def is_back() -> bool:
@@ -107,15 +119,23 @@ def come_back(seen: KraftScene, rounds: Rounds) -> str:
         if has_died or len(running(seen.lab)) < 2:
             remove_malformed(seen)
         if has_died:  # Beside the malformed znode it does not start again.
-            rounds.n_died += 1
+            this.n_died += 1
             seen.lab.move_node("broker", broker.broker_id, "restart", "migration")
-        has_gone, is_repaired = attempt(seen, rounds, "zookeeper"), attempt(seen, rounds, "repair")
+        has_gone, is_repaired = attempt(seen, this, "zookeeper"), attempt(seen, this, "repair")
         return has_gone and is_repaired
 
-    wait_until(is_back, "the way back", ROUND_S)
+    wait_until(is_back, "the rollback", ROUND_S)
     remove_malformed(seen)
     assert running(seen.lab) == []
-    return began
+
+
+def phase_of(seen: KraftScene) -> str:
+    """The phase, or that the copy is under way, also while the one broker starts."""
+    try:
+        status = seen.status("back")
+    except ConnectError:
+        status = status_without(load_profile(file=seen.file))
+    return "the copy" if status.read.is_copying else status.state.phase
 
 
 def remove_malformed(seen: KraftScene) -> None:
@@ -124,7 +144,7 @@ def remove_malformed(seen: KraftScene) -> None:
         client.delete(MALFORMED)
 
 
-def attempt(seen: KraftScene, rounds: Rounds, to: str, *overrides: str) -> bool:
+def attempt(seen: KraftScene, this: Round, to: str, *overrides: str) -> bool:
     """Plan and act once. Return whether there is nothing to do."""
     before = seen.run_ids()
     try:
@@ -133,25 +153,36 @@ def attempt(seen: KraftScene, rounds: Rounds, to: str, *overrides: str) -> bool:
         return True
     except UnsafePlan as refusal:
         if not overrides and len(running(seen.lab)) < 2 and "voters_known" in str(refusal):
-            return attempt(seen, rounds, to, "voters_known")
-        rounds.refusals["plans"] += 1
+            return attempt(seen, this, to, "voters_known")
+        this.refusals["plans"] += 1
         if "brokers_start" in str(refusal):
             remove_malformed(seen)
     except OfframpError:
-        rounds.refusals["plans"] += 1
+        this.refusals["plans"] += 1
     except AssertionError:  # The run is not verified: its last words are the run's.
-        rounds.refusals["runs"] += 1
+        this.refusals["runs"] += 1
         for run in seen.run_ids() - before:
             seen.resume(run)
     return False
 
 
-@pytest.fixture(scope="module")
-def rounds() -> Iterator[Rounds]:
+def described(rounds: Rounds) -> str:
+    """A line per round: the moment, the phase, what was refused, the longest time without an acknowledgement."""
+    return "\n".join(
+        f"{each.moment_s:.1f} s, {each.phase}{', malformed znode' if each.aborts else ''}: back after"
+        f" {(each.ended_ms - each.began_ms) / 1000 - each.moment_s:.0f} s, refused {dict(each.refusals)}, brokers that"
+        f" ended {each.n_died}, longest pause"
+        f" {max(rounds.scene.longest_pauses_ms(each.began_ms, each.ended_ms))} ms"
+        for each in rounds.done
+    )
+
+
+@pytest.fixture(scope="module", params=range(N_SERIES))
+def rounds(request: pytest.FixtureRequest) -> Iterator[Rounds]:
     with Lab(brokers=1, controllers=3) as lab, connected(lab.zookeeper_connect) as client:
         lab.create_topic("orders", 2)
         producer = lab.start_producer("orders", rate=20)
-        found, rng = Rounds(KraftScene(lab)), random.Random("any moment")
+        found, rng = Rounds(KraftScene(lab)), random.Random(f"any moment {request.param}")
         watch(client, found)
         for _ in range(N_ROUNDS):
             move(found, client, rng)
@@ -160,13 +191,11 @@ def rounds() -> Iterator[Rounds]:
         yield found
 
 
-def test_from_every_moment_of_the_copy_a_controller_leads_again(rounds, record_property: Record):
-    began = ", ".join(f"{n} from {name}" for name, n in sorted(rounds.began.items()))
-    rounds.scene.report(record_property, f"{rounds.n_done} ways back")
-    refused = ", ".join(f"{n} {what}" for what, n in sorted(rounds.refusals.items()))
-    report(record_property, details=f"Began: {began}. Refused: {refused}. Brokers that ended: {rounds.n_died}.")
-    assert rounds.n_done == N_ROUNDS
-    assert len(rounds.began) > 1, "the moments differ"
+def test_from_every_moment_of_the_copy_a_controller_leads_again(rounds, record_property):
+    rounds.scene.report(record_property, f"{len(rounds.done)} rollbacks")
+    report(record_property, details=described(rounds))
+    assert len(rounds.done) == N_ROUNDS
+    assert all(each.phase for each in rounds.done)
 
 
 def test_nothing_is_deleted_under_a_controller_that_runs(rounds):

@@ -75,19 +75,19 @@ CASES: tuple[Case, ...] = (
         ("L01", "controller 127.0.0.1:", BLOCK, f"runs without {_FLAG}", "Set it on every controller"),
         ("L01", "the metadata log", BLOCK, "says the state NONE, not PRE_MIGRATION", "wipe their metadata folders"),
         ("L02", "controllers", BLOCK, "log says the state NONE", "wipe their metadata folders"),
-        ("L03", "controllers", BLOCK, "a controller was alone for a while", "Else raise /controller_epoch"),
-        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "Before a rollback raise /controller_epoch"),
+        ("L03", "controllers", BLOCK, "a controller was alone for a while", "Or go on: the plan to go back raises"),
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The plan to go back raises it"),
     ),
     *_seen(
         "begun wrongly",
         "two controllers without the flag, one of them alone first",
-        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "Before a rollback raise /controller_epoch"),
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The plan to go back raises it"),
         look=STATUS,
     ),
     *_seen(
         "null checkpoint",
         "/migration without data",
-        ("Z02", "/migration", BLOCK, "holds nothing that a controller can read (KAFKA-19480)", "Delete /migration"),
+        ("Z02", "/migration", BLOCK, "holds nothing that a controller can read (KAFKA-19480)", "plan kraft --repair"),
         look=STATUS,
     ),
     *_seen(
@@ -118,12 +118,12 @@ CASES: tuple[Case, ...] = (
             "Start that broker, or",
         ),
         ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "plan kraft --repair"),
-        ("Z03", "/controller", BLOCK, "held by KRaft controller 3005 of another attempt", "Finish the rollback"),
-        ("Z04", "topic idless", BLOCK, "has no topic_id: the copy never begins", "elect leaders"),
-        ("Z04", "topic hollow", BLOCK, "it has no partitions", "Write the znode as brokers do"),
-        ("Z05", "topic stateless", WARN, "has partitions without a leader: 0", "elect leaders"),
-        ("Z05", "topic zombie", WARN, "with an ISR that holds others than replicas", "elect leaders"),
-        ("Z05", "topic moving", WARN, "still recovers from an unclean election", "elect leaders"),
+        ("Z03", "/controller", BLOCK, "held by KRaft controller 3005, and no log", "delete nothing"),
+        ("Z04", "topic idless", BLOCK, "has no topic_id: the copy never begins", "Do not delete /controller"),
+        ("Z04", "topic hollow", BLOCK, "it has no partitions", "Do not delete it"),
+        ("Z05", "topic stateless", WARN, "has partitions without a leader: 0", "Do not delete /controller"),
+        ("Z05", "topic zombie", WARN, "with an ISR that holds others than replicas", "Do not delete /controller"),
+        ("Z05", "topic moving", WARN, "still recovers from an unclean election", "Do not delete /controller"),
         ("Z06", "topic moving", WARN, "The deletion of moving is pending", "Start the brokers that hold its replicas"),
         ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until it is done"),
         ("Z07", "/config/brokers/one", BLOCK, "is of no broker id", "Delete the znode"),
@@ -135,8 +135,8 @@ CASES: tuple[Case, ...] = (
         ("Z11", "topic gone", WARN, "there is no such topic", "delete the znode"),
         ("Z12", "controller 3000", BLOCK, "has no password.encoder.secret", "Set it, and the key and cipher settings"),
         ("Z17", "/brokers/seqid", INFO, "ZooKeeper gave out 1 broker ids", "Write broker.id into each broker's file"),
-        ("Z18", "/isr_change_notification", WARN, "1 notifications of ISR", "delete /controller once"),
-        ("Z19", "topic bad name", WARN, "KRaft takes no topic of the name 'bad name'", "Delete that topic"),
+        ("Z18", "/isr_change_notification", WARN, "1 notifications of ISR", "Do not delete /controller"),
+        ("Z19", "topic bad name", WARN, "KRaft takes no topic of the name 'bad name'", "Copy its records"),
         ("Z19", "/latest_producer_id_block", WARN, "is no JSON object", "Restart a broker"),
         ("A06", "topic idless", BLOCK, "has offline partitions: 0", "Start the brokers that are missing"),
         (
@@ -144,7 +144,7 @@ CASES: tuple[Case, ...] = (
             "/controller_epoch",
             BLOCK,
             "/controller_epoch is 3, and 12 was used",
-            "Set it to 13 in the transaction",
+            "The plan to go back raises it",
         ),
         ("deleted_user", "2 users with SCRAM-SHA-512", WARN, "may forget others", "set a password that nobody knows"),
     ),
@@ -159,7 +159,9 @@ CASES: tuple[Case, ...] = (
         "Give the controllers the brokers' ZooKeeper login",
         is_met=None,
     ),
-    _file("A01", BROKER, {_IBP: "3.8"}, "broker 1", "look healthy and are never registered", "--release-version 3.8"),
+    _file(
+        "A01", BROKER, {_IBP: "3.8"}, "broker 1", "look healthy and are never registered", "to the controllers' version"
+    ),
     _file(
         "A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 1 as it runs", "Set the same"
     ),
@@ -174,7 +176,7 @@ CASES: tuple[Case, ...] = (
         "needs inter.broker.protocol.version 3.7-IV2",
         f"Set {_IBP}=3.9",
     ),
-    _facts("A03", "a failed log dir", "broker 1", BLOCK, "has failed: KAFKA_STORAGE_ERROR", "Mend the disk"),
+    _facts("A03", "a failed log dir", "broker 1", BLOCK, "has failed: KAFKA_STORAGE_ERROR", "Repair the disk"),
     _file(
         "A05",
         CONTROLLER,
@@ -206,7 +208,7 @@ CASES: tuple[Case, ...] = (
         {"cluster.id": "another"},
         CONTROLLER_META,
         "is of cluster another, and ZooKeeper of",
-        "Format the controllers with ZooKeeper's",
+        "do not format it",
     ),
     _file(
         "Z15",
@@ -417,7 +419,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "another version",
         "a broker in migration mode with inter.broker.protocol.version=3.8",
-        ("A01", "broker 2", BLOCK, "look healthy and are never registered", f"or set {_IBP} on the brokers"),
+        ("A01", "broker 2", BLOCK, "look healthy and are never registered", f"Set {_IBP} on the brokers"),
         test=TRAPS,
     ),
     *_seen(

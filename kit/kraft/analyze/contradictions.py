@@ -90,7 +90,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
             BLOCK,
             "/migration",
             "/migration holds nothing that a controller can read (KAFKA-19480): the migration would hang.",
-            "Delete /migration while no controller runs: offramp plan kraft --repair",
+            "Repair it by a plan: offramp plan kraft --repair",
         )
     if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
         yield KraftFinding(
@@ -203,7 +203,9 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
             named(without, "controller"),
             f"{named(without, 'Controller {} runs', 'Controllers {} run')} without "
             "zookeeper.metadata.migration.enable, the others with it.",
-            "Give all controllers the same settings, and restart them.",
+            _SAME_FLAG.get(
+                facts.zk_state or "", "Restart no controller before the phase is known: offramp kraft status"
+            ),
         )
     leader = facts.leader
     if leader is not None and len(leader.voters) > len(facts.controllers):
@@ -268,8 +270,8 @@ def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
             "/controller_epoch",
             f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
             "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
-            "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller. "
-            "After one: offramp plan kraft --repair",
+            "The plan to go back raises it: offramp plan kraft --to zookeeper. While controllers run, do not write it. "
+            "After a rollback: offramp plan kraft --repair",
         )
 
 
@@ -277,6 +279,11 @@ def _kraft_epoch(control: MetadataControl) -> int | None:
     return control.kraft_controller_epoch if control.is_controller_persistent else None
 
 
+_SAME_FLAG = {
+    PRE_MIGRATION: "Give these controllers the flag, and restart them. Take it from no other controller.",
+    POST_MIGRATION: "The move is final: take the flag from the others, and restart them one by one.",
+}
+"""In any other state, and where none was read, a restart could finalise the migration."""
 _RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
     _finalised_too_early,
     _would_finalise,

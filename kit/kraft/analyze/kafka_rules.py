@@ -122,7 +122,8 @@ def _zookeeper(config: Config) -> None:
     if config.get("zookeeper.connect") is not None or (config.roles and not has_flag):
         return
     if has_flag:
-        refuse("N04", f"{FLAG} is true without zookeeper.connect", "Write zookeeper.connect, or remove the flag.")
+        remedy = _KEEP_THE_FLAG if "controller" in config.roles else "Write zookeeper.connect, or remove the flag."
+        refuse("N04", f"{FLAG} is true without zookeeper.connect", remedy)
     refuse("N04", "zookeeper.connect is missing", "Write zookeeper.connect, or process.roles for KRaft mode.")
 
 
@@ -378,6 +379,7 @@ def _in_between(kind: str, name: str) -> Iterable[Callable[[Config], None]]:
 
 
 _RENDER = "Lint the file as the node gets it, with every value filled in."
+_KEEP_THE_FLAG = "Write zookeeper.connect. Do not remove the flag: a controller without it ends the migration for good."
 _NO_GENERATION = "Set broker.id.generation.enable=false, or raise reserved.broker.max.id."
 _NAME_ONE = f"Name one of them in {INTER_BROKER}, or add it to listeners and to {ADVERTISED}."
 _HOST = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-%._:")

@@ -66,6 +66,14 @@ class PreflightFacts:
         assert self.items is not None
         return self.items.filter(pl.col("kind") == kind)
 
+    def elected_anew(self, advice: str) -> str:
+        """Return an advice that deletes ``/controller``, only if a broker holds it.
+
+        Without the claim of a KRaft controller brokers would elect a controller of their own beside it.
+        """
+        is_claimed = self.control is None or self.control.is_controller_persistent is not False
+        return _KEEP_THE_CLAIM if is_claimed else advice
+
     def unparsed(self) -> Iterator[Problem]:
         """Topics whose partitions are not known, because their znode can't be read."""
         rows = self.items_of("partition").select("entity", "error", "is_refused")
@@ -228,5 +236,6 @@ _WHY = {
     "controllers": "no controller told them, and no file was given",
     "metas": "no file was given",
 }
+_KEEP_THE_CLAIM = "Do not delete /controller: a KRaft controller may hold it. Look: offramp kraft status"
 _FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
 _REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "In dual write run `offramp kraft diff`."}

@@ -75,8 +75,10 @@ def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
     elif control.is_controller_persistent and not in_progress:
         yield Problem(
             "/controller",
-            f"/controller is held by KRaft controller {control.controller_id} of another attempt: no broker controls.",
-            "Finish the rollback of that attempt: raise /controller_epoch and delete /controller in one transaction.",
+            f"/controller is held by KRaft controller {control.controller_id}, and no log shows a completed copy: no "
+            "broker controls.",
+            "While that controller runs, delete nothing: the copy may be under way (offramp kraft status). If it is "
+            "gone: offramp plan kraft --repair",
         )
 
 
@@ -100,7 +102,9 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
         yield unread("/controller_epoch", sentence, is_refused=refused is not None)
         return
     reached = leader.leader_epoch if leader else None
-    raise_it = "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller."
+    raise_it = (
+        "The plan to go back raises it: offramp plan kraft --to zookeeper. While controllers run, do not write it."
+    )
     if reached is not None and reached > control.controller_epoch:
         yield Problem(
             "/controller_epoch",
@@ -167,7 +171,7 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
             "/isr_change_notification",
             f"{facts.control.n_notifications} notifications of ISR or log-dir changes were not taken by the "
             "controller.",
-            "Look again. If they stay, delete /controller once: another broker takes over.",
+            facts.elected_anew("Ask again. If they stay, delete /controller once: another broker takes over."),
         )
 
 

@@ -37,6 +37,9 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
         named = quantity(len(nodes), "controller")
         sentence = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
         yield unread("voters", sentence, _NAME_THEM)
+    if nodes and leader is None:
+        sentence = "The voters of the quorum are not known: no controller that was asked leads."
+        yield unread("voters", sentence, _NAME_THEM)
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
         yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
@@ -120,17 +123,19 @@ def _begin_again(facts: PreflightFacts) -> str:
     """How to begin again, only if each fact shows that nothing would be lost.
 
     Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02). Controllers
-    with a topic, or with a broker in KRaft mode, hold the only copy of the metadata.
+    with content, or with a broker that is registered in KRaft mode, hold the only copy of the metadata.
     """
     if facts.facts.zk_state == POST_MIGRATION:
         return "The move is final, and the controllers hold the only copy of the metadata: wipe nothing."
     control, items, modes = facts.control, facts.kraft_items, {each.mode for each in facts.facts.brokers}
     is_copied = control is None or control.checkpoint is not None or facts.facts.zk_state == MIGRATION
-    has_topics = items is None or "topic" in items["kind"]
+    has_content = items is None or not _CONTENT.isdisjoint(items["kind"])
+    is_used = has_content or any(each.is_migrating is not True for each in facts.facts.registered_brokers)
     is_in_zookeeper = bool(modes) and modes <= {ZOOKEEPER_MODE, MIGRATION_MODE}
-    return _WIPE if is_in_zookeeper and not is_copied and not has_topics else _KEEP
+    return _WIPE if is_in_zookeeper and not is_copied and not is_used else _KEEP
 
 
+_CONTENT = frozenset(("topic", "config", "quota", "scram", "acl", "token"))
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
 _START_THEM = "Start the controllers, all at once; those that run do not answer, or elect nobody (L01)."
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
@@ -138,7 +143,7 @@ _KEEP = (
     "Wipe no controller: its log may hold the only copy of the metadata. See /migration (Z02), the brokers' modes and "
     "the topics in the log first."
 )
-_RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."
+_RAISE_IT = "Or go on: the plan to go back raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     Check(

@@ -93,7 +93,7 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         pattern, _, name = rest.partition(":")
         if kind not in _RESOURCES:
             sentence = f"The resource type {kind} of {entity} is not known to Kafka 3.9: its ACLs are lost"
-            yield Problem(f"ACL of {entity}", f"{sentence}.", "Delete the znode, or note the ACLs.")
+            yield Problem(f"ACL of {entity}", f"{sentence}.", "Note the ACLs first. Then delete the znode.")
         elif pattern == "PREFIXED" and name == "*":
             sentence = f"{entity} has the wildcard as a prefix, which 3.9 refuses"
             yield _bad(f"ACL of {entity}", sentence, "Make it a literal one.")

@@ -126,7 +126,9 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
         elif meta.cluster_id != facts.control.cluster_id:
             sentence = f"{meta.file} is of cluster {meta.cluster_id}, and ZooKeeper of {facts.control.cluster_id}."
             yield Problem(
-                meta.file, sentence, "Format the controllers with ZooKeeper's cluster id; look which cluster this is."
+                meta.file,
+                sentence,
+                "Find out whose file this is. A disk of another cluster holds that cluster's data: do not format it.",
             )
 
 

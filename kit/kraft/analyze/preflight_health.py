@@ -27,6 +27,7 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     """Z11: settings that KRaft refuses with the next change of the topic, and those of topics that are not there."""
     configs = facts.items_of("config").filter(pl.col("entity").str.starts_with("topics/") | (pl.col("entity") == ""))
     names = set(facts.items_of("topic")["entity"])
+    is_listed = "" not in names  # A row without a topic: the topics can't be listed.
     orphans = set[str]()
     for entity, key, value, error, is_refused in (
         configs.select("entity", "item", "value", "error", "is_refused").sort("entity", "item").iter_rows()
@@ -45,18 +46,17 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
                 f"Remove {key} from the topic with kafka-configs.",
             )
     for topic in sorted(orphans):
-        yield Problem(
-            f"topic {topic}",
-            f"/config/topics/{topic} is set, and there is no such topic: the first full sync deletes it.",
-            "Save it if somebody needs it, and delete the znode.",
-        )
+        gone = f"/config/topics/{topic} is set, and there is no such topic: the first full sync deletes it."
+        unknown = f"/config/topics/{topic} is set, and whether there is such a topic could not be read."
+        advice = "Save it if somebody needs it, and delete the znode."
+        yield Problem(f"topic {topic}", gone, advice) if is_listed else unread(f"topic {topic}", unknown)
 
 
 def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
     """Z19: names of topics that KRaft doesn't take, and the block of producer ids."""
     for topic in facts.items_of("topic")["entity"].unique().sort():
         if topic == "__cluster_metadata" or (topic and not _LEGAL.match(topic)):
-            yield Problem(f"topic {topic}", f"KRaft takes no topic of the name {topic!r}.", "Delete that topic.")
+            yield Problem(f"topic {topic}", f"KRaft takes no topic of the name {topic!r}.", _COPY_FIRST)
     wrong = facts.items_of("producer_ids").filter(pl.col("error").is_not_null())
     for error, is_refused in wrong.select("error", "is_refused").iter_rows():
         problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker, which takes a new block.")
@@ -101,6 +101,7 @@ def _below_min(facts: PreflightFacts, known: pl.DataFrame) -> Iterator[Problem]:
         )
 
 
+_COPY_FIRST = "Copy its records to a topic with a legal name, and move its clients there. Then delete it."
 _READ = ("control", "partitions", "items")
 CHECKS = (
     Check("Z11", WARN, CONTROLLERS, "Every setting of a topic is one that 3.9 takes.", "ZooKeeper", odd_configs, _READ),

@@ -81,7 +81,7 @@ def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -
                     ", ".join(names),
                     f"{VERSION} of {', '.join(names)} is {version}, and the controller at {node.address} has "
                     f"metadata.version {node.metadata_version}: these brokers look healthy and are never registered.",
-                    f"Format the controllers with `--release-version {version}`, or set {VERSION} on the brokers.",
+                    f"Set {VERSION} on the brokers to the controllers' version, and roll.",
                 )
 
 
@@ -125,7 +125,10 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
         elif each.error is not None:
             sentence = f"The log dir {each.path} of broker {each.node_id} has failed: {each.error}."
             yield Problem(
-                f"broker {each.node_id}", sentence, "Mend the disk, or take the dir out of log.dirs, and restart."
+                f"broker {each.node_id}",
+                sentence,
+                "Repair the disk and restart the broker. Take the dir out of log.dirs only if each of its partitions "
+                "has another replica in sync: else its records are lost.",
             )
     silent = {each.node_id for each in facts.brokers} - {each.node_id for each in facts.log_dirs} - {None}
     for node_id in sorted(silent):  # type: ignore[type-var]

@@ -9,8 +9,6 @@ import polars as pl
 from kit.kraft.analyze.contradictions import findings
 from kit.kraft.analyze.node_settings import (
     DECIDING,
-    KRAFT as KRAFT_MODE,
-    MIGRATION as MIGRATION_MODE,
     ZOOKEEPER as ZOOKEEPER_MODE,
 )
 from kit.kraft.analyze.phase import KRAFT, UNKNOWN, phase
@@ -52,9 +50,7 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
             f", /controller {kraft}, /migration {control.checkpoint_epoch}): partitions would stay offline "
             "after a rollback."
         )
-        yield Problem(
-            "/controller_epoch", sentence, f"Set it to {highest + 1} in the transaction that deletes /controller."
-        )
+        yield Problem("/controller_epoch", sentence, _RAISED)
 
 
 def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
@@ -86,8 +82,9 @@ def formatted(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
-    """Of each broker that has left ZooKeeper mode its file of before; of a node's files the first mode's counts."""
-    gone = {each.node_id for each in facts.facts.brokers if each.mode in (MIGRATION_MODE, KRAFT_MODE)}
+    """Of each broker that has left, or may have left, ZooKeeper mode its file of before; of a node's files the first
+    mode's counts."""
+    gone = {each.node_id for each in facts.facts.brokers if each.mode != ZOOKEEPER_MODE}
     for broker in facts.brokers:
         if broker.node_id not in gone or (not broker.is_told and broker.mode == ZOOKEEPER_MODE):
             continue
@@ -113,6 +110,9 @@ def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"broker {node.address}", sentence, "Restart it in migration mode, and wait until it is in sync."
             )
+    asked = {each.node_id for each in facts.facts.brokers}
+    for node_id in sorted({each.node_id for each in facts.facts.registered_brokers} - asked):
+        yield unread(f"broker {node_id}", f"Broker {node_id} is registered with the controllers, and was not asked.")
 
 
 def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
@@ -120,11 +120,18 @@ def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
     for each in findings(facts.facts):
         if each.severity == ALARM:
             yield Problem(each.subject, each.sentence, each.remedy, severity=each.severity)
+    if not facts.facts.has_log and not all(each.is_stopped for each in facts.facts.controllers):
+        why = facts.facts.log_error or "nobody asked for it"
+        yield unread("the metadata log", f"The metadata log could not be read: {why}.", "Look: offramp kraft status")
     if phase(facts.facts) == UNKNOWN:
         why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"
         yield unread("cluster", f"The phase of the migration is not known: {why}.", "Look: offramp kraft status")
 
 
+_RAISED = (
+    "The plan to go back raises it in the transaction that deletes /controller: offramp plan kraft --to zookeeper. "
+    "While controllers run, do not write it."
+)
 _MAKE_IT = "--write-settings makes one, but for what is secret."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (

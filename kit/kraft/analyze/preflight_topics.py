@@ -21,7 +21,11 @@ from kit.kraft.analyze.preflight_checks import (
 )
 from kit.text.quantity import quantity
 
-_ELECT = "Let the ZooKeeper controller elect leaders (delete /controller once, with every broker up), and look again."
+_ELECT = "Let the ZooKeeper controller elect leaders: delete /controller once, with every broker up. Then ask again."
+_RESTORE = (
+    "Restore the znode from ZooKeeper's snapshots: offramp znodes. Do not delete it: it is the only place that names "
+    "the topic's replicas."
+)
 
 
 def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
@@ -55,6 +59,7 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
 
 def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
     """Z04: a topic's znode that keeps the copy from beginning: controllers fail to see which brokers they wait for."""
+    elect = facts.elected_anew(_ELECT)
     topics = facts.items_of("topic")
     wrong = topics.filter(pl.col("error").is_not_null())
     for topic, error, is_refused in wrong.select("entity", "error", "is_refused").iter_rows():
@@ -64,22 +69,23 @@ def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"topic {topic}",
                 f"{error}: the copy never begins, or aborts.",
-                "Write the znode as brokers do, or delete it.",
+                _RESTORE,
             )
     for topic in topics.filter(pl.col("error").is_null() & pl.col("value").is_null())["entity"].sort():
-        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id: the copy never begins.", _ELECT)
+        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id: the copy never begins.", elect)
     ids = topics.filter(pl.col("value").is_not_null()).group_by("value").agg(pl.col("entity").sort())
     for topic_id, names in ids.filter(pl.col("entity").list.len() > 1).sort("value").iter_rows():
         yield Problem(
             f"topic {names[1]}",
             f"The topics {', '.join(names)} have one and the same id {topic_id}.",
-            "Find out which znode was copied by hand, and delete that topic.",
+            "Find out which znode was written manually, and restore it from ZooKeeper's snapshots: offramp znodes",
         )
 
 
 def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
     """Z05: a state that is missing or says something that KRaft would take as it is. One problem per topic and kind."""
     assert facts.partitions is not None
+    elect = facts.elected_anew(_ELECT)
     in_isr = pl.col("isr").list.set_difference(pl.col("replicas")).list.len() == 0
     known = pl.col("error").is_null()
     kinds = {
@@ -93,7 +99,7 @@ def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
         partitions = facts.partitions.filter(applies)
         refusals = dict(partitions.filter(pl.col("is_refused")).select("topic", "error").iter_rows())
         for topic, numbers_, _ in by_topic(partitions):
-            problem = Problem(f"topic {topic}", f"{topic} has partitions {condition}: {few(numbers_)}.", _ELECT)
+            problem = Problem(f"topic {topic}", f"{topic} has partitions {condition}: {few(numbers_)}.", elect)
             is_refused = topic in refusals
             yield unread(f"topic {topic}", f"{refusals[topic]}.", is_refused=True) if is_refused else problem
 

@@ -187,7 +187,7 @@ def brokers_start(look: Look) -> str | None:
     """A broker in ZooKeeper or migration mode reads every credential when it starts, and every ACL; it ends beside a
     malformed one."""
     rows = [each for each in look.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
-    problem = told([each for each in rows if each.is_met is False])
+    problem = told([each for each in rows if each.is_met is not True])
     return problem and f"a broker may not start again beside it: {problem}"
 
 

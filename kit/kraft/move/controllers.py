@@ -136,12 +136,18 @@ class StartActor(ControllerActor):
     def _not_before(self, standing: ClusterState) -> str | None:
         """The left-over ``/migration`` that makes controllers delete topics; those of this run answer already."""
         control = standing.control
-        if control.checkpoint is not None or control.is_controller_persistent:
-            return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
+        if control.is_controller_persistent:
+            return (
+                f"KRaft controller {control.controller_id} holds /controller: the copy has begun (offramp kraft status)"
+            )
+        if control.checkpoint is not None:
+            return (
+                f"/migration says the checkpoint {control.checkpoint}, of another attempt: offramp plan kraft --repair"
+            )
         if control.has_migration and not standing.live_controllers:
             return (
-                "/migration is there, and no controller answers: it is of another attempt, and must be deleted: offramp"
-                " plan kraft --repair. If this run ordered them: look why they do not run, or undo it"
+                "/migration is there, and no controller answers. If this run ordered them: look why they do not run, or"
+                " undo it. Else /migration is of another attempt: offramp plan kraft --repair"
             )
         if control.problems:
             return control.problems[0]

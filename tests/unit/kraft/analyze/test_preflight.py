@@ -128,7 +128,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("Z02", control(checkpoint=142, checkpoint_epoch=1), "/migration is at offset 142"),
     ("Z02", control(**holds("/migration", "it is empty")), "KAFKA-19480"),
     ("Z03", control(controller_id=None), "No broker holds /controller"),
-    ("Z03", control(is_controller_persistent=True, controller_id=3000), "KRaft controller 3000 of another attempt"),
+    (
+        "Z03",
+        control(is_controller_persistent=True, controller_id=3000),
+        "KRaft controller 3000, and no log shows a completed copy",
+    ),
     ("Z03", control(controller_epoch=None), "There is no /controller_epoch"),
     ("Z03", control(controller_epoch=None, **holds("/controller_epoch", "it is no number")), "is no number"),
     ("Z04", with_item(item("topic", "new", "id")), "/brokers/topics/new has no topic_id"),
