@@ -41,7 +41,8 @@ BAD = b'{"version": 1, "config": {"SCRAM-SHA-256": "malformed"}}'
 class Round:
     """``moment_s``: from the broker's restart until the rollback began; ``phase``: in which phase that was.
 
-    ``refusals``: plans that were refused, runs that stopped; ``n_died``: brokers that ended beside a malformed znode.
+    ``refusals``: plans and starts that were refused, runs that stopped; ``n_died``: brokers that ended beside
+    a malformed znode.
     """
 
     moment_s: float
@@ -91,11 +92,12 @@ def move(rounds: Rounds, client: KazooClient, rng: random.Random) -> None:
     """One round: there, and at some moment back."""
     seen, lab = rounds.scene, rounds.scene.lab
     (broker,) = lab.migration.migrating
-    seen.carry_out("controllers", "controllers")
+    n_wiped = start_controllers(seen)
     delay_s, began_ms = rng.uniform(0.02, 0.5), time.time() * 1000
     faults.delay_controllers_to_zookeeper(lab, delay_s)
     lab.move_node("broker", broker.broker_id, "restart", "migration")
     this = Round(rng.uniform(0, 25 * delay_s), aborts=rng.random() < 0.2, began_ms=began_ms)
+    this.refusals["starts"] += n_wiped
     if this.aborts:
         broker.await_started()
         client.create(MALFORMED, BAD, makepath=True)
@@ -104,6 +106,20 @@ def move(rounds: Rounds, client: KazooClient, rng: random.Random) -> None:
     faults.delay_controllers_to_zookeeper(lab, 0)
     this.ended_ms = time.time() * 1000
     rounds.done.append(this)
+
+
+def start_controllers(seen: KraftScene) -> int:
+    """Start them by a plan. Return 1 if an operator has to wipe the disks, because the last rollback was halted."""
+    try:
+        seen.carry_out("controllers", "controllers")
+    except UnsafePlan as refusal:
+        if "disks_wiped" not in str(refusal):
+            raise
+        for each in seen.lab.migration.controllers:
+            seen.lab.move_node("controller", each.broker_id, "wipe", "")
+        seen.carry_out("controllers", "controllers", "disks_wiped")
+        return 1
+    return 0
 
 
 def come_back(seen: KraftScene, this: Round) -> None:

@@ -36,6 +36,7 @@ from kit.kraft.move.cluster_state import (
     waiting_problem,
     zookeeper_of,
 )
+from kit.kraft.move.disks import disks_problem
 from kit.kraft.move.nodes import BROKER
 from kit.kraft.move.orders import settings_file
 from kit.kraft.move.rehearsals import REHEARSALS, newest as newest_rehearsal, set_aside
@@ -402,6 +403,10 @@ def settings(role: str, mode: str) -> Problem:
         return next((each for each in wrong if each is not None), None)
 
     return look_at
+
+
+def wiped(look: Look) -> str | None:
+    return disks_problem(look.runs, look.cluster.cluster_id)
 
 
 def rehearsed(look: Look) -> str | None:

@@ -135,6 +135,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _gate(
             "in_sync", "every partition has a leader and its full ISR (A06)", conditions.sync, overridden_by=OPERATOR
         ),
+        _gate("disks_wiped", "no run left a log on the controllers' disks", conditions.wiped, overridden_by=OPERATOR),
         _files(CONTROLLER, MIGRATION_MODE),
         Gate(REHEARSED, conditions.rehearsed),
     ),

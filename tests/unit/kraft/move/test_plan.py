@@ -194,6 +194,7 @@ def found_by_preflight(check_id: str, severity: str, is_met: bool | None):
         (("Z09", "warn", False), True),
         (("Z08", "block", False), True),
         (("Z09", "block", True), True),
+        (("Z10", "block", None), False),
     ],
 )
 def test_no_broker_is_restarted_beside_a_znode_that_ends_it(to_phase, row, is_met):
@@ -385,6 +386,7 @@ def test_only_these_gates_can_be_overridden():
     assert {(to, rule.name, rule.overridden_by) for to, rule in rules} == {
         ("controllers", "preflight_known", "operator"),
         ("controllers", "in_sync", "operator"),
+        ("controllers", "disks_wiped", "operator"),
         ("controllers", "rehearsed", "second person"),
         ("dual write", "low_epoch", "operator"),
         ("dual write", "preflight_known", "operator"),
