@@ -6,7 +6,6 @@ That of a rehearsal is in ``tests/servers/test_kraft_rehearsal.py``.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import nbformat
@@ -93,6 +92,8 @@ def seen(tmp_path_factory) -> KraftNotebooks:
         found.notebooks["soak"] = nbformat.read(soak, as_version=4)
         for broker in lab.migration.migrating:
             faults.kill(broker)
+            # Until its session ends the broker is also a node without an address, and the phase is dual write.
+            faults.await_gone(lab, f"/brokers/ids/{broker.broker_id}")
         for controller in lab.migration.controllers:
             faults.kill(controller)
         found.run("silent", EXPLORE, **profile)
@@ -189,7 +190,7 @@ def test_the_timeline_has_the_looks_of_the_history(seen):
 def test_when_no_node_answers_it_says_so_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
     assert "does not answer as a broker" in seen.raised["silent"].evalue
-    assert re.search(r"\b(\d) of \1 don't answer", seen.chart("silent", "Cluster lab"))
+    assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")
     told = printed(seen.notebooks["silent"])
     assert "Cluster lab: phase unknown." in told
     assert "Nothing to compare" in told
