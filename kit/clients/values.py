@@ -8,10 +8,17 @@ from typing import Any
 _SHOWN = 80
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
 def json_in(data: bytes | None) -> Any:
-    """The value of JSON in UTF-8; None if it is invalid, or nested too deep."""
+    """The value of JSON in UTF-8; None if it is invalid (``NaN``, too, which Kafka refuses), or nested too deep."""
     try:
-        return json.loads((data or b"").decode())
+        return _DECODER.decode((data or b"").decode())
     except (ValueError, RecursionError):
         return None
 

@@ -19,7 +19,7 @@ from kit.kraft.analyze.preflight_checks import BLOCK
 from kit.kraft.read.node_variables import nodes_in
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.numbers import partition_in
-from kit.text.properties import parse_properties
+from kit.text.properties import is_malformed, parse_properties
 from kit.text.quantity import quantity
 from kit.text.regular_file import read_regular
 
@@ -27,6 +27,8 @@ _BIGGEST_FILE = 1_000_000
 _OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
 _UTF_8 = (".env", ".yml", ".yaml")
 _KINDS = (".properties", *_UTF_8)
+_MALFORMED = "a backslash and u without four hexadecimal digits, which Java refuses"
+_ESCAPE_IT = "Write two backslashes for one."
 _SIGNS = ("KAFKA_", "strimzi.io")
 """What a YAML file of nodes holds; a folder may hold others."""
 
@@ -76,14 +78,22 @@ def lint_files(paths: Sequence[Path], mode: str | None = None) -> LintedFiles:
     Raises:
         InputError: a file can't be read, or holds no settings of a node.
     """
-    key, nodes = secrets.token_bytes(32), list[NodeSettings]()
+    key, nodes, malformed = secrets.token_bytes(32), list[NodeSettings](), list[PreflightFinding]()
     for path in paths:
-        found = nodes_in(str(path), _text(path))
+        text = _text(path)
+        if path.suffix not in _UTF_8 and is_malformed(text):
+            malformed.append(_malformed(str(path)))
+            continue
+        found = nodes_in(str(path), text)
         if not any(found.values()):
             raise InputError(f"{path} has no settings of a node: name its server.properties, or a Compose file")
         nodes += [of_file(held, name, key) for name, held in found.items()]
     wrong = [row for each in nodes if mode is not None and (row := _other_mode(each, mode)) is not None]
-    return LintedFiles([*wrong, *lint(nodes)])
+    return LintedFiles([*malformed, *wrong, *lint(nodes)])
+
+
+def _malformed(name: str) -> PreflightFinding:
+    return PreflightFinding("N12", BLOCK, PHASE, name, False, f"{name}: {_MALFORMED}.", _ESCAPE_IT, name)
 
 
 def _other_mode(node: NodeSettings, mode: str) -> PreflightFinding | None:
@@ -114,7 +124,10 @@ def read_settings_folder(path: Path) -> SettingsFolder:
         name, text = str(file.relative_to(path)), _text(file)
         if file.suffix != ".properties" and not any(sign in text for sign in _SIGNS):
             continue
+        is_refused = file.suffix == ".properties" and is_malformed(text)
         for source, held in nodes_in(name, text).items():
+            if is_refused and not (_OF_A_NODE | {"cluster.id"}).isdisjoint(held):
+                raise InputError(f"{file}: {_MALFORMED}. {_ESCAPE_IT}")
             if "cluster.id" in held or file.name == "meta.properties":
                 metas.append(_meta(source, held))
             elif not _OF_A_NODE.isdisjoint(held):
@@ -156,6 +169,8 @@ def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | 
         text = _text(path)
     except OfframpError as error:
         return str(error)
+    if is_malformed(text):
+        return f"{path}: {_MALFORMED}. {_ESCAPE_IT}"
     node = of_file(parse_properties(text), str(path), secrets.token_bytes(32))
     later = [name for name in DECIDING if node.is_template(name)]
     if later:

@@ -22,6 +22,15 @@ def parse_properties(text: str) -> dict[str, str]:
     return {_unescaped(key): _unescaped(value) for key, value in pairs}
 
 
+def is_malformed(text: str) -> bool:
+    r"""Whether Java refuses the text, and so Kafka the file: ``\u`` without four hexadecimal digits, not in a comment.
+
+    >>> is_malformed(r"log.dirs=C:\users"), is_malformed("# \\users"), is_malformed(r"log.dirs=C:\\users")
+    (True, False, False)
+    """
+    return any(match[1] == "u" for line in _logical_lines(text) for match in _ESCAPE.finditer(line))
+
+
 def render_properties(settings: Mapping[str, str]) -> str:
     r"""One line per setting, in their order; what would end a line or be read as something else is escaped.
 

@@ -243,12 +243,12 @@ def controller_value(data: bytes | None) -> dict[str, int | None]:
 
 def _first_object(data: bytes | None) -> dict[str, Any]:
     """The object that the znode begins with: Kafka's parser reads no further."""
-    text = (data or b"").decode(errors="replace").lstrip()
+    text = (data or b"").decode(errors="surrogateescape").lstrip(" \t\r\n")
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         end = len(text)
-    return _object(text[:end].encode())
+    return _object(text[:end].encode(errors="surrogateescape"))
 
 
 def _object(data: bytes | None) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from kit.errors import InputError, PartialRead, UnsafePlan
 from kit.kraft.read.node_variables import nodes_in
-from kit.kraft.settings_files import lint_files, read_settings_folder
+from kit.kraft.settings_files import lint_files, lint_settings_file, read_settings_folder
 
 BROKER = "broker.id=1\nzookeeper.connect=zk:2181\n"
 COMPOSE = """
@@ -110,3 +112,18 @@ def test_a_controller_may_be_before_or_after_the_end_of_the_move(tmp_path):
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
     )
     lint_files([file], "controller").verify()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_refused"), [("log.dirs=C:\\users", True), ("# C:\\users", False), ("log.dirs=C:\\\\users", False)]
+)
+def test_a_file_that_java_refuses_is_refused(tmp_path, line, is_refused):
+    """``Properties.load``: a path of Windows is no Unicode escape."""
+    file = tmp_path / "server.properties"
+    file.write_text(f"broker.id=1\nzookeeper.connect=zk:2181\n{line}\n", encoding="latin-1")
+    wrong = [each for each in lint_files([file]).rows if each.is_met is False]
+    assert [each.check_id for each in wrong] == ["N12"] * is_refused
+    problem = lint_settings_file(file, "broker", 1, "zookeeper")
+    assert (problem is not None) is is_refused
+    with pytest.raises(InputError, match="Java refuses") if is_refused else nullcontext():
+        read_settings_folder(tmp_path)

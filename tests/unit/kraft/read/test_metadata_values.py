@@ -139,6 +139,34 @@ def test_a_migration_that_no_controller_decodes_is_refused(data):
         values.migration_value(data)
 
 
+HELD = (
+    b'"version":0,"kraft_controller_id":1,"kraft_controller_epoch":1,"kraft_metadata_epoch":1,"kraft_metadata_offset":5'
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "is_read"),
+    [
+        (b'{%s,"x":NaN}', False),
+        (b'{%s,"x":-Infinity}', False),
+        (b'{%s,"x":"\xff"}', False),
+        (b"\xc2\xa0{%s}", False),
+        (b"\x0b{%s}", False),
+        (b" \t\r\n{%s}", True),
+        (b"{%s} \xff", True),
+        (b'{%s,"x":1e999}', True),
+        (b'{%s,"version":1}', False),
+    ],
+)
+def test_what_is_json_to_python_and_not_to_kafka_is_refused(data, is_read):
+    """``MigrationZNode.decode`` of 3.9.1 was given each of these."""
+    if is_read:
+        assert values.migration_value(data % HELD)["kraft_metadata_offset"] == 5
+    else:
+        with pytest.raises(BadValue):
+            values.migration_value(data % HELD)
+
+
 @pytest.mark.parametrize(
     ("data", "epoch"),
     [
