@@ -21,15 +21,15 @@ TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")
 """Folders of tests on real servers: all of them are slow. So is each test that starts Spark, wherever it is."""
 LONG_PROPERTIES = (
-    "property/analyze/test_engines.py",
-    "property/analyze/test_groups.py",
-    "property/analyze/test_health_engines.py",
-    "property/analyze/test_long_reports.py",
+    "property/groups/analyze/test_engines.py",
+    "property/groups/analyze/test_groups.py",
+    "property/health/analyze/test_health_engines.py",
+    "property/groups/analyze/test_long_reports.py",
     "property/consumer/test_simulation.py",
-    "property/logs/test_extract.py",
-    "property/logs/test_foreign_layouts.py",
-    "property/metadata_log/test_by_columns.py",
-    "property/read/test_hostile_znodes.py",
+    "property/rebalances/logs/test_extract.py",
+    "property/rebalances/logs/test_foreign_layouts.py",
+    "property/kraft/metadata_log/test_by_columns.py",
+    "property/groups/read/test_hostile_znodes.py",
 )
 """Almost half of the processor's time of all tests without a server: `make check` can do without them."""
 LONGEST = (
@@ -54,13 +54,13 @@ LONGEST = (
     "property/history/test_upkeep.py",
     "notebooks/test_health_report.py",
     "notebooks/test_kraft.py",
-    "property/analyze/test_engines.py",
+    "property/groups/analyze/test_engines.py",
     "interop/test_migrate_fleet.py",
     "servers/test_kraft_rehearsal.py",
     "interop/test_client_logs.py",
     "notebooks/test_runbook_fleet.py",
     "browser/test_fleet_wizard.py",
-    "property/analyze/test_health_engines.py",
+    "property/health/analyze/test_health_engines.py",
     "interop/test_kraft_move.py",
     "servers/test_kraft_preflight.py",
     "browser/test_kraft_wizard.py",
@@ -73,13 +73,15 @@ LONGEST = (
     "notebooks/test_schedules.py",
     "servers/test_delete_groups.py",
     "interop/test_zookeeper_members.py",
-    "property/read/test_hostile_znodes.py",
+    "property/groups/read/test_hostile_znodes.py",
     "servers/test_time_lag_truth.py",
     "servers/test_outlook.py",
     "unit/test_hostile_faces.py",
-    "unit/show/test_chart_sizes.py",
+    "unit/groups/show/test_chart_sizes.py",
 )
 """Begun first, so that none of them is left alone at the end."""
+_GONE = [name for name in (*LONG_PROPERTIES, *LONGEST) if not (TESTS / name).exists()]
+assert not _GONE, f"these lists name files that are gone: {_GONE}"
 
 
 @pytest.hookimpl(tryfirst=True)

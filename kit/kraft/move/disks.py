@@ -8,7 +8,8 @@ from pathlib import Path
 from kit.engine.model.record import RunRecord, list_runs, load_run
 from kit.engine.runs_folder import run_folder
 from kit.errors import ReadError
-from kit.kraft.move.steps import KIND, START, WIPE
+from kit.kraft.move.steps import START, WIPE
+from kit.kraft.subject import KIND
 
 
 def disks_problem(runs: Path, cluster_id: str) -> str | None:
