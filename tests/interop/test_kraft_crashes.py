@@ -22,7 +22,7 @@ from kit.lab.process import wait_until
 from tests.interop.kraft_scene import TRANSACTION, VERB_S, KraftScene, LeaderWatch
 from tests.soak import soak_only
 
-pytestmark = soak_only
+pytestmark = [pytest.mark.timeout(900), soak_only]
 PARTITIONS = 6
 RATE = 1500.0
 FEWEST_RECORDS = 500_000

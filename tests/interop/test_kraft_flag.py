@@ -86,7 +86,7 @@ def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(scene):
 def test_only_the_controller_that_lacks_it_is_restarted(scene):
     (attempted,) = [each for each in scene.events(scene.noted["flag"]) if each["event"] == "attempted"]
     (lacking,) = [each.address for each in scene.statuses["half"].read.controllers if each.has_flag is False]
-    words = KraftParameters.of(load_run(scene.scene.runs / scene.runs["flag"]).plan.steps[0])
+    words = KraftParameters.of(load_run(scene.runs / scene.noted["flag"]).plan.steps[0])
     assert [f"controller {number}" for number in words.nodes] == [attempted["item"]]
     assert [words.controller_addresses[number] for number in words.nodes] == [lacking]
 
@@ -113,13 +113,13 @@ def test_what_zookeeper_held_is_in_the_run_with_its_sum(scene):
 
 def test_the_last_diff_is_in_the_run_with_its_sum(scene):
     compared = evidence_of(scene, "02-compare")
-    data = (scene.folder / compared["differences"]["file"]).read_bytes()
+    data = (folder(scene) / compared["differences"]["file"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == compared["differences"]["sha256"]
     assert set(pl.read_parquet(data)["verdict"]) <= {"expected"}
 
 
 def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(scene):
-    record = load_run(scene.folder)
+    record = load_run(folder(scene))
     rows = {row["kind"]: row for row in stays(record).to_dicts()}
     assert rows["topics"]["count"] >= 1
     assert "who runs ZooKeeper" in rows["topics"]["may_delete"]

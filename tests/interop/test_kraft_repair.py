@@ -28,6 +28,7 @@ from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.topics import QUIET
 from tests.interop.kraft_scene import KraftScene
+from tests.servers.awaiting import SECONDS
 from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(900), soak_only]
@@ -254,7 +255,7 @@ def await_followed(seen: Repairs, holder: int) -> None:
     """A claim that is deleted while a controller begins is taken by nobody: Kafka 3.9.1 misses the event."""
     with seen.connected() as cluster:
         brokers = broker_addresses(cluster)
-        wait_until(lambda: names_controller(cluster, brokers, holder) is None, f"broker {holder} followed", 30)
+        wait_until(lambda: names_controller(cluster, brokers, holder) is None, f"broker {holder} followed", SECONDS)
 
 
 def offline(seen: Repairs) -> None:
