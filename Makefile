@@ -84,7 +84,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit tests, the qu
 
 test: $(READY) ## All tests, on real servers and in a real browser
 	@$(MAKE) --no-print-directory -j2 check servers
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -m slow
 
 servers: $(JARS) $(SPARK) $(BROWSER)
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'

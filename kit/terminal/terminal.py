@@ -149,6 +149,8 @@ def _plain(value: Any) -> Any:
 
 
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
+    if not lines:
+        return
     make_room()
     stream.write("\n".join(map(visible, lines)) + "\n")
     stream.flush()

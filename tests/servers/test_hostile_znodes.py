@@ -42,9 +42,11 @@ def members(cluster: Cluster) -> Iterator[list[str]]:
     for name in names:
         base = f"/consumers/{name}"
         for path in (f"{base}/ids/{name}_me", f"{base}/migration/ids/{name}_me"):
-            cluster.zookeeper.create(path, data, makepath=True)
+            cluster.zookeeper.create(path, data, ephemeral=True, makepath=True)
         for number in range(2):
-            cluster.zookeeper.create(f"{base}/owners/{TOPIC}/{number}", f"{name}_me-0".encode(), makepath=True)
+            cluster.zookeeper.create(
+                f"{base}/owners/{TOPIC}/{number}", f"{name}_me-0".encode(), ephemeral=True, makepath=True
+            )
         cluster.zookeeper.create(mode_path(name), b"kafka")
         offset = b"9" * 20 if name == "nasty-ill" else b"0"
         cluster.zookeeper.create(f"{base}/offsets/{TOPIC}/0", offset, makepath=True)
