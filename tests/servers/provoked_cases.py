@@ -292,7 +292,7 @@ CASES: tuple[Case, ...] = (
         {"zookeeper.connect": None},
         "controller 3000",
         "is true without zookeeper.connect",
-        "or remove the flag",
+        "Do not remove the flag",
     ),
     _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 at least", f"Set {_IBP}=3.9"),
     _file("N06", CONTROLLER, {"node.id": "3005"}, "controller 3005", "its id 3005 is not in", "Write the same list"),
