@@ -11,7 +11,14 @@ from tests.property.small_spark import small_spark
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = small_spark()
-    yield session
-    session.stop()
+def stopped_at_last() -> Iterator[None]:
+    yield
+    last = SparkSession.getActiveSession()
+    if last is not None:
+        last.stop()
+
+
+@pytest.fixture(scope="module")
+def spark(stopped_at_last: None) -> SparkSession:
+    """The one of this process, or another one: tests on servers that ran meanwhile may have stopped it."""
+    return small_spark()

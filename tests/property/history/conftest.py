@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from kit.history import Upkeep
 from kit.tables import schema as tables
@@ -16,6 +15,7 @@ from tests.generators.small_snapshots import KEPT, TODAY
 from tests.property.history import scenes
 from tests.property.history.faults import spark_of_verbs
 from tests.property.history.writer import Writer, compiled
+from tests.property.small_spark import small_spark
 
 __all__ = ["spark_of_verbs"]
 
@@ -40,11 +40,12 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+def begun(stopped_at_last: None, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
     """A history as it was appended, and one that was compacted; its tests need ``few_tables``, too."""
     appended = tmp_path_factory.mktemp("begun") / "appended"
     compacted = appended.with_name("compacted")
     with only_few_tables():
+        spark = small_spark()
         scenes.begin(spark, appended)
         shutil.copytree(appended, compacted)
         list(Upkeep(spark, str(compacted), lambda: TODAY).compact())

@@ -41,12 +41,12 @@ def many() -> Rows:
     return together
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark_frames(spark: SparkSession, many: Rows) -> Frames:
     return Frames({name: _stamped(spark, name, rows) for name, rows in arrow(many).items()})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def empty_spark_frames(spark: SparkSession) -> Frames:
     return Frames({name: _stamped(spark, name, rows) for name, rows in arrow(nothing()).items()})
 
