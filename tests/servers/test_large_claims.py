@@ -15,11 +15,29 @@ from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import Pairs
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.lab import Lab
+from kit.lab.servers.cluster import Servers
 from tests.soak import IS_SOAK
 
 SECONDS = 30.0
 TOPIC = "clickstream-of-all-shops-and-partners-in-europe-by-customer-and-session-v2"
 PAIRS = [(TOPIC, number) for number in range(20_000 if IS_SOAK else 7_000)]
+
+
+class RoomyLab(Lab):
+    """The 64 MB of a lab's ZooKeeper are too few for two groups of 20,000 owners."""
+
+    def _servers(self) -> Servers:
+        servers = super()._servers()
+        servers.zookeeper.heap_mb = 512
+        return servers
+
+
+if IS_SOAK:
+
+    @pytest.fixture(scope="module")
+    def lab() -> Iterator[Lab]:
+        with RoomyLab(brokers=1) as running:
+            yield running
 
 
 class Member(GroupZnodes):
