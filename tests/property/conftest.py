@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.property.small_spark import small_spark
 
 
-@pytest.fixture(scope="session")
-def stopped_at_last() -> Iterator[None]:
-    yield
-    last = SparkSession.getActiveSession()
-    if last is not None:
-        last.stop()
-
-
 @pytest.fixture(scope="module")
-def spark(stopped_at_last: None) -> SparkSession:
+def spark(pytestconfig: pytest.Config) -> SparkSession:
     """The one of this process, or another one: tests on servers that ran meanwhile may have stopped it."""
-    return small_spark()
+    session = small_spark()
+    pytestconfig.add_cleanup(session.stop)  # Nothing happens to one that is stopped already.
+    return session
