@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -43,6 +44,13 @@ def test_make_soak_runs_each_file_that_has_a_long_form():
     long = [file for file in asking if file.name.startswith("test_")]
     assert len(long) > 40
     assert [file for file in long if not any(file.is_relative_to(each) for each in run)] == []
+
+
+def test_every_slow_test_finds_its_fixtures():
+    """Nothing is set up: this says within seconds what ``make test`` would say after minutes."""
+    asked = [sys.executable, "-m", "pytest", "-q", "-m", "slow", "--setup-plan", "-p", "no:cacheprovider"]
+    planned = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert planned.returncode == 0, planned.stdout[-5_000:]
 
 
 def test_every_public_name_is_there():
