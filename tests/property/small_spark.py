@@ -8,13 +8,13 @@ import sys
 from pyspark.sql import SparkSession
 
 from kit.spark.archive import java_options
-from kit.spark.java import java_home
+from kit.spark.java import spark_java_home
 
 
 def small_spark(**more: str) -> SparkSession:
     """Its time zone is UTC; ``more`` are settings, with ``__`` for each point."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(spark_java_home())
     java = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *java_options())
     builder = SparkSession.builder.master("local[2]").appName("offramp-property-tests")
     builder = (

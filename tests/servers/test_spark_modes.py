@@ -23,7 +23,7 @@ from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.profile import load_profile
 from kit.spark.archive import java_options
-from kit.spark.java import java_home
+from kit.spark.java import spark_java_home
 from tests.generators.log_texts import JAVA_0_11
 from tests.servers.awaiting import SECONDS
 from tests.servers.spark_mode import LAG, READINESS, rows
@@ -114,7 +114,7 @@ def spark_class(lab, tmp_path):
     started = []
 
     def start(name: str, *arguments: str, port: int):
-        places = {"JAVA_HOME": str(java_home()), "SPARK_WORKER_DIR": str(tmp_path)}
+        places = {"JAVA_HOME": str(spark_java_home()), "SPARK_WORKER_DIR": str(tmp_path)}
         command = [str(PYSPARK / "bin" / arguments[0]), *arguments[1:]]
         process = lab.supervisor.start(name, command, environment=os.environ | ENVIRONMENT | QUICK | places)
         started.append(process)
