@@ -40,13 +40,12 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def begun(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
     """A history as it was appended, and one that was compacted; its tests need ``few_tables``, too."""
     appended = tmp_path_factory.mktemp("begun") / "appended"
     compacted = appended.with_name("compacted")
     with only_few_tables():
         spark = small_spark()
-        pytestconfig.add_cleanup(spark.stop)
         scenes.begin(spark, appended)
         shutil.copytree(appended, compacted)
         list(Upkeep(spark, str(compacted), lambda: TODAY).compact())
