@@ -21,6 +21,7 @@ from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
 from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
 from kit.security.refusals import kafka_remedy, who, zookeeper_remedy
+from kit.security.tls_files import client_context
 
 CONNECT_TIMEOUT_S = 10.0
 ZOOKEEPER_PORT = 2181
@@ -188,8 +189,10 @@ def connect_kafka(
 
 
 def kafka_settings(profile: Profile) -> dict[str, Any]:
-    """A profile's brokers and their security as kafka-python's arguments."""
+    """A profile's brokers and their security as kafka-python's arguments. Raises as ``client_context``."""
     security = profile.security.kafka
+    if security.uses_tls:
+        client_context(security)
     settings: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in profile.bootstrap_servers.split(",")],
         "client_id": "offramp",
@@ -246,13 +249,14 @@ def _tls_hint(profile: Profile) -> str:
 
 
 def zookeeper_settings(profile: Profile) -> dict[str, Any]:
-    """A profile's ZooKeeper security as kazoo's arguments."""
+    """A profile's ZooKeeper security as kazoo's arguments. Raises as ``client_context``."""
     security = profile.security.zookeeper
     settings: dict[str, Any] = {}
     if security.digest is not None:
         settings["auth_data"] = [("digest", security.digest.reveal())]
     settings |= kazoo_login(security)
     if security.uses_tls:
+        client_context(security)
         files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
         # kazoo by itself takes any server that the authority signed for, whatever its name.
         settings |= {"use_ssl": True, "check_hostname": security.check_host_name}
@@ -263,8 +267,10 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
 
 
 def librdkafka_settings(profile: Profile) -> dict[str, Any]:
-    """A profile's brokers and their security as librdkafka's keys."""
+    """A profile's brokers and their security as librdkafka's keys. Raises as ``client_context``."""
     security = profile.security.kafka
+    if security.uses_tls:
+        client_context(security)
     files = {
         "ssl.ca.location": security.ca_file,
         "ssl.certificate.location": security.certificate_file,

@@ -39,8 +39,8 @@ def check_connections(
 
 def _checks(profile: Profile, timeout_s: float) -> Iterator[Check]:
     security = profile.security
-    yield from check_files("security.kafka", security.kafka)
-    yield from check_files("security.zookeeper", security.zookeeper)
+    yield from check_files(security.kafka)
+    yield from check_files(security.zookeeper)
     if security.kafka.uses_sasl and security.kafka.mechanism in BY_TOKEN:
         yield from check_token(security.kafka)
     if security.kafka.uses_sasl and security.kafka.mechanism == GSSAPI:
@@ -67,7 +67,7 @@ def _addresses(servers: str) -> list[str]:
 
 def _check_broker(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
     component, security = f"broker {address}", profile.security.kafka
-    rows = list(check_network(component, address, timeout_s, security if "SSL" in security.protocol else None))
+    rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
     yield from rows
     if rows[-1].state == FAILED:
         return
@@ -134,7 +134,7 @@ async def _ask_versions(client: NodeClient, deadline: Deadline) -> object:
 
 def _check_controller(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
     component, security = f"controller {address}", profile.security.kafka
-    rows = list(check_network(component, address, timeout_s, security if "SSL" in security.protocol else None))
+    rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
     yield from rows
     if rows[-1].state == FAILED:
         return

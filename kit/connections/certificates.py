@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
-from cryptography import x509
-
 from kit.connections.check import Check, failed
-from kit.connections.network import TlsSettings, client_context, ending
-from kit.errors import OfframpError, ProfileError
+from kit.connections.network import ending
+from kit.errors import OfframpError
+from kit.security.settings import section_of
+from kit.security.tls_files import TlsSettings, client_context, read_named, validities
 
 
-def check_files(section: str, security: TlsSettings) -> Iterator[Check]:
-    """Yield a row per certificate; the authority that ends first counts."""
+def check_files(security: TlsSettings) -> Iterator[Check]:
+    """Yield a row per file. Of several certificates the first to end counts; an authority that ended is left out."""
+    section = section_of(security)
     if security.ca_file is None and security.certificate_file is None:
         return
     try:
         client_context(security)
+        for key in ("ca_file", "certificate_file"):
+            path = getattr(security, key)
+            if path is not None:
+                found = [end for _, end in validities(read_named(f"{section}.{key}", path)) if end > time.time()]
+                what = "The first certificate to end" if len(found) > 1 else "The certificate"
+                yield ending(section, key, what, min(found, default=None))
     except OfframpError as error:
         yield failed(section, "certificates", error)
-        return
-    for key in ("ca_file", "certificate_file"):
-        path = getattr(security, key)
-        if path is None:
-            continue
-        try:
-            found = x509.load_pem_x509_certificates(path.read_bytes())
-        except (OSError, ValueError) as error:
-            yield failed(section, key, ProfileError(f"{path} can't be read as PEM: {error}. Check {key}."))
-            continue
-        ends_at = min(each.not_valid_after_utc.timestamp() for each in found)
-        yield ending(section, key, "The first certificate to end" if len(found) > 1 else "The certificate", ends_at)

@@ -10,28 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kit.connections.check import OK, SOON_S, WARNING, Check, failed
-from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ProfileError
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError
+from kit.security.tls_files import TlsSettings, client_context
 
-TlsSettings = KafkaSecurity | ZookeeperSecurity
 _EXPIRED, _NOT_YET, _NAME_DIFFERS, _ADDRESS_DIFFERS = 10, 9, 62, 64
 """X509_V_ERR_… of OpenSSL."""
-
-
-def client_context(security: TlsSettings) -> ssl.SSLContext:
-    """TLS as the clients use it. Raises ProfileError where a file can't be used."""
-    try:
-        context = ssl.create_default_context(cafile=security.ca_file)
-        if security.certificate_file is not None:
-            password = security.key_password.reveal() if security.key_password is not None else None
-            context.load_cert_chain(security.certificate_file, security.key_file, password)
-    except (OSError, ssl.SSLError) as error:
-        raise ProfileError(
-            f"The profile's certificate files can't be used: {error}. Check ca_file, certificate_file and key_file."
-        ) from None
-    if isinstance(security, ZookeeperSecurity) and not security.check_host_name:
-        context.check_hostname = False
-    return context
 
 
 def check_network(component: str, address: str, timeout_s: float, tls: TlsSettings | None) -> Iterator[Check]:

@@ -6,13 +6,14 @@ The package ``gssapi`` has no wheel for Linux. So it is an extra of offramp, and
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ProfileError, SetupError
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.security.settings import KafkaSecurity, ZookeeperSecurity, section_of
+from kit.text.regular_file import open_regular
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,6 +23,8 @@ PACKAGES = (
     "apt-get install gcc python3-dev libkrb5-dev krb5-user; on Red Hat: yum install gcc python3-devel krb5-devel "
     "krb5-workstation"
 )
+_KEYTAB = b"\x05\x02"
+"""The first two octets of each keytab: its version."""
 _NO_LAYER = b"\x01\x00\x00\x00"
 """Security layer: none; largest message: 0, as RFC 4752 asks then."""
 _KRB5 = -1765328384
@@ -48,12 +51,13 @@ _CODES = {
 
 @dataclass(frozen=True)
 class KerberosLogin:
-    """Who logs in at which service, and where the key or the tickets are."""
+    """Who logs in at which service, and where the key or the tickets are; ``section``: where the profile says so."""
 
     service_name: str
     principal: str | None = None
     keytab: Path | None = None
     ticket_cache: str | None = None
+    section: str = field(default="security.kafka", compare=False)
 
     @property
     def tickets(self) -> str:
@@ -64,7 +68,7 @@ class KerberosLogin:
 def login_of(security: KafkaSecurity | ZookeeperSecurity, service_name: str) -> KerberosLogin:
     """The login of this section; ``service_name`` where it names none."""
     name = security.service_name or service_name
-    return KerberosLogin(name, security.principal, security.keytab, security.ticket_cache)
+    return KerberosLogin(name, security.principal, security.keytab, security.ticket_cache, section_of(security))
 
 
 def library() -> ModuleType:
@@ -82,14 +86,14 @@ def credentials(login: KerberosLogin) -> Any:
 
     Raises:
         SetupError: the package is missing.
-        ProfileError: the keytab can't be read.
+        ProfileError: the keytab can't be read, or is none.
         AuthenticationFailed: there are no valid tickets, or the KDC refused.
         ConnectError: the KDC did not answer.
     """
     gssapi = library()
     store = {}
     if login.keytab is not None:
-        _check_readable(login.keytab)
+        _check_keytab(login, login.keytab)
         own = sha256(f"{login.keytab}\n{login.principal}".encode()).hexdigest()[:16]
         store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:offramp-{own}"}
     elif login.ticket_cache is not None:
@@ -110,15 +114,21 @@ def ticket_end_s(found: Any) -> float:
     return time.time() + float(found.lifetime)
 
 
-def _check_readable(keytab: Path) -> None:
+def _check_keytab(login: KerberosLogin, keytab: Path) -> None:
+    """libkrb5 has one code for a keytab that is absent, closed or damaged."""
     try:
-        with keytab.open("rb"):
-            pass
+        with open_regular(keytab) as file:
+            begin = file.read(len(_KEYTAB))
     except OSError as error:
         raise ProfileError(
-            f"The keytab {keytab} can't be read: {error.strerror}. Check its path and its owner; its mode must let "
-            "this user read it."
+            f"{login.section}.keytab: the keytab {keytab} can't be read: {error.strerror}. Check its path and its "
+            "owner; its mode must let this user read it."
         ) from None
+    if begin != _KEYTAB:
+        raise ProfileError(
+            f"{login.section}.keytab: {keytab} is no keytab. Name a file that kadmin's ktadd or ktutil wrote: klist -k "
+            f"{keytab}"
+        )
 
 
 def failure(error: Any, login: KerberosLogin, host: str | None) -> OfframpError:

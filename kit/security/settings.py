@@ -59,6 +59,13 @@ class _Tls:
     key_file: Path | None = None
     key_password: SecretReference | None = None
 
+    def _check_tls(self) -> None:
+        """Refuse keys that no client would use: the reader would believe that they count."""
+        if self.key_file is not None and self.certificate_file is None:
+            raise ValueError("key_file needs certificate_file")
+        if self.key_password is not None and self.certificate_file is None:
+            raise ValueError("key_password needs certificate_file")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Kerberos:
@@ -92,6 +99,7 @@ class KafkaSecurity(_Tls, _Kerberos):
     region: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_tls()
         if not self.uses_sasl:
             if self.mechanism is not None:
                 raise ValueError(f"mechanism {self.mechanism} needs protocol SASL_SSL or SASL_PLAINTEXT")
@@ -110,6 +118,10 @@ class KafkaSecurity(_Tls, _Kerberos):
     @property
     def uses_sasl(self) -> bool:
         return self.protocol.startswith("SASL")
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
 
     def _check_token(self) -> None:
         sources = [self.token_url is not None, self.token is not None, bool(self.token_command)]
@@ -134,6 +146,7 @@ class ZookeeperSecurity(_Tls, _Kerberos):
     check_host_name: bool = True
 
     def __post_init__(self) -> None:
+        self._check_tls()
         if (self.username is None) != (self.password is None):
             raise ValueError("SASL needs username and password")
         if self.sasl_mechanism is None:
@@ -152,6 +165,11 @@ class ZookeeperSecurity(_Tls, _Kerberos):
     def sasl_mechanism(self) -> str | None:
         """``mechanism``, or DIGEST-MD5 where only a user is given."""
         return self.mechanism or (DIGEST_MD5 if self.username is not None else None)
+
+
+def section_of(security: KafkaSecurity | ZookeeperSecurity) -> str:
+    """Where the profile has these keys."""
+    return "security.kafka" if isinstance(security, KafkaSecurity) else "security.zookeeper"
 
 
 @dataclass(frozen=True, kw_only=True)

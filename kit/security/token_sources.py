@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ from urllib.parse import quote_plus, urlencode
 from kit.errors import AuthenticationFailed, ConnectError, ProfileError, SetupError
 from kit.security.secret import Secret
 from kit.security.settings import AWS_MSK_IAM, KafkaSecurity
+from kit.security.tls_files import trusting
 from kit.security.token import Token
 
 TIMEOUT_S = 10.0
@@ -74,12 +74,7 @@ def _ask_issuer(security: KafkaSecurity) -> Token:
 
 
 def _opener(security: KafkaSecurity) -> urllib.request.OpenerDirector:
-    try:
-        context = ssl.create_default_context(cafile=security.token_ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ProfileError(
-            f"token_ca_file {security.token_ca_file} can't be used: {error}. Check its path and form."
-        ) from None
+    context = trusting("security.kafka.token_ca_file", security.token_ca_file)
     return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect)
 
 

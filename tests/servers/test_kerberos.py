@@ -147,6 +147,9 @@ def wrong_profiles(realm: Realm, folder: Path) -> Iterator[tuple[str, str, type[
     (folder / "closed.keytab").mkdir()  # Root, which may read every file, can't read it either.
     unreadable = f'principal = "{USER}@{REALM}"\nkeytab = "{folder / "closed.keytab"}"'
     yield unreadable, layer, ProfileError, "can't be read"
+    (folder / "text.keytab").write_text("no key")
+    no_keytab = unreadable.replace("closed.keytab", "text.keytab")
+    yield no_keytab, layer, ProfileError, "security.kafka.keytab: "
     other = f'principal = "other@{REALM}"\nkeytab = "{keytab}"'
     yield other, layer, AuthenticationFailed, "has no key of other"
     yield f'ticket_cache = "FILE:{folder / "none"}"', layer, AuthenticationFailed, "There are no tickets"
