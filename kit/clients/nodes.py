@@ -20,6 +20,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code
 from kit.clients.brokers import ClusterMetadata, metadata_of
+from kit.clients.mechanisms import missing_mechanism
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
 from kit.tables.kraft import NodeFact, NodeSetting
 from kit.tables.preflight import BrokerLogDir
@@ -137,14 +138,16 @@ def ask_node(settings: dict[str, Any], address: str, ask: Any, timeout_s: float 
     Raises:
         ConnectError, AuthenticationFailed, ReadError: it did not answer, or refused.
     """
+    given = settings | {"bootstrap_servers": [address]}
     try:
-        client = NodeClient(settings | {"bootstrap_servers": [address]}, timeout_s)
+        client = NodeClient(given, timeout_s)
         try:
             return client.run(ask, client, Deadline(timeout_s))
         finally:
             client.close()
     except AUTHENTICATION_FAILURES as error:
-        raise AuthenticationFailed(f"{error}: check security.kafka and its rights") from error
+        why = missing_mechanism(given) or f"{error}: check security.kafka and its rights"
+        raise AuthenticationFailed(why) from error
     except (kafka_errors.KafkaError, OSError, ValueError) as error:
         raise ConnectError(str(error)) from error
 

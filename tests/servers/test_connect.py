@@ -12,8 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli.main import app
+from kit.clients.cluster import connect, kafka_settings
+from kit.clients.nodes import ask_node
 from kit.connections import Check, check_connections
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
+from kit.kraft.metadata_log.controllers import Controllers
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.profile import load_profile
@@ -98,6 +101,39 @@ def test_a_clock_that_differs_and_a_wrong_name_or_port_are_said(file: Path, issu
         file.write_text(text.replace(servers, f'bootstrap_servers = "{address}"'), encoding="utf-8")
         row = checked(file)[layer]
         assert (row.state, row.exit_code) == ("failed", ConnectError.exit_code)
+
+
+def test_a_mechanism_that_is_not_enabled_is_told_from_a_wrong_password(
+    lab: SaslLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", SECRET)
+    file = tmp_path / "offramp.toml"
+    lines = f'username = "{USER}"\npassword = {{ env = "CLIENT_SECRET" }}\n'
+    file.write_text(lab.sasl_profile("PLAIN", lines), encoding="utf-8")
+    profile = load_profile(file=file)
+    said = r"does not enable the mechanism PLAIN; it enables OAUTHBEARER\. Set mechanism in security\.kafka"
+    address = profile.bootstrap_servers
+    for tried in (
+        lambda: connect(profile, SECONDS),
+        lambda: ask_node(kafka_settings(profile), address, None),
+        lambda: Controllers(address, profile.security.kafka).fetch(),
+    ):
+        with pytest.raises(AuthenticationFailed, match=said):
+            tried()
+    assert checked(file)["login"].error == AuthenticationFailed.__name__
+
+
+def test_a_mechanism_that_is_not_enabled_behind_tls(
+    secured: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "no-jwt")
+    password = 'mechanism = "SCRAM-SHA-512"\nusername = "alice"\npassword = { env = "OFFRAMP_KAFKA_PASSWORD" }'
+    token = 'mechanism = "OAUTHBEARER"\ntoken = { env = "TOKEN" }'
+    profile = load_profile(file=secured(lambda text: text.replace(password, token), "SASL_SSL"))
+    with pytest.raises(AuthenticationFailed, match=r"it enables .*SCRAM-SHA-512") as caught:
+        connect(profile, SECONDS)
+    assert "PLAIN" in str(caught.value)
+    assert "no-jwt" not in str(caught.value)
 
 
 @pytest.fixture
