@@ -14,6 +14,11 @@ from kit.errors import PlanError
 _LATER = "later"
 
 
+def later_flag() -> Any:
+    """A parameter, true or false, that plans of older versions lack. False is not written either."""
+    return field(default=False, metadata={_LATER: True})
+
+
 def later_mapping() -> Any:
     """A parameter, a mapping, that plans of older versions lack. An empty one is not written either."""
     return field(default_factory=dict, metadata={_LATER: True})

@@ -8,7 +8,7 @@ from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW
 from kit.engine.model.checks import Finding, raise_if_unsafe, warnings
 from kit.engine.model.plan import Plan
 from kit.engine.model.step import Step
-from kit.errors import NothingToDo
+from kit.errors import InputError, NothingToDo
 from kit.groups.read.rights import DELETE, READ
 from kit.moves.offsets.clamping import Clamped, Exclusion, Selected, clamp_all
 from kit.moves.offsets.inputs import PlanInputs
@@ -17,6 +17,7 @@ from kit.moves.offsets.moves import NOTHING, Move, item_of, shortened
 from kit.moves.offsets.observations import group_observations, log_observations
 from kit.moves.offsets.rules import (
     backwards_finding,
+    exclusive_finding,
     kept_finding,
     log_finding,
     member_findings,
@@ -36,9 +37,15 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
     """The plan that writes the selected offsets.
 
     Raises:
+        InputError: an exclusive plan that writes to ZooKeeper.
         UnsafePlan: a rule of ``kit.moves.offsets.rules`` forbids the plan and is not overridden.
         NothingToDo: no offset would change.
     """
+    if inputs.options.is_exclusive and inputs.store != KAFKA:
+        raise InputError(
+            "--exclusive (in Python is_exclusive) is for offsets in Kafka: a write to ZooKeeper has the znode's version"
+            " as its condition"
+        )
     clamped = clamp_all(inputs, selected)
     targets = sorted({move.key[0] for move in clamped.changes})
     findings = _findings(inputs, clamped, targets)
@@ -80,6 +87,8 @@ def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> l
         _undo_rights(inputs, clamped.changes),
         *inputs.findings,
     ]
+    if inputs.options.is_exclusive:
+        findings.append(exclusive_finding(here))
     if inputs.source is not None:
         store, read = inputs.source.store, inputs.source.read_for(targets)
         findings.append(source_finding({group_id: inputs.stores.group(store, group_id) for group_id in read}))
@@ -147,6 +156,7 @@ def _steps(inputs: PlanInputs, changes: Sequence[Move], targets: Iterable[str]) 
         missing_parents=frozenset(missing),
         new_groups={group_id for group_id in targets if inputs.stores.group(KAFKA, group_id).state == "Dead"},
         topic_ids=inputs.stores.topic_ids,
+        is_exclusive=inputs.options.is_exclusive,
     )
 
 
@@ -162,9 +172,23 @@ def _risks(inputs: PlanInputs, clamped: Clamped) -> list[str]:
     if inputs.unread:
         unread = _named((repr(group_id), error) for group_id, error in inputs.unread.items())
         risks.append(f"{quantity(len(inputs.unread), 'group is', 'groups are')} left out, not readable: {unread}")
+    if unseen := _committers_unseen(inputs, changes):
+        risks.append(
+            f"{quantity(len(unseen), 'group has', 'groups have')} offsets, and never had members: {shortened(unseen)}."
+            " A consumer that assigns its partitions by hand is no member, so nobody can see whether it is at work:"
+            " stop it, and plan with --exclusive"
+        )
     if inputs.store == KAFKA and any(it.target.before.metadata and it.target.metadata is None for it in changes):
         risks.append("some of the offsets lose the metadata that is committed beside them; an undo restores it")
     return risks
+
+
+def _committers_unseen(inputs: PlanInputs, changes: Sequence[Move]) -> list[str]:
+    """Groups that have offsets and no protocol type: whoever commits them never joins."""
+    if inputs.store != KAFKA or inputs.options.is_exclusive:
+        return []
+    groups = {move.key[0]: inputs.stores.group(KAFKA, move.key[0]) for move in changes}
+    return [repr(group_id) for group_id, group in sorted(groups.items()) if group.offsets and not group.protocol_type]
 
 
 def _left_out(clamped: Clamped) -> dict[str, str]:

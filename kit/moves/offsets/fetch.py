@@ -33,6 +33,8 @@ class GroupInStore:
     offsets: Mapping[Place, Stored] = field(default_factory=dict)
     error: str | None = None
     strays: tuple[str, ...] = ()
+    group_type: str | None = None
+    protocol_type: str | None = None
 
 
 NOT_IN_KAFKA = GroupInStore("Dead")
@@ -240,6 +242,10 @@ def _assembled(
             tuple(sorted(ids.get(group_id, ()))),
             offsets.get(group_id, {}),
             error or (_SHARE_GROUP if group_type == SHARE else None),
+            group_type=group_type,
+            protocol_type=protocol_type,
         )
-        for group_id, state, error, group_type in groups.rows("group_id", "state", "error", "group_type")
+        for group_id, state, error, group_type, protocol_type in groups.rows(
+            "group_id", "state", "error", "group_type", "protocol_type"
+        )
     }

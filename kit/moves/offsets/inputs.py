@@ -20,7 +20,8 @@ from kit.tables.groups import LogOffset
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """Who plans, when, and what is allowed. ``overrides`` are names of rules.
+    """Who plans, when, and what is allowed. ``overrides`` are names of rules. ``is_exclusive``: offsets are written by
+    the group's only member (``kit.moves.offsets.exclusive``), in Kafka alone.
 
     ``allow_backwards`` overrides the rule ``never_backwards``; ``skip_backwards`` leaves out the offsets that would go
     backwards. With ``new_groups`` a reset or an import may write for groups that neither store knows.
@@ -34,6 +35,7 @@ class PlanOptions:
     allow_backwards: bool = False
     skip_backwards: bool = False
     new_groups: bool = False
+    is_exclusive: bool = False
     overrides: tuple[str, ...] = ()
     on_failure: str = STOP
 

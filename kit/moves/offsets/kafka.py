@@ -49,7 +49,7 @@ BATCH_BYTES = 500_000
 _RECORD_BYTES = 80
 """The most that a record takes besides its names and its metadata: lengths, times, offset and epoch."""
 _REQUEST_TIMED_OUT = 7
-_TOO_LARGE = ({28}, {-1})
+TOO_LARGE = ({28}, {-1})
 """Coordinators before Kafka 4.0 answer INVALID_COMMIT_OFFSET_SIZE for each offset of a request that is larger than a
 batch; those since 4.0 answer UNKNOWN_SERVER_ERROR."""
 _GROUP_ID_NOT_FOUND = 69
@@ -82,7 +82,7 @@ class Answer:
 ACCEPTED = Answer()
 ABSENT = Answer("the group is not there any more")
 _NO_COORDINATOR = Answer("the group's coordinator was not found or did not answer")
-_UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
+UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
 
 
 class KafkaWriter:
@@ -184,7 +184,7 @@ class KafkaWriter:
     async def _write_to(
         self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
     ) -> None:
-        left = deque((group_id, part) for group_id in groups for part in _batches(group_id, pending[group_id]))
+        left = deque((group_id, part) for group_id in groups for part in batches(group_id, pending[group_id]))
         under_way: deque[tuple[str, Asked, Any]] = deque()
         while left or under_way:
             if left and len(under_way) < _IN_FLIGHT:
@@ -306,16 +306,16 @@ class _Writing:
         try:
             response = await future
         except RETRIABLE_FAILURES:
-            self.take(group_id, asked, _UNANSWERED)
+            self.take(group_id, asked, UNANSWERED)
             return []
         found = dict(self.codes(asked)(response))
-        if len(asked) > 1 and set(found.values()) in _TOO_LARGE:
+        if len(asked) > 1 and set(found.values()) in TOO_LARGE:
             places = list(asked)
             halves = places[: len(places) // 2], places[len(places) // 2 :]
             return [(group_id, {place: asked[place] for place in half}) for half in halves]
         for place, code in found.items():
-            _take(self.answers, (group_id, *place), _answer(code))
-        self.take(group_id, asked.keys() - found, _UNANSWERED)
+            _take(self.answers, (group_id, *place), answer_of(code))
+        self.take(group_id, asked.keys() - found, UNANSWERED)
         return []
 
     def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
@@ -365,13 +365,13 @@ def _moved(found: str) -> Answer:
 def _deleted(code: int | None, before: Answer) -> Answer:
     """A group that is not there after a request that was not answered was deleted by that."""
     if code is None:
-        return _UNANSWERED
+        return UNANSWERED
     if code == _GROUP_ID_NOT_FOUND:
         return ABSENT if before.is_certain else ACCEPTED
-    return _answer(code)
+    return answer_of(code)
 
 
-def _answer(code: int) -> Answer:
+def answer_of(code: int) -> Answer:
     if code == 0:
         return ACCEPTED
     error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
@@ -402,7 +402,7 @@ async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked |
             fetched[group_id] = {place: it for place, it in stored.items() if it != NOTHING}
 
 
-def _batches(group_id: str, asked: Asked) -> Iterator[Asked]:
+def batches(group_id: str, asked: Asked) -> Iterator[Asked]:
     """Parts of at most about ``BATCH_BYTES`` each."""
     part: dict[Place, Stored] = {}
     n_bytes = 0

@@ -18,6 +18,7 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.engine.plan_kind import PlanContext
 from kit.errors import PlanError, ReadError, RunError
+from kit.moves.offsets.exclusive import ExclusiveWriter
 from kit.moves.offsets.fetch import (
     NOT_IN_KAFKA,
     NOT_IN_ZOOKEEPER,
@@ -32,7 +33,7 @@ from kit.moves.offsets.moves import Stored, item_of, parse_item, shortened
 from kit.moves.offsets.observations import observe_offsets
 from kit.moves.offsets.rules import why_busy
 from kit.moves.offsets.selection import Key, Place
-from kit.moves.offsets.steps import RECIPES, after_of, before_of, deletes, groups_of, store_of
+from kit.moves.offsets.steps import RECIPES, after_of, before_of, deletes, groups_of, is_exclusive, store_of
 from kit.moves.offsets.subject import STEP_KINDS
 from kit.moves.offsets.topics import Present, made_again
 from kit.moves.offsets.zookeeper import ZookeeperWriter, parents_of
@@ -219,7 +220,7 @@ class OffsetsActor:
             raise PlanError(f"step {step.step_id!r} of kind {step.kind!r} does not write offsets")
         refuse_unless_connected(self._cluster, store_of(step))
         if store_of(step) == KAFKA:
-            return self._kafka
+            return ExclusiveWriter(self._cluster, self._deadline_s) if is_exclusive(step) else self._kafka
         return ZookeeperWriter(self._cluster.zookeeper, self._deadline_s)
 
 

@@ -6,12 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kafka.protocol.admin.groups import DeleteGroupsRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+from kafka.protocol.consumer import (
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    SyncGroupRequest,
+)
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from kit.clients.broker_client import describe_code
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.selection import Place
 
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Java's: a consumer that joins meanwhile shares one of them, or its join would be refused."""
 _COMMIT_VERSION = 8
 """The newest version with the same answers for groups of both protocols (KIP-848 gave version 9 its own errors)."""
 
@@ -29,7 +38,8 @@ def parse_stored(each: Any) -> Stored:
     return Stored(each.committed_offset, each.metadata or None, None if epoch is None or epoch < 0 else epoch)
 
 
-def commit_of(group_id: str, offsets: Asked) -> Any:
+def commit_of(group_id: str, offsets: Asked, generation: int = -1, member_id: str = "") -> Any:
+    """Of a member; without its generation and id a commit from outside, which a group with members refuses."""
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), stored in offsets.items():
@@ -43,13 +53,47 @@ def commit_of(group_id: str, offsets: Asked) -> Any:
         )
     return OffsetCommitRequest(
         group_id=group_id,
-        generation_id_or_member_epoch=-1,
-        member_id="",
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
         group_instance_id=None,
         retention_time_ms=-1,
         topics=[topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()],
         max_version=_COMMIT_VERSION,
     )
+
+
+def join(group_id: str, member_id: str, topics: Sequence[str], session_s: float) -> Any:
+    """As a consumer that is subscribed to the topics."""
+    metadata = ConsumerProtocolSubscription(topics=list(topics), user_data=b"", owned_partitions=[], version=1).encode()
+    of_protocol = JoinGroupRequest.JoinGroupRequestProtocol
+    return JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=int(session_s * 1000),
+        rebalance_timeout_ms=int(session_s * 1000),
+        member_id=member_id,
+        group_instance_id=None,
+        protocol_type="consumer",
+        protocols=[of_protocol(name=name, metadata=metadata) for name in _ASSIGNORS],
+        max_version=5,
+    )
+
+
+def sync(group_id: str, generation: int, member_id: str) -> Any:
+    """As the leader and only member, with no partition assigned."""
+    nothing = ConsumerProtocolAssignment(assigned_partitions=[], user_data=b"", version=1).encode()
+    return SyncGroupRequest(
+        group_id=group_id,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=None,
+        assignments=[SyncGroupRequest.SyncGroupRequestAssignment(member_id=member_id, assignment=nothing)],
+        max_version=3,
+    )
+
+
+def leave(group_id: str, member_id: str) -> Any:
+    member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)
+    return LeaveGroupRequest(group_id=group_id, members=[member], min_version=3, max_version=3)
 
 
 def delete_of(group_id: str, offsets: Asked) -> Any:

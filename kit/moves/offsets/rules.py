@@ -10,7 +10,7 @@ from kit.groups.read.topics import TopicSight
 from kit.moves.offsets.fetch import GroupInStore
 from kit.moves.offsets.moves import Move, Stored, item_of, shortened
 from kit.moves.offsets.selection import Key
-from kit.tables.groups import KAFKA
+from kit.tables.groups import CLASSIC, KAFKA
 from kit.text.quantity import quantity
 
 NO_MEMBERS = Rule(
@@ -42,6 +42,11 @@ RESTORABLE = Rule(
     "restorable",
     "The coordinator would take each deleted offset again: brokers may have lower limits than when it was committed.",
 )
+EXCLUSIVE = Rule(
+    "exclusive",
+    "Each group is a classic consumer group: the exclusive writer joins it, and would change the type of another.",
+    overridden_by=NEVER,
+)
 SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
 _IDLE_STATES = (None, "Empty", "Dead")
 
@@ -71,6 +76,17 @@ def why_busy(group: GroupInStore) -> str | None:
     if group.members:
         return f"has {quantity(len(group.members), 'member')}, first {group.members[0]}"
     return None if group.state in _IDLE_STATES else f"is {group.state}"
+
+
+def exclusive_finding(targets: Mapping[str, GroupInStore]) -> Finding:
+    """A group that its coordinator does not know, or that has offsets alone, becomes a classic one by the join."""
+    others = {
+        group_id: f"is of type {group.group_type}, protocol type {group.protocol_type!r}"
+        for group_id, group in sorted(targets.items())
+        if group.group_type not in (None, CLASSIC) or group.protocol_type not in (None, "consumer")
+    }
+    count = f"{len(others):,} of {quantity(len(targets), 'group')}"
+    return EXCLUSIVE.found(not others, f"{count}: {_named(others.items())}; plan them without --exclusive")
 
 
 def unreadable_finding(unreadable: Mapping[Key, str]) -> Finding:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kit.engine.model.parameters import StepParameters, later_mapping
+from kit.engine.model.parameters import StepParameters, later_flag, later_mapping
 from kit.engine.model.recipes import Recipe, Recipes
 from kit.engine.model.step import Change, Step
 from kit.engine.model.values import Json
@@ -27,6 +27,8 @@ GROUP, OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS = "group", "offsets", "version
 OFFSET_PARTS = (OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS)
 PARTS_OF_STORE = {KAFKA: (OFFSETS, METADATA, LEADER_EPOCHS), ZOOKEEPER: (OFFSETS, VERSIONS)}
 GROUPS_PER_STEP = 1_000
+GROUPS_PER_EXCLUSIVE_STEP = 50
+"""A broker delays the first member of a group by three seconds (``group.initial.rebalance.delay.ms``)."""
 DEADLINE_S = 60.0
 
 _MEMBERLESS = {
@@ -65,6 +67,7 @@ class OffsetStepParameters(StepParameters):
     ``written`` what the step stores beside it: ``metadata``, ``leader_epoch`` and ``version``, where there are any.
     ``noted`` has the ``wanted`` offsets that were clamped, with the ``reason``. ``new_parents`` are znodes to create
     above new offsets. ``topic_ids`` are the ids of the topics before the offsets were read, where they are known.
+    ``is_exclusive``: each group's only member writes them.
     """
 
     store: str
@@ -76,6 +79,7 @@ class OffsetStepParameters(StepParameters):
     noted: Mapping[str, Fields]
     new_parents: tuple[str, ...]
     topic_ids: Mapping[str, str] = later_mapping()
+    is_exclusive: bool = later_flag()
 
     def within(self, items: Collection[str]) -> OffsetStepParameters:
         """These parameters without what belongs to other items than those of the step."""
@@ -102,8 +106,10 @@ def offset_steps(
     missing_parents: Collection[str],
     new_groups: Collection[str],
     topic_ids: Mapping[str, str],
+    is_exclusive: bool = False,
 ) -> tuple[Step, ...]:
-    """The steps for moves that are all changes, and all writes or all deletions; a thousand groups in each.
+    """The steps for moves that are all changes, and all writes or all deletions; a thousand groups in each, fifty where
+    they are joined.
 
     ``new_groups`` are unknown to their coordinator; ``missing_parents`` are the znodes that don't exist yet;
     ``topic_ids`` are by topic, where they are known.
@@ -112,7 +118,8 @@ def offset_steps(
     for move in moves:
         by_group.setdefault(move.key[0], []).append(move)
     groups = sorted(by_group)
-    batches = [groups[start : start + GROUPS_PER_STEP] for start in range(0, len(groups), GROUPS_PER_STEP)]
+    size = GROUPS_PER_EXCLUSIVE_STEP if is_exclusive else GROUPS_PER_STEP
+    batches = [groups[start : start + size] for start in range(0, len(groups), size)]
     steps = []
     for number, batch in enumerate(batches, 1):
         of_batch = [move for group_id in batch for move in by_group[group_id]]
@@ -126,6 +133,7 @@ def offset_steps(
             noted={move.item: _noted(move) for move in of_batch if move.reason},
             new_parents=tuple(missing_parents),
             topic_ids=topic_ids,
+            is_exclusive=is_exclusive,
         )
         changes = [Change(move.item, move.before, move.after) for move in of_batch]
         steps.append(_step(changes, everything.within({change.item for change in changes})))
@@ -191,7 +199,8 @@ def _step(changes: Sequence[Change], parameters: OffsetStepParameters) -> Step:
     return Step(
         step_id=f"{store}-offsets-{parameters.number}",
         kind=KIND_OF_STORE[store],
-        title=_title(store, groups, len(changes), len(parameters.written), bool(n_deleted)),
+        title=_title(store, groups, len(changes), len(parameters.written), bool(n_deleted))
+        + (", as its only member" if parameters.is_exclusive else ""),
         precondition=f"{_MEMBERLESS[store]}{'' if n_deleted else ', and each offset is within its log'}.",
         verification=f"Each offset, read back, is {'gone' if n_deleted else 'the one of this step'}.",
         deadline_s=DEADLINE_S,
@@ -223,6 +232,10 @@ def _refuse_unless_offsets(change: Change) -> None:
     for value in (change.before, change.after):
         if value is not None and (type(value) is not int or value < 0):
             raise PlanError(f"{change.item}: {value!r} is no offset")
+
+
+def is_exclusive(step: Step) -> bool:
+    return OffsetStepParameters.of(step).is_exclusive
 
 
 def store_of(step: Step) -> str:

@@ -34,6 +34,10 @@ Store = Annotated[
 ]
 Backwards = Annotated[bool, typer.Option("--allow-backwards", help="Let offsets go backwards: records are read again.")]
 Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out offsets that would go backwards.")]
+Exclusive = Annotated[
+    bool,
+    typer.Option("--exclusive", help="Join each group in Kafka while its offsets are written: three seconds each."),
+]
 New = Annotated[bool, typer.Option("--new-groups", help="Write groups that neither store knows, too.")]
 
 
@@ -118,6 +122,7 @@ def reset(
     allow_backwards: Backwards = False,
     skip_backwards: Skip = False,
     new_groups: New = False,
+    exclusive: Exclusive = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
     runs: RunsFolder = None,
@@ -133,7 +138,7 @@ def reset(
         from kit.moves.offsets.fetch import chosen_store
         from kit.moves.offsets.plan import plan_import, plan_reset
 
-        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
+        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure, exclusive)
         target = _target(to, to_earliest, to_latest, to_offset, shift_by, to_datetime, by_duration, from_file)
         picked = groups or topics or partitions or not isinstance(target, Path)
         selection = _selection(groups, topics, partitions) if picked else None
@@ -164,6 +169,7 @@ def import_(
     allow_backwards: Backwards = False,
     skip_backwards: Skip = False,
     new_groups: New = False,
+    exclusive: Exclusive = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
     runs: RunsFolder = None,
@@ -179,7 +185,7 @@ def import_(
         from kit.moves.offsets.fetch import chosen_store
         from kit.moves.offsets.plan import plan_import
 
-        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
+        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure, exclusive)
         selection = _selection(groups, topics, None) if groups or topics else None
         with waiting(_READING):
             made = plan_import(
@@ -299,7 +305,12 @@ def _selection(groups: list[str] | None, topics: list[str] | None, partitions: l
 
 
 def _options(
-    allow_backwards: bool, skip_backwards: bool, new_groups: bool, override: list[str] | None, undo: bool
+    allow_backwards: bool,
+    skip_backwards: bool,
+    new_groups: bool,
+    override: list[str] | None,
+    undo: bool,
+    exclusive: bool = False,
 ) -> PlanOptions:
     from kit.moves.offsets.plan import PlanOptions
     from kit.operations.operations import operator
@@ -310,6 +321,7 @@ def _options(
         allow_backwards,
         skip_backwards,
         new_groups,
+        exclusive,
         tuple(override or ()),
         UNDO if undo else STOP,
     )
