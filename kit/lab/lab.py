@@ -332,8 +332,8 @@ class Lab:
         """Stop a consumer in order and start one of another flavour in its place; what was done, in a sentence.
 
         ``flavour``: OZKCC, MEZKCC or KC; or ``classic`` or ``consumer``, the protocol of a member that is otherwise the
-        same. One that isn't known or has ended is not stopped: then one is only started. The others of its process
-        stay.
+        same; empty: none is started. One that isn't known or has ended is not stopped: then one is only started. The
+        others of its process stay.
         Those that are started aren't all alike, as in a real fleet: OZKCCs are of every release in turn, every other
         KC is Java's console consumer.
 
@@ -347,6 +347,8 @@ class Lab:
         stopping = self._known.get(consumer_id)
         if stopping is not None and stopping.consumer.process.running:
             self._end(stopping.consumer)
+        if not flavour:
+            return f"{consumer_id} stopped"
         started = self._launch(flavour, stopping or mine[0])
         return f"{consumer_id or 'nothing'} stopped, {started.consumer_id} started"
 

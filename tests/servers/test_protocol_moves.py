@@ -24,7 +24,8 @@ from kit.operations.operations import Operations
 from kit.profile import load_profile
 from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
-from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+from tests.servers.awaiting import awaited
+from tests.servers.protocol_group import PARTITIONS, ProtocolGroup, assert_each_once
 from tests.soak import soak_only
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
@@ -70,6 +71,37 @@ def test_three_classic_members_change_to_the_consumer_protocol_and_back(kraft_la
     begun(desk, planned(desk, group, "consumer")).act().raise_unless(RunState.VERIFIED)
     begun(desk, planned(desk, group, "classic")).act().raise_unless(RunState.VERIFIED)
     assert (group.settled(3).stage, group.state().protocol.group_type) == ("classic", "classic")
+    assert_each_once(group)
+
+
+def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, cluster, tmp_path):
+    """A run that is stopped while the group is empty is undone; so is one that is verified. Offsets are kept."""
+    group = ProtocolGroup(kraft_lab, cluster, "move-stopped")
+    java = JavaMember(group.name, (group.name,), f"{group.name}-java", version="4.4.0", level="WARN")
+    group.start([java, NewMember(group.name, [group.name], f"{group.name}-0")])
+    committed = awaited(lambda: group.state().offsets, lambda it: len(it) == PARTITIONS, "commits of all partitions")
+    runs: list[Run] = []
+
+    def stop_when_empty(event: Event) -> None:
+        if event.event == "verified" and event.outcome == "ok" and event.step_id == "01-stop-all":
+            runs[0].request_stop("second person")
+
+    desk = Operations(cluster, tmp_path / "runs", tell=stop_when_empty)
+    plan = planned(desk, group, "consumer", how="stopped", soak_s=0.0)
+    assert [step.kind for step in plan.steps] == ["stop all members", "start all members", "prove ownership"]
+    assert any(risk.startswith(f"Consumption of all {PARTITIONS} partitions stops") for risk in plan.risks)
+    runs.append(begun(desk, plan))
+    assert runs[0].act().state == RunState.STOPPED
+    assert (group.state().members, group.state().stage) == ((), "empty")
+    runs[0].undo().raise_unless(RunState.UNDONE)
+    assert group.settled(2).stage == "classic"
+    there = begun(Operations(cluster, tmp_path / "runs"), planned(desk, group, "consumer", how="stopped"))
+    there.act().raise_unless(RunState.VERIFIED)
+    assert group.settled(2).stage == "consumer"
+    there.undo().raise_unless(RunState.UNDONE)
+    after = group.settled(2)
+    assert (after.stage, after.protocol.group_type) == ("classic", "classic")
+    assert all((after.offsets[pair].kafka or 0) >= (each.kafka or 0) for pair, each in committed.items())
     assert_each_once(group)
 
 

@@ -9,7 +9,9 @@ Where it is set (``offramp.toml``)::
 
 Placeholders: ``{group}``, ``{member}`` (consumer id, of a Kafka member its member id), ``{client_id}`` (of a Kafka
 member its own, else the consumer id), ``{host}``, ``{from_flavour}``, ``{to_flavour}`` (OZKCC, MEZKCC or KC; in a plan
-of protocols ``classic`` or ``consumer``), ``{number}`` (which replacement of the step, from 1).
+of protocols ``classic`` or ``consumer``), ``{number}`` (which replacement of the step, from 1). An empty
+``{to_flavour}``: stop the member, start none. An empty ``{from_flavour}``: start one in the place of the member, which
+was stopped before. Plans with ``--how stopped`` order both.
 
 Names are chosen by strangers. No shell is involved, an argument holds one placeholder at most, and a value with
 anything but letters, digits and ``._:-`` is refused, as is one that would be read as an option, unless
@@ -43,6 +45,8 @@ class MemberReplacement:
     """Stop ``member``, a ``from_flavour``, and start a ``to_flavour`` in its place.
 
     ``member`` is empty when it was stopped already, by a run that was cut off: then one only has to be started.
+    ``to_flavour`` is empty when the member only has to be stopped. ``from_flavour`` is empty when one only has to be
+    started in the place of ``member``, which this run stopped before.
     """
 
     group: str
@@ -83,12 +87,19 @@ class Manual:
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         before, after = noun(from_flavour), noun(to_flavour)
+        if not to_flavour:
+            return f"Stop each {before} of {group}, as the run asks for it."
+        if not from_flavour:
+            return f"Start one {after} of {group} in the place of each stopped member, as the run asks for it."
         return f"Stop one {before} of {group} and start one {after} in its place, as the run asks for it."
 
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         who = f"{noun(replacement.from_flavour)} {replacement.member} (host {replacement.host or 'unknown'})"
-        stop = f"stop {who} of group {replacement.group} and " if replacement.member else ""
-        instruction = f"Now {stop}start one {noun(replacement.to_flavour)} of group {replacement.group}."
+        stop = f"stop {who} of group {replacement.group}" if replacement.member and replacement.from_flavour else ""
+        start = f"start one {noun(replacement.to_flavour)} of group {replacement.group}"
+        place = f" in the place of {who}" if replacement.member and not replacement.from_flavour else ""
+        parts = [each for each in (stop, start + place if replacement.to_flavour else "") if each]
+        instruction = f"Now {' and '.join(parts)}."
         tell(instruction)
         return instruction
 
@@ -97,9 +108,11 @@ class Manual:
 
 
 def _call_off(replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
-    stop = f"stopping {noun(replacement.from_flavour)} {replacement.member} and " if replacement.member else ""
+    is_stop = replacement.member and replacement.from_flavour
+    stop = f"stopping {noun(replacement.from_flavour)} {replacement.member}" if is_stop else ""
+    start = f"starting one {noun(replacement.to_flavour)}" if replacement.to_flavour else ""
     tell(
-        f"Called off: {stop}starting one {noun(replacement.to_flavour)} of group {replacement.group}. Whoever, or"
+        f"Called off: {' and '.join(each for each in (stop, start) if each)} of group {replacement.group}. Whoever, or"
         " whatever, was about to do this must not do it any more. What is done already stays: the run looks at the"
         " group."
     )

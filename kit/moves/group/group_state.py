@@ -27,7 +27,7 @@ OZKCC, MEZKCC, KC, EKC = "OZKCC", "MEZKCC", "KC", "EKC"
 FLAVOURS = (OZKCC, MEZKCC, KC)
 CLASSIC, CONSUMER = PROTOCOLS = ("classic", "consumer")
 """Flavours of members of a group that Kafka alone coordinates: by the protocol that each speaks (KIP-848)."""
-_NOUNS = {CLASSIC: "classic member", CONSUMER: "consumer-protocol member"}
+_NOUNS = {CLASSIC: "classic member", CONSUMER: "consumer-protocol member", "": "member"}
 Partition = tuple[str, int]
 
 
@@ -329,7 +329,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def noun(flavour: str) -> str:
-    """One member of a flavour, as sentences name it."""
+    """One member of a flavour, as sentences name it; an empty flavour: of any."""
     return _NOUNS.get(flavour, flavour)
 
 

@@ -25,6 +25,7 @@ from kit.engine.model.performer import (
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.moves.group.called_off import MembersWatch
 from kit.moves.group.deploy import Deployer
 from kit.moves.group.group_state import OZKCC, GroupState, MemberState, ReadGroup, counted, listed, read_group_state
 from kit.moves.group.raised_offsets import raise_zookeeper_offsets
@@ -49,7 +50,6 @@ from kit.moves.group.replacement import (
     ours,
     replacement_of,
     stopped,
-    who,
 )
 from kit.text.quantity import quantity
 
@@ -256,25 +256,9 @@ class ReplaceActor:
         for order in pending:
             self._deployer.countermand(countermanded(step, order["stops"], order["starts"]), self._say)
         if pending:
-            self._await_quiet(step, report)
-
-    def _await_quiet(self, step: Step, report: Report) -> None:
-        words = ReplaceParameters.of(step)
-        quiet_s = words.quiet_s
-        self._say(Waiting(f"waiting until nothing has changed in group {words.group} for {quiet_s:g} s"))
-        began = since = self._clock.monotonic()
-        seen = self._look(step).members
-        while self._clock.monotonic() - since < quiet_s:
-            if self._clock.monotonic() - began > quiet_s + words.step_timeout_s:
-                raise RunError(
-                    f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
-                    " may still be at it. Make sure that nobody is, then resume or undo the run"
-                )
-            report([])
-            self._clock.sleep(self._poll_s)
-            state = self._seen(step)
-            if state is None or who(state.members) != who(seen):
-                seen, since = seen if state is None else state.members, self._clock.monotonic()
+            words = ReplaceParameters.of(step)
+            watch = MembersWatch(words.group, lambda: self._look(step).members, self._say, self._clock, self._poll_s)
+            watch.await_quiet(words.quiet_s, words.step_timeout_s, report)
 
     def _on_the_way(self, step: Step) -> GroupState:
         """The group as it is now, checked against what this step may meet.

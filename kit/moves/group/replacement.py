@@ -320,10 +320,6 @@ def n_missing(step: Step, state: GroupState) -> int:
     return sum(ReplaceParameters.of(step).before.values()) - sum(state.counts.values())
 
 
-def who(members: Sequence[MemberState]) -> set[tuple[str, str]]:
-    return {(member.member_id, member.flavour) for member in members}
-
-
 def had_twice(state: GroupState) -> frozenset[tuple[str, int]]:
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()

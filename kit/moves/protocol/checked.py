@@ -5,22 +5,24 @@ from __future__ import annotations
 from kit.clients.cluster import Cluster
 from kit.engine.model.checks import BLOCKS, NEVER, OPERATOR, WARNS, Finding, Rule
 from kit.protocol.checks import ASK, BLOCK, CHECKS, INFO, ProtocolFinding, check_group
-from kit.protocol.facts import ROLLING, Answers, Request
+from kit.protocol.facts import STOPPED, Request
 from kit.protocol.verdicts import group_of, read_facts
 
 STABLE = "k848_stable"
 """The rules of a replacement ask for the same, and for an owner of each partition."""
 
 
-def checked_facts(cluster: Cluster, group_id: str, to_protocol: str, answers: Answers) -> list[Finding]:
-    """Read the facts about one group and evaluate all checks; ``__consumer_offsets`` is not read for that.
+def checked_facts(cluster: Cluster, group_id: str, request: Request) -> list[Finding]:
+    """Read the facts about one group and evaluate all checks.
+
+    ``__consumer_offsets`` is read only if all members stop: the commit times there decide whether offsets are lost.
 
     Raises:
         NotFound: no coordinator knows the group.
         ConnectError, ReadError: see ``kit.protocol.verdicts.read_facts``.
     """
-    facts = read_facts(cluster, group_id.__eq__)
-    found = check_group(facts, group_of(facts, group_id), Request(to_protocol, ROLLING, answers))
+    facts = read_facts(cluster, group_id.__eq__, request.how == STOPPED)
+    found = check_group(facts, group_of(facts, group_id), request)
     return [as_rule(each) for each in found if each.severity != INFO and each.check_id != STABLE]
 
 

@@ -43,9 +43,11 @@ from kit.moves.protocol.group_configs import (
 )
 from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.moves.protocol.stop_and_start import StoppedActor
+from kit.moves.protocol.stopped import START_ALL, STOP_ALL, StoppedParameters, place_of, start_step, stop_step
 from kit.moves.protocol.subject import KIND
 from kit.moves.undo_rights import kafka_finding
-from kit.protocol.facts import Answers
+from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
 from kit.text.quantity import quantity
@@ -55,6 +57,10 @@ DUPLICATES = "If a member is killed instead of stopped, the records since its la
 EVERYBODY = (
     "When the last consumer-protocol member leaves, the broker converts the group to the classic protocol and every"
     " member rebalances at once: consumption of all partitions stops until all members have joined again."
+)
+PAUSE = (
+    "Consumption of all {n} partitions stops from the first stopped member until the new members have joined. A static"
+    " classic member leaves only when its session timeout has passed."
 )
 UNPROVEN = (
     "This login can't read __consumer_offsets, so the run can't prove from the coordinator's log that no partition had"
@@ -73,7 +79,8 @@ class ProtocolPlanRequest:
     """Which protocol the members of a group are to speak, and how carefully that is done.
 
     ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
-    ``answers``: what a person answers because no request reports it. The other fields: see
+    ``answers``: what a person answers because no request reports it. ``how``: ``rolling`` or ``stopped``; if all
+    members stop, there is no canary, and ``step_timeout_s`` holds for all of them together. The other fields: see
     ``kit.moves.group.plan.GroupPlanRequest``.
 
     Raises:
@@ -93,10 +100,13 @@ class ProtocolPlanRequest:
     quiet_s: float = QUIET_S
     configs: Mapping[str, str] = field(default_factory=dict)
     answers: Answers = UNANSWERED
+    how: str = ROLLING
 
     def __post_init__(self) -> None:
         if self.to_protocol not in PROTOCOLS:
             raise InputError(f"there is no protocol {self.to_protocol!r}; there are {' and '.join(PROTOCOLS)}")
+        if self.checked.how == STOPPED and (self.members or self.canary != 1):
+            raise InputError("with --how stopped all members stop: leave --member and --canary out")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
         limits = (self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s)
@@ -105,6 +115,11 @@ class ProtocolPlanRequest:
                 "--soak, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in Python:"
                 " soak_s, observe_s, lag_tolerance, step_timeout_s; quiet_s: 0 or more)"
             )
+
+    @property
+    def checked(self) -> Request:
+        """The request as the checks take it."""
+        return Request(self.to_protocol, self.how, self.answers)
 
     def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
         """Raises as :func:`plan_protocol`."""
@@ -132,7 +147,7 @@ def plan_protocol(
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
     proven_from = _log_end(cluster, request.group_id)
-    checked = checked_facts(cluster, request.group_id, request.to_protocol, request.answers)
+    checked = checked_facts(cluster, request.group_id, request.checked)
     seen = Observed(before, now, proven_from, configs, tuple(checked))
     return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
@@ -174,7 +189,8 @@ def plan_from(
     _refuse_impossible(now, request)
     checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
     overridden = raise_if_unsafe(checked, overrides)
-    steps = [*_config_steps(request, configs), *_steps(now, request, deployer), *_proof(request, seen.proven_from)]
+    moving = _stopped_steps if request.how == STOPPED else _steps
+    steps = [*_config_steps(request, configs), *moving(now, request, deployer), *_proof(request, seen.proven_from)]
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
@@ -188,6 +204,7 @@ def plan_from(
             "canary": request.canary,
             "soak_s": request.soak_s,
             "answers": request.answers.to_json(),
+            "how": request.how,
         },
         risks=(*warnings(checked), DUPLICATES, *_risks(request, seen)),
         overridden=overridden,
@@ -199,6 +216,8 @@ def plan_from(
 RECIPES: Recipes = {
     group_configs.KIND: of_parameters(ConfigParameters, config_step),
     prove.KIND: of_parameters(ProofParameters, proof_step),
+    STOP_ALL: of_parameters(StoppedParameters, stop_step),
+    START_ALL: of_parameters(StoppedParameters, start_step),
 }
 """Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
 
@@ -206,11 +225,14 @@ RECIPES: Recipes = {
 def performer_of(context: PlanContext) -> ClusterPerformer:
     """Executes this module's plans."""
     cluster, deployer = context.cluster, deployer_of(context.cluster.profile)
+    stopped = StoppedActor(cluster, deployer, context.say)
     actors: dict[str, Actor] = {
         REPLACE: ReplaceActor(cluster, deployer, context.say, read=read_protocol_state),
         SOAK: SoakActor(cluster, read=read_protocol_state),
         group_configs.KIND: ConfigActor(cluster),
         prove.KIND: ProofActor(cluster),
+        STOP_ALL: stopped,
+        START_ALL: stopped,
     }
     recipes = {**group.RECIPES, **RECIPES}
     return ClusterPerformer(
@@ -226,7 +248,8 @@ def refusal(cluster: Cluster, plan: Plan) -> str | None:
     """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
     to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
     assert isinstance(answers, Mapping)
-    checked = checked_facts(cluster, plan.targets[0], str(to_protocol), Answers.from_json(answers))
+    request = Request(str(to_protocol), str(plan.parameters.get("how", ROLLING)), Answers.from_json(answers))
+    checked = checked_facts(cluster, plan.targets[0], request)
     return "; ".join(unmet(checked, plan.overridden)) or None
 
 
@@ -324,6 +347,28 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
     return steps
 
 
+def _stopped_steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
+    """All members stop, all start, and are watched."""
+    coming = request.to_protocol
+    stop = StoppedParameters(
+        group=request.group_id,
+        places=tuple(map(place_of, now.members)),
+        to_protocol=coming,
+        instruction=deployer.instruction(request.group_id, "", ""),
+        by_person=deployer.needs_person,
+        offsets={named(pair): it.kafka for pair, it in now.offsets.items() if it.kafka is not None},
+        topics=dict(now.subscribed),
+        step_timeout_s=request.step_timeout_s,
+        quiet_s=request.quiet_s,
+    )
+    start = replace(stop, instruction=deployer.instruction(request.group_id, "", coming))
+    steps = [stop_step("stop-all", stop), start_step("start-all", start)]
+    if request.soak_s > 0:
+        soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
+        steps.append(soak_step(f"soak-{coming}", soak))
+    return steps
+
+
 def _config_steps(request: ProtocolPlanRequest, before: Mapping[str, str | None]) -> list[Step]:
     """Configs that the group has already need no step."""
     after = {name: value for name, value in request.configs.items() if before.get(name) != value}
@@ -346,6 +391,9 @@ def _risks(request: ProtocolPlanRequest, seen: Observed) -> tuple[str, ...]:
     Backwards, the check ``k848_downgrade_bug`` names the open bug for the release of the brokers.
     """
     unproven = () if seen.proven_from is not None else (UNPROVEN,)
+    if request.how == STOPPED:
+        pause = PAUSE.format(n=len(seen.now.partitions))
+        return (pause, f"If the run is undone: {pause}", *unproven)
     if request.to_protocol == CLASSIC:
         return (EVERYBODY, *unproven)
     return (f"If the run is undone: {EVERYBODY}", f"If the run is undone: {DOWNGRADE_BUG}", *unproven)

@@ -29,6 +29,9 @@ def plan_protocol(
     to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")],
     group: Annotated[str | None, typer.Argument(help="The group.")] = None,
     group_too: GroupToo = None,
+    how: Annotated[
+        str, typer.Option(help="Replace members one by one (rolling), or stop all and then start all (stopped).")
+    ] = "rolling",
     canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
     member: Annotated[
         list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
@@ -55,7 +58,8 @@ def plan_protocol(
 ) -> None:
     """Move one group to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
 
-    The plan replaces the members one by one. The first consumer-protocol member converts the group.
+    The plan replaces the members one by one. The first consumer-protocol member converts the group. With --how stopped,
+    all members stop before the first new one starts.
     """
     with open_operations(profile, profile_file, runs) as operations:
         from kit.moves.protocol.plan import ProtocolPlanRequest, parse_configs
@@ -75,6 +79,7 @@ def plan_protocol(
             way_back_s=way_back * 3600,
             configs=parse_configs(group_config or ()),
             answers=Answers(clients_ready, rights_granted, tools_of(monitoring), assignor),
+            how=how,
         )
         say(f"reading group {name} …")
         with waiting(f"reading group {name}"):

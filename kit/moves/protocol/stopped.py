@@ -1,0 +1,144 @@
+"""Two steps that move a group while no member runs: all members stop, the group is empty, all start again.
+
+The brokers convert an empty group in both directions, whatever their migration policy and the members' user data are.
+The group keeps its committed offsets. No partition is consumed from the first stop until the new members have joined.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kit.engine.model.parameters import StepParameters
+from kit.engine.model.step import Change, Step
+from kit.errors import PlanError
+from kit.moves.group.deploy import MemberReplacement
+from kit.moves.group.group_state import PROTOCOLS, MemberState, counted, noun
+from kit.moves.group.replacement import DAY_S, item_of
+from kit.text.quantity import quantity
+
+STOP_ALL, START_ALL = "stop all members", "start all members"
+MOVED = ("stage", "members", "topics", "kafka_group", "kafka_offsets")
+"""The observations of a plan that the steps move: an empty group has no members, and so no subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedParameters(StepParameters):
+    """Stop the members in ``places``, or start one ``to_protocol`` member in each place.
+
+    ``places``: the members that the plan observed: ``member``, ``client_id``, ``host`` and ``protocol`` of each.
+    ``offsets``: committed offsets of the plan by ``topic-partition``; none may be lost or lower. ``topics``: their
+    partitions. ``step_timeout_s``: how long all members together may take to leave, or to join.
+    """
+
+    group: str
+    places: tuple[Mapping[str, str], ...]
+    to_protocol: str
+    instruction: str
+    by_person: bool
+    offsets: Mapping[str, int]
+    topics: Mapping[str, int]
+    step_timeout_s: float
+    quiet_s: float
+
+    @property
+    def before(self) -> dict[str, int]:
+        """Protocol → members that stop."""
+        return dict(Counter(place["protocol"] for place in self.places))
+
+    @property
+    def after(self) -> dict[str, int]:
+        """Protocol → members that start."""
+        return {self.to_protocol: len(self.places)}
+
+    @property
+    def items(self) -> dict[str, Mapping[str, str]]:
+        """Item of the step → place."""
+        count = len(self.places)
+        return {item_of(number, count): place for number, place in enumerate(self.places, 1)}
+
+
+def place_of(member: MemberState) -> dict[str, str]:
+    """A member as ``StoppedParameters`` keep it."""
+    return {
+        "member": member.member_id,
+        "client_id": member.client_id,
+        "host": member.host or "",
+        "protocol": member.flavour,
+    }
+
+
+def stop_order(words: StoppedParameters, place: Mapping[str, str], number: int) -> MemberReplacement:
+    """The order to stop the member in a place, and to start none."""
+    return MemberReplacement(
+        words.group, place["member"], place["client_id"], place["host"], place["protocol"], "", number
+    )
+
+
+def start_order(words: StoppedParameters, place: Mapping[str, str], protocol: str, number: int) -> MemberReplacement:
+    """The order to start a member of ``protocol`` in the place of one that was stopped."""
+    return MemberReplacement(words.group, place["member"], place["client_id"], place["host"], "", protocol, number)
+
+
+def stop_step(step_id: str, words: StoppedParameters) -> Step:
+    """The step that stops all members.
+
+    Raises:
+        PlanError: the parameters make no sense.
+    """
+    _refuse_senseless(words)
+    return Step(
+        step_id=step_id,
+        kind=STOP_ALL,
+        title=f"Stop all {quantity(len(words.places), 'member')} of {words.group}",
+        precondition=f"the group has {counted(words.before)}, and each partition is owned by one of them",
+        verification="the group has no members, and each committed offset is still there and not lower",
+        deadline_s=words.step_timeout_s,
+        changes=tuple(Change(item, place["protocol"], None) for item, place in words.items.items()),
+        undo="One member of the former protocol is started in the place of each member that this step stopped. An order"
+        f" without a visible result is called off first, and nothing may change for {words.quiet_s:g} s.",
+        needs_person=words.instruction if words.by_person else None,
+        performed_by=words.instruction,
+        affects=MOVED,
+        parameters=words.to_json(),
+    )
+
+
+def start_step(step_id: str, words: StoppedParameters) -> Step:
+    """The step that starts all members under the other protocol.
+
+    Raises:
+        PlanError: the parameters make no sense.
+    """
+    _refuse_senseless(words)
+    to_protocol, count = words.to_protocol, len(words.places)
+    return Step(
+        step_id=step_id,
+        kind=START_ALL,
+        title=f"Start {quantity(count, noun(to_protocol))} of {words.group}",
+        precondition="the group has no members, and each committed offset is still there and not lower",
+        verification=f"the group has {counted(words.after)}, each partition is owned by one of them, and each committed"
+        " offset is still there and not lower",
+        deadline_s=words.step_timeout_s,
+        changes=tuple(Change(item, None, to_protocol) for item in words.items),
+        undo=f"Each {noun(to_protocol)} that this step started is stopped, until the group has no members. An order"
+        f" without a visible result is called off first, and nothing may change for {words.quiet_s:g} s.",
+        needs_person=words.instruction if words.by_person else None,
+        performed_by=words.instruction,
+        affects=MOVED,
+        parameters=words.to_json(),
+    )
+
+
+def _refuse_senseless(words: StoppedParameters) -> None:
+    keys = {"member", "client_id", "host", "protocol"}
+    if not words.places or any(place.keys() != keys for place in words.places):
+        raise PlanError(f"the step of group {words.group} names no members, or one without {', '.join(sorted(keys))}")
+    if not {words.to_protocol, *words.before} <= set(PROTOCOLS):
+        raise PlanError(f"the step of group {words.group} names a protocol other than {' and '.join(PROTOCOLS)}")
+    if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
+        raise PlanError(
+            f"the members of group {words.group} may take {words.step_timeout_s} s, and the group has to be quiet for"
+            f" {words.quiet_s} s: both up to a day"
+        )
