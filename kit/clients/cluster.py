@@ -22,7 +22,7 @@ from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
 from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
 from kit.security.refusals import kafka_remedy, who, zookeeper_remedy
-from kit.security.tls_files import client_context
+from kit.security.tls_files import TlsSettings, client_context
 
 CONNECT_TIMEOUT_S = 10.0
 ZOOKEEPER_PORT = 2181
@@ -184,6 +184,7 @@ def connect_kafka(
         raise ConnectError(
             f"{where}: none answered within {timeout_s:g} s ({error}); check the addresses, and whether that listener "
             f"speaks {security.protocol} and has a certificate that the profile's ca_file vouches for"
+            f"{_own_hint(security)}"
         ) from None
     except (OSError, ValueError) as error:
         raise ConnectError(f"{where}: {error}") from None
@@ -244,9 +245,20 @@ def _connect_zookeeper(profile: Profile, timeout_s: float, is_patient: bool = Tr
 
 def _tls_hint(profile: Profile) -> str:
     """kazoo tries again after a failed TLS handshake and does not report the error."""
-    if not profile.security.zookeeper.uses_tls:
+    security = profile.security.zookeeper
+    if not security.uses_tls:
         return ""
-    return "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"
+    return (
+        "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"
+        f"{_own_hint(security)}"
+    )
+
+
+def _own_hint(security: TlsSettings) -> str:
+    """A server that asks for a certificate closes the connection; kafka-python and kazoo do not report why."""
+    if not security.uses_tls or security.certificate_file is not None:
+        return ""
+    return ". If the server asks for a client certificate, set certificate_file and key_file"
 
 
 def zookeeper_settings(profile: Profile) -> dict[str, Any]:

@@ -11,10 +11,20 @@ from typing import Any
 
 from kit.connections.check import OK, SOON_S, WARNING, Check, failed
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
+from kit.security.settings import section_of
 from kit.security.tls_files import TlsSettings, client_context
 
 _EXPIRED, _NOT_YET, _NAME_DIFFERS, _ADDRESS_DIFFERS = 10, 9, 62, 64
 """X509_V_ERR_… of OpenSSL."""
+_OWN_REFUSED = {
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+    "TLSV1_ALERT_UNKNOWN_CA",
+}
+"""OpenSSL's names of the alerts by which a server refuses a client's certificate, or that there is none."""
 
 
 def check_network(component: str, address: str, timeout_s: float, tls: TlsSettings | None) -> Iterator[Check]:
@@ -52,6 +62,8 @@ def _check_tls(component: str, host: str, connection: socket.socket, tls: TlsSet
     except ssl.SSLCertVerificationError as error:
         return failed(component, "TLS", AuthenticationFailed(_untrusted(host, error)))
     except ssl.SSLError as error:
+        if error.reason in _OWN_REFUSED:
+            return failed(component, "TLS", AuthenticationFailed(_own_refused(tls, error.reason)))
         problem = ConnectError(f"The TLS handshake failed ({error.reason}). Check whether this port speaks TLS.")
         return failed(component, "TLS", problem)
     except OSError as error:
@@ -68,6 +80,16 @@ def _untrusted(host: str, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in (_NAME_DIFFERS, _ADDRESS_DIFFERS):
         return f"The server's certificate is not for {host!r}. Use a name that the certificate has."
     return f"No authority of ca_file vouches for the server's certificate ({error.verify_message}). Check ca_file."
+
+
+def _own_refused(tls: TlsSettings, alert: str) -> str:
+    section = section_of(tls)
+    if tls.certificate_file is None:
+        return f"The server asks for a client certificate. Set certificate_file and key_file in {section}."
+    return (
+        f"The server refused the certificate in {section}.certificate_file ({alert}). Check whether the server trusts "
+        "the authority that signed it, and whether it is made for clients."
+    )
 
 
 def _end_of(certificate: dict[str, Any]) -> float | None:

@@ -13,6 +13,8 @@ from kit.lab.ports import free_ports
 
 REALM = "OFFRAMP.TEST"
 KAFKA, ZOOKEEPER, USER = "kafka/127.0.0.1", "zookeeper/localhost", "offramp"
+PEER = "kafka/localhost"
+"""The brokers among themselves: Java asks a ticket for the name that 127.0.0.1 has on this machine."""
 PROGRAMS = {"krb5kdc": "krb5-kdc", "kadmin.local": "krb5-admin-server", "kinit": "krb5-user"}
 """Program → Debian's package of it."""
 
@@ -47,7 +49,7 @@ class Realm:
             create_host=False,
             get_creds=False,
         )
-        for principal in (KAFKA, ZOOKEEPER, USER):
+        for principal in (KAFKA, PEER, ZOOKEEPER, USER):
             self._realm.addprinc(principal)
             self._realm.extract_keytab(principal, str(self.keytab(principal)))
         self.jaas.write_text("".join(self._section(*each) for each in _SECTIONS), encoding="utf-8")
@@ -93,8 +95,11 @@ class Realm:
 
     def kafka_login(self) -> dict[str, Mapping[str, str]]:
         """The listener takes tickets of this realm: for ``SaslLab``."""
-        login = self._section("", KAFKA).strip(" {}\n").removesuffix("; };").strip()
-        return {"GSSAPI": {"sasl.jaas.config": f"{login};", "sasl.kerberos.service.name": "kafka"}}
+        return {"GSSAPI": {"sasl.jaas.config": self.jaas_config(KAFKA), "sasl.kerberos.service.name": "kafka"}}
+
+    def jaas_config(self, principal: str) -> str:
+        """Of a listener, and of who calls it."""
+        return self._section("", principal).strip(" {}\n").removesuffix("; };").strip() + ";"
 
 
 _SECTIONS = (("Server", ZOOKEEPER), ("Client", KAFKA))

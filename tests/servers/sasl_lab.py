@@ -18,6 +18,7 @@ from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.lab.servers.cluster import Servers
+from kit.lab.servers.kafka import Broker
 from tests.servers.issuer import AUDIENCE, ISSUER, Issuer
 
 MODULES = "org.apache.kafka.common.security"
@@ -45,10 +46,15 @@ class SaslLab(Lab):
             broker.addresses["SASL_PLAINTEXT"] = f"127.0.0.1:{free_ports(1)[0]}"
             listeners = f"{broker.role()['listeners']},SASL_PLAINTEXT://{broker.addresses['SASL_PLAINTEXT']}"
             broker.added |= {"listeners": listeners, **self._settings()}
+            broker.added |= self._settings_of(broker)
             broker.options = self._options
         if not self._kraft:
             servers.zookeeper.added |= self._zookeeper
         return servers
+
+    def _settings_of(self, broker: Broker) -> dict[str, str]:
+        """More lines of one broker."""
+        return {}
 
     def _settings(self) -> dict[str, str]:
         names = ("PLAINTEXT", "SASL_PLAINTEXT", *(["CONTROLLER"] if self._kraft else []))

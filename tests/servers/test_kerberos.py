@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -18,8 +19,13 @@ from kit.clients.cluster import connect, librdkafka_settings
 from kit.clients.zookeeper_rights import fetch_identities
 from kit.connections import check_connections
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, PartialRead, ProfileError, SetupError
+from kit.lab import topics
 from kit.lab.members.old_consumers import OldMember
+from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
+from kit.lab.servers.cluster import Servers
+from kit.lab.servers.kafka import Broker
+from kit.lab.servers.security import Security
 from kit.moves.group.group_state import read_group_state
 from kit.moves.group.plan import GroupPlanRequest
 from kit.operations.operations import Operations
@@ -31,7 +37,7 @@ from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.offset_verbs import OffsetVerbs
-from tests.servers.realm import KAFKA, REALM, USER, Realm, missing
+from tests.servers.realm import KAFKA, PEER, REALM, USER, Realm, missing
 from tests.servers.sasl_lab import OFFSETS, SaslLab, grant
 from tests.soak import first
 
@@ -49,14 +55,40 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield running
 
 
+class TlsLab(SaslLab):
+    """Two brokers with a third listener, SASL_SSL, by which they call each other."""
+
+    def __init__(self, realm: Realm, **shape: Any) -> None:
+        super().__init__(realm.kafka_login(), brokers=2, **shape)
+        self._between = realm.jaas_config(PEER)
+
+    def _servers(self) -> Servers:
+        self.certificates = Security(self.folder)
+        self.certificates.make_certificates()
+        return super()._servers()
+
+    def _settings_of(self, broker: Broker) -> dict[str, str]:
+        broker.addresses["SASL_SSL"] = f"localhost:{free_ports(1)[0]}"
+        return {
+            "listeners": f"{broker.added['listeners']},SASL_SSL://{broker.addresses['SASL_SSL']}",
+            "listener.security.protocol.map": f"{broker.added['listener.security.protocol.map']},SASL_SSL:SASL_SSL",
+            "listener.name.sasl_ssl.sasl.enabled.mechanisms": "GSSAPI",
+            "listener.name.sasl_ssl.gssapi.sasl.jaas.config": self._between,
+            "inter.broker.listener.name": "SASL_SSL",
+            "sasl.mechanism.inter.broker.protocol": "GSSAPI",
+            "super.users": f"{broker.added['super.users']};User:kafka",
+            **self.certificates.store_settings(),
+        }
+
+
 @pytest.fixture(scope="module")
-def lab(realm: Realm) -> Iterator[SaslLab]:
+def lab(realm: Realm) -> Iterator[TlsLab]:
     """ZooKeeper takes no session without Kerberos."""
     zookeeper = {
         "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         "sessionRequireClientSASLAuth": "true",
     }
-    with SaslLab(realm.kafka_login(), zookeeper=zookeeper) as running:
+    with TlsLab(realm, zookeeper=zookeeper) as running:
         await_coordinator(running)
         grant(running, USER, *OFFSETS)
         running.create_topic(TOPIC, 4)
@@ -203,6 +235,32 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 20}
         verbs.undo()
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 10}
+
+
+def test_offsets_are_reset_over_tls_on_brokers_that_call_each_other_by_kerberos(
+    lab: TlsLab, realm: Realm, tmp_path: Path
+) -> None:
+    """The follower fetches by its own ticket: the record that two brokers acknowledged proves it."""
+    lab.create_topic("over-tls", 1, 2)
+    lab.produce("over-tls", 50)
+    wait_until(lambda: topics.all_in_sync(lab.admin, 2), "both replicas in sync", SECONDS)
+    commit(lab, "over-tls", TopicPartition("over-tls", 0, 10))
+    text = written(lab, login(realm), login(realm, KAFKA)).read_text(encoding="utf-8")
+    for plain, secured in (
+        (lab.servers.addresses("SASL_PLAINTEXT"), lab.servers.addresses("SASL_SSL")),
+        ('protocol = "SASL_PLAINTEXT"', f'protocol = "SASL_SSL"\nca_file = "{lab.certificates.file("ca.pem")}"'),
+    ):
+        text = text.replace(plain, secured)
+    file = tmp_path / "offramp.toml"
+    file.write_text(text, encoding="utf-8")
+    assert [row for row in check_connections(load_profile(file=file), SECONDS) if row.state == "failed"] == []
+    verbs = OffsetVerbs(file, tmp_path / "runs")
+    verbs.reset("over-tls", 20)
+    with connect(load_profile(file=file), SECONDS) as cluster:
+        site = OffsetOperations(cluster, tmp_path)
+        assert site.offsets("kafka", "over-tls") == {("over-tls", 0): 20}
+        verbs.undo()
+        assert site.offsets("kafka", "over-tls") == {("over-tls", 0): 10}
 
 
 ZNODES = {

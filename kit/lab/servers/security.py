@@ -115,7 +115,7 @@ class Security:
             "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.plain.sasl.jaas.config": plain,
             "listener.name.ssl.ssl.client.auth": "required",
-            **self._store_settings(),
+            **self.store_settings(),
             **(self.node_settings() if self.moves else {}),
         }
 
@@ -136,7 +136,7 @@ class Security:
             "sasl.mechanism.controller.protocol": "PLAIN",
             "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.controller.plain.sasl.jaas.config": login,
-            **self._store_settings(),
+            **self.store_settings(),
         }
 
     def caller_settings(self) -> dict[str, str]:
@@ -144,7 +144,8 @@ class Security:
         login = f'{MODULES}.scram.ScramLoginModule required username="{NODE_USER}" password="{self.password}";'
         return {**self.node_settings(), "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": login}
 
-    def _store_settings(self) -> dict[str, str]:
+    def store_settings(self) -> dict[str, str]:
+        """The key and the authority of a server."""
         settings = {"ssl.keystore.type": "PKCS12", "ssl.truststore.type": "PKCS12"}
         for store, path in self._stores.items():
             settings |= {f"ssl.{store}.location": path, f"ssl.{store}.password": self._store_password}
