@@ -7,6 +7,7 @@ name there     what it is
 ``PLAN_VERBS`` verbs of ``offramp plan``, the same
 ``PLAN_KINDS`` ``kit.engine.plan_kind.PlanKind``: the recipes and the performer of its plans
 ``FRAMES``     frames of a run for the cells of a notebook: name → ``module:function``; ``kit.operations.frames``
+``RULES``      rules of its conditions: where they are asked → ``module:RULES``; ``kit.tables.conditions``
 ``ANALYSES``   the module of its pure analyses; ``kit.analyze``
 =============  ===============================================================================================
 

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
+from pkgutil import resolve_name
 
 from kit import errors
 from kit.engine import lock, runs_folder
 from kit.engine.model import event, journal, record
 from kit.engine.model.approval import Approval
-from kit.engine.model.checks import NEVER, OPERATOR, SECOND_PERSON, Rule
 from kit.engine.model.performer import Outcome, StepState
 from kit.engine.model.plan import FORMAT, Plan
 from kit.engine.model.states import MOVES, RunState
@@ -28,14 +27,12 @@ from kit.kraft.analyze import preflight
 from kit.kraft.move import gates as kraft_gates, rehearsals
 from kit.kraft.move.archive import ARCHIVE
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED
-from kit.moves.fleet import plan as fleet
-from kit.moves.group import rules as group_rules
-from kit.moves.offsets import delete_groups, rules as offset_rules
-from kit.moves.znodes import plan as delete_znodes
 from kit.protocol import checks
 from kit.security.clients import EXTRAS, IN_WHEEL
 from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
+from kit.subjects import merged
 from kit.tables import schema
+from kit.tables.conditions import INFO, NEVER, OPERATOR, SECOND_PERSON, WARN, Rule
 from tests import settings
 from tests.servers.provoked import EDITED
 from tests.servers.provoked_cases import CASES
@@ -167,28 +164,13 @@ def step_states() -> str:
 
 
 def rules() -> str:
+    """Every rule that a subject registers, once for each place that asks for it."""
     rows = [
-        (code(rule.name), where, rule.sentence.rstrip("."), rule.level, _override(rule))
-        for where, module in (
-            ("group", group_rules),
-            ("fleet", fleet),
-            ("offsets", offset_rules),
-            ("delete-groups", delete_groups),
-            ("delete-znodes", delete_znodes),
-        )
-        for rule in rules_of(module)
+        (code(rule.check_id), where, rule.holds.rstrip("."), rule.severity, _overridden(rule), rule.source)
+        for where, place in merged("RULES").items()
+        for rule in resolve_name(place)
     ]
-    return table(["rule", "of a plan for", "what must be so", "if not", "`--override`"], rows)
-
-
-def rules_of(module: ModuleType) -> list[Rule]:
-    """Those that the module itself makes, in its order."""
-    own = re.findall(r"^([A-Z_]+) = Rule\(", inspect.getsource(module), re.MULTILINE)
-    return [getattr(module, name) for name in own]
-
-
-def _override(rule: Rule) -> str:
-    return "–" if rule.level == "warns" else "yes" if rule.can_be_overridden else "no"
+    return table(["id", "asked by", "what must hold", "if not", "overridden by", "known by"], rows)
 
 
 # Files and znodes
@@ -281,18 +263,28 @@ def settings_of_a_cluster() -> str:
 def preflight_checks() -> str:
     rows = [
         (code(each.check_id), each.severity, each.phase, each.holds.rstrip("."), each.source)
-        for each in preflight.CHECKS
+        for each in preflight.RULES
     ]
     return table(["check", "if not", "before", "what must be so", "known by"], rows)
 
 
 def protocol_checks() -> str:
-    by_way = lambda each: each.rolling if each.rolling == each.stopped else f"{each.rolling}, {each.stopped} if stopped"  # noqa: E731
     rows = [
-        (code(each.check_id), by_way(each), " or ".join(each.to), each.holds.rstrip("."), each.source)
+        (
+            code(each.rule.check_id),
+            _by_way(each),
+            " or ".join(each.to),
+            each.rule.holds.rstrip("."),
+            each.rule.source,
+        )
         for each in checks.CHECKS
     ]
     return table(["check", "if not", "move to", "what must hold", "known by"], rows)
+
+
+def _by_way(check: checks.Check) -> str:
+    rolling = check.rule.severity
+    return rolling if rolling == check.stopped else f"{rolling}, {check.stopped} if stopped"
 
 
 def provoked_checks() -> str:
@@ -306,7 +298,7 @@ def kraft_plan_gates() -> str:
     plans: dict[tuple[str, str, str], dict[str, str]] = {}
     for to, gates in kraft_gates.GATES.items():
         for each in gates:
-            row = plans.setdefault((code(each.rule.name), each.rule.sentence, _overridden(each.rule)), {})
+            row = plans.setdefault((code(each.rule.check_id), each.rule.holds, _overridden(each.rule)), {})
             row[to] = f"{to} (in {', '.join(each.where)})" if each.where else to
     rows = [(gate, holds, _plans(asked), override) for (gate, holds, override), asked in plans.items()]
     return table(("gate", "must hold", "plans to", "override"), rows)
@@ -321,9 +313,11 @@ def _plans(asked: dict[str, str]) -> str:
 
 def _overridden(rule: Rule) -> str:
     if rule is OLD_CONSUMERS:
-        return f"a second person, by group (`{rule.name}:GROUP`)"
+        return f"a second person, by group (`{rule.check_id}:GROUP`)"
     if rule is STOPPED:
-        return f"a second person, by address (`{rule.name}:HOST:PORT`)"
+        return f"a second person, by address (`{rule.check_id}:HOST:PORT`)"
+    if rule.severity in (WARN, INFO):
+        return "–"
     return {OPERATOR: "the operator", SECOND_PERSON: "a second person", NEVER: "never"}[rule.overridden_by]
 
 

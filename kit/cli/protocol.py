@@ -21,9 +21,9 @@ from kit.text.visible import visible
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.protocol.checks import ProtocolFinding
     from kit.protocol.facts import ProtocolFacts, Request
     from kit.protocol.read import GroupProtocol
+    from kit.tables.conditions import Condition
 
 app = typer.Typer(
     help="Groups between the classic and the consumer protocol (KIP-848).",
@@ -103,7 +103,7 @@ def _print_one(listing: Listing, facts: ProtocolFacts, group_id: str, request: R
     group = group_of(facts, group_id)
     found = check_group(facts, group, request)
     if listing.is_data:
-        listing.print(pl_frame([asdict(each) for each in found]))
+        listing.print(pl_frame([_row(each) for each in found]))
     else:
         _tell_group(group, found)
     said = verify_move(group_id, found)
@@ -111,7 +111,7 @@ def _print_one(listing: Listing, facts: ProtocolFacts, group_id: str, request: R
         tell(said)
 
 
-def _tell_group(group: GroupProtocol, found: list[ProtocolFinding]) -> None:
+def _tell_group(group: GroupProtocol, found: list[Condition]) -> None:
     members = quantity(len(group.members), "member")
     tell(f"Group {visible(group.group_id)}: stage {group.stage}, state {group.state or 'unknown'}, {members}.")
     for answer, heading in ((False, "Not met"), (None, "Unknown")):
@@ -122,6 +122,11 @@ def _tell_group(group: GroupProtocol, found: list[ProtocolFinding]) -> None:
             tell(f"• {each.check_id} ({each.severity}): {each.sentence} {each.remedy}".rstrip())
     met = [each.check_id for each in found if each.is_met]
     tell("", f"Met: {', '.join(met) or 'none'}.")
+
+
+def _row(found: Condition) -> dict[str, Any]:
+    names = ("check_id", "severity", "is_met", "sentence", "remedy", "source")
+    return {"group_id": found.subject, **{name: getattr(found, name) for name in names}}
 
 
 def pl_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

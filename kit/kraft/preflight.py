@@ -36,7 +36,7 @@ from kit.kraft.analyze.node_settings import (
 )
 from kit.kraft.analyze.phase import MIGRATION as MIGRATION_STATE, POST_MIGRATION, Facts, why_no_zookeeper
 from kit.kraft.analyze.preflight import blocking, preflight, unknown
-from kit.kraft.analyze.preflight_checks import SEVERITIES, PreflightFacts
+from kit.kraft.analyze.preflight_checks import PreflightFacts
 from kit.kraft.analyze.preflight_control import content_counts
 from kit.kraft.both_stores import kraft_diff
 from kit.kraft.metadata_file import SavedMetadata
@@ -49,8 +49,9 @@ from kit.kraft.settings_files import SettingsFolder, lint_text
 from kit.kraft.status import kraft_status, metadata_controllers
 from kit.release import version
 from kit.tables import schema as tables
+from kit.tables.conditions import SEVERITIES, Condition
 from kit.tables.kraft import NodeFact
-from kit.tables.preflight import NodeSettingChange, PreflightFinding
+from kit.tables.preflight import NodeSettingChange
 from kit.text.numbers import partition_in
 from kit.text.stand_ins import stand_in
 from kit.text.visible import visible
@@ -73,7 +74,7 @@ class Preflight:
     """
 
     cluster_name: str
-    rows: Sequence[PreflightFinding]
+    rows: Sequence[Condition]
     settings: Sequence[NodeSettings] = field(repr=False)
     voters: str | None = None
     content: Mapping[str, int] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Preflight:
         return rows.with_columns(answer=pl.when(is_unknown).then(pl.lit("not known")).otherwise(pl.col("severity")))
 
     @property
-    def open_rows(self) -> list[PreflightFinding]:
+    def open_rows(self) -> list[Condition]:
         """What is not met, the worst first, then what is not known."""
         rows = [each for each in self.rows if not each.is_met]
         return sorted(rows, key=lambda each: (each.is_met is None, SEVERITIES.index(each.severity), each.check_id))
@@ -139,7 +140,7 @@ class Preflight:
         return {name: _to_do(text, name) + text for name, text in files.items()}
 
     @cached_property
-    def unfinished(self) -> list[PreflightFinding]:
+    def unfinished(self) -> list[Condition]:
         """What is wrong with the ready-made files: what they lack, or have from the node's own file."""
         return [each for name, text in self.files().items() for each in lint_text(text, name)]
 

@@ -32,7 +32,8 @@ from kit.kraft.rehearsal_lab import CONTROLLERS, NO_DUAL_WRITE, Abort, Rehearsal
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.tables import schema as tables
-from kit.tables.preflight import PreflightFinding, RehearsalFinding, RehearsalStep
+from kit.tables.conditions import Condition
+from kit.tables.preflight import RehearsalFinding, RehearsalStep
 from kit.text.fingerprints import Fingerprints
 
 HIDES = (
@@ -237,7 +238,7 @@ class _Stage:
         self._find(abort.kind, row.check_id, znode, f"{abort.what} because of {znode}{others}: {abort.words}")
         return znode
 
-    def _suspects(self, abort: Abort) -> Iterator[tuple[PreflightFinding, str]]:
+    def _suspects(self, abort: Abort) -> Iterator[tuple[Condition, str]]:
         """What the preflight does not like where the controllers stopped, and its znode."""
         rows = [each for each in self.preflight if each.is_met is False]
         if abort.what == NO_DUAL_WRITE:
@@ -354,7 +355,7 @@ def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
     )
 
 
-def mentioned(row: PreflightFinding, paths: Iterable[str]) -> str | None:
+def mentioned(row: Condition, paths: Iterable[str]) -> str | None:
     """The znode that a finding is about, by its subject."""
     return next((path for path in paths if row.subject in _subjects(path)), None)
 
@@ -377,7 +378,7 @@ def _acl_entity(path: str) -> str | None:
     return found and f"{RESOURCE_TYPES.get(found[2], found[2])}:{'PREFIXED' if found[1] else 'LITERAL'}:{found[3]}"
 
 
-def likeness(words: str, row: PreflightFinding, znode: str) -> tuple[bool, int]:
+def likeness(words: str, row: Condition, znode: str) -> tuple[bool, int]:
     """Whether the controller's words name the znode; else how many of them are in the finding."""
     name = unquote(znode.rpartition("/")[2])
     found = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
-from kit.kraft.analyze.node_lint import PHASE, lint
+from kit.kraft.analyze.node_lint import answer, lint
 from kit.kraft.analyze.node_settings import CONTROLLER, DECIDING, FINAL_CONTROLLER, MIGRATION, NodeSettings, of_file
-from kit.kraft.analyze.preflight_checks import BLOCK
 from kit.kraft.read.node_variables import nodes_in
-from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.tables.conditions import BLOCK, Condition
+from kit.tables.preflight import NodeMeta
 from kit.text.numbers import partition_in
 from kit.text.properties import is_malformed, parse_properties
 from kit.text.quantity import quantity
@@ -45,7 +45,7 @@ class SettingsFolder:
 class LintedFiles:
     """``rows``: what is wrong with the files, or not known; of a file without a finding a row that says so."""
 
-    rows: Sequence[PreflightFinding]
+    rows: Sequence[Condition]
 
     @property
     def summary(self) -> str:
@@ -68,7 +68,7 @@ class LintedFiles:
         return self.summary
 
 
-def _named(rows: Sequence[PreflightFinding]) -> str:
+def _named(rows: Sequence[Condition]) -> str:
     return ", ".join(dict.fromkeys(each.source for each in rows))
 
 
@@ -78,7 +78,7 @@ def lint_files(paths: Sequence[Path], mode: str | None = None) -> LintedFiles:
     Raises:
         InputError: a file can't be read, or holds no settings of a node.
     """
-    key, nodes, malformed = secrets.token_bytes(32), list[NodeSettings](), list[PreflightFinding]()
+    key, nodes, malformed = secrets.token_bytes(32), list[NodeSettings](), list[Condition]()
     for path in paths:
         text = _text(path)
         if path.suffix not in _UTF_8 and is_malformed(text):
@@ -92,18 +92,18 @@ def lint_files(paths: Sequence[Path], mode: str | None = None) -> LintedFiles:
     return LintedFiles([*malformed, *wrong, *lint(nodes)])
 
 
-def _malformed(name: str) -> PreflightFinding:
-    return PreflightFinding("N12", BLOCK, PHASE, name, False, f"{name}: {_MALFORMED}.", _ESCAPE_IT, name)
+def _malformed(name: str) -> Condition:
+    return answer("N12", name, False, f"{name}: {_MALFORMED}.", _ESCAPE_IT)
 
 
-def _other_mode(node: NodeSettings, mode: str) -> PreflightFinding | None:
+def _other_mode(node: NodeSettings, mode: str) -> Condition | None:
     """A row unless the file starts a node in that mode."""
     if node.mode == mode or (mode == CONTROLLER and node.mode == FINAL_CONTROLLER):
         return None
     is_known = not any(node.is_template(name) for name in DECIDING)
     sentence = f"{node.source} starts a node in {node.mode} mode, not in {mode} mode."
     remedy = f"Name the node's file for {mode} mode: offramp kraft preflight --write-settings FOLDER makes one."
-    return PreflightFinding("N00", BLOCK, PHASE, node.name, False if is_known else None, sentence, remedy, node.source)
+    return answer("N00", node.name, False if is_known else None, sentence, remedy, node.source)
 
 
 def read_settings_folder(path: Path) -> SettingsFolder:
@@ -153,7 +153,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
     return NodeMeta(name, partition_in(number), partition_in(held.get("version", "")), held.get("cluster.id"))
 
 
-def lint_text(text: str, name: str) -> list[PreflightFinding]:
+def lint_text(text: str, name: str) -> list[Condition]:
     """What forbids a start with a text of properties, the certain first; nothing if Kafka takes it."""
     node = of_file(parse_properties(text), name, secrets.token_bytes(32))
     rows = [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]

@@ -31,7 +31,8 @@ from kit.kraft.read.control_znodes import fetch_control
 from kit.kraft.read.metadata_znodes import with_max_state_epoch
 from kit.profile import Profile
 from kit.tables import schema as tables
-from kit.tables.kraft import KraftFinding, KraftState, MetadataControl, NodeFact
+from kit.tables.conditions import Condition
+from kit.tables.kraft import KraftState, MetadataControl, NodeFact
 from kit.text.naming import named
 from kit.text.visible import visible
 
@@ -55,7 +56,7 @@ class KraftStatus:
 
     cluster_name: str
     state: KraftState
-    findings: Sequence[KraftFinding]
+    findings: Sequence[Condition]
     read: Facts
 
     @cached_property

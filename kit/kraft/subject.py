@@ -27,3 +27,9 @@ PLAN_VERBS = {
     )
 }
 FRAMES = {"stays": "kit.kraft.move.frames:stays"}
+RULES = {
+    "kraft": "kit.kraft.move.gates:RULES",
+    "kraft status": "kit.kraft.analyze.contradictions:RULES",
+    "kraft preflight": "kit.kraft.analyze.preflight:RULES",
+    "kraft lint": "kit.kraft.analyze.node_lint:RULES",
+}

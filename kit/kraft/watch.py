@@ -20,13 +20,13 @@ import polars as pl
 
 from kit.clients.cluster import Cluster, connect
 from kit.errors import AuthenticationFailed, ConnectError, HistoryError, OfframpError, PartialRead, StoresDiffer
-from kit.kraft.analyze.contradictions import ALARM
 from kit.kraft.analyze.phase import DUAL_WRITE, KRAFT
 from kit.kraft.analyze.soak import DIVERGED, NOT_READ, since, values, with_verdicts
 from kit.kraft.both_stores import SETTLE_S, MetadataDiff, kraft_diff
 from kit.kraft.status import KraftStatus, kraft_status, status_without
 from kit.profile import Profile
 from kit.tables import schema as tables
+from kit.tables.conditions import ALARM
 from kit.tables.kraft import KraftState
 from kit.tables.schema import Table
 from kit.text.quantity import quantity

@@ -12,7 +12,6 @@ from shlex import quote
 from kit.clients.broker_client import BrokerClient
 from kit.clients.cluster import Cluster
 from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW, Acls, fetch_acls, fetch_identities, missing
-from kit.engine.model.checks import Finding, Rule
 from kit.groups.read.rights import (
     ALTER_CONFIGS,
     DELETE,
@@ -22,8 +21,10 @@ from kit.groups.read.rights import (
     fetch_group_rights,
     fetch_topic_rights,
 )
+from kit.tables.conditions import Condition, Rule
 
 UNDO_RIGHTS = Rule("undo_rights", "The login has each right that an undo of the plan needs.")
+RULES: tuple[Rule, ...] = (UNDO_RIGHTS,)
 _NAMES = {
     READ: "READ",
     DELETE: "DELETE",
@@ -35,7 +36,7 @@ _SHOWN = 3
 _MEANS = "An undo would fail there, if the same login runs it"
 
 
-def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]) -> Finding:
+def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]) -> Condition:
     """``groups``: operations (``kit.groups.read.rights``) by group. Each of ``topics`` that exists needs READ.
 
     Raises:
@@ -60,7 +61,7 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
     return UNDO_RIGHTS.found(False, f"The login does not have {named}. {_MEANS}. Grant them: {_commands(lacking)}")
 
 
-def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Finding:
+def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Condition:
     """``needed``: rights to create and delete below a znode, by its path.
 
     A znode that does not exist yet gets the access list of the nearest existing znode above, which counts then.

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from kit.engine.execution.dry_run import DryRun
-from kit.engine.model.checks import Finding
 from kit.engine.model.event import Event
 from kit.engine.model.plan import Plan
 from kit.engine.model.progress import step_progress
@@ -18,16 +17,19 @@ from kit.engine.model.record import RunRecord
 from kit.engine.rendering.text import plan_rows, shown, worded_json
 from kit.errors import InputError
 from kit.subjects import merged
+from kit.tables.conditions import WARN, Condition
 
 ANSWERS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 
 
-def checks(findings: Iterable[Finding]) -> pl.DataFrame:
+def checks(findings: Iterable[Condition]) -> pl.DataFrame:
     """One row per rule: holds (a word), rule, level, sentence (the rule), found."""
-    rows = [
-        (ANSWERS[each.is_met], each.rule.name, each.rule.level, each.rule.sentence, each.sentence) for each in findings
-    ]
+    rows = [(ANSWERS[each.is_met], each.check_id, _level(each), each.holds, each.text) for each in findings]
     return of_texts(("holds", "rule", "level", "sentence", "found"), rows)
+
+
+def _level(condition: Condition) -> str:
+    return "warns" if condition.severity == WARN else "blocks"
 
 
 def plan(plan: Plan | None) -> pl.DataFrame:

@@ -11,11 +11,12 @@ from kit.errors import NotFound, PartialRead, UnsafePlan
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.read.topics import fetch_sight
 from kit.protocol.brokers import fetch_cluster_facts, fetch_session_timeouts
-from kit.protocol.checks import ASK, BLOCK, CHECKS, WARN, ProtocolFinding, check_group
+from kit.protocol.checks import CHECKS, check_group
 from kit.protocol.commit_times import read_commit_times
 from kit.protocol.facts import ROLLING, STOPPED, ProtocolFacts, Request
 from kit.protocol.read import GroupProtocol, fetch_group_protocols
 from kit.protocol.stage import Stage
+from kit.tables.conditions import ASK, BLOCK, WARN, Condition
 from kit.text.quantity import quantity
 
 
@@ -95,7 +96,7 @@ class GroupVerdict:
 def verdict(facts: ProtocolFacts, group: GroupProtocol, request: Request) -> GroupVerdict:
     """Judge one group for both ways of replacing members; ``request.how`` does not matter."""
     found = check_group(facts, group, request)
-    by_id = {check.check_id: check for check in CHECKS}
+    by_id = {check.rule.check_id: check for check in CHECKS}
     of_way = {
         how: [each for each in found if by_id[each.check_id].severity(how) == BLOCK and each.is_met is not True]
         for how in (ROLLING, STOPPED)
@@ -127,25 +128,25 @@ def verdicts(facts: ProtocolFacts, request: Request) -> list[GroupVerdict]:
     return sorted(rows, key=lambda each: (order.index(each.rolling), order.index(each.stopped), each.group_id))
 
 
-def _answer(blocking: list[ProtocolFinding]) -> str:
+def _answer(blocking: list[Condition]) -> str:
     if any(each.is_met is False for each in blocking):
         return "no"
     return "unknown" if blocking else "yes"
 
 
-def _ids(findings: Iterable[ProtocolFinding]) -> tuple[str, ...]:
+def _ids(findings: Iterable[Condition]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.check_id for each in findings))
 
 
-def verify_move(group_id: str, found: Sequence[ProtocolFinding]) -> str:
+def verify_move(group_id: str, found: Sequence[Condition]) -> str:
     """A sentence if no check forbids the move of the group.
 
     Raises:
         UnsafePlan: a blocking check is not met.
         PartialRead: a blocking check is unknown.
     """
-    bad = _ids(each for each in found if each.forbids and each.is_met is False)
-    dark = _ids(each for each in found if each.forbids and each.is_met is None)
+    bad = _ids(each for each in found if each.severity == BLOCK and each.is_met is False)
+    dark = _ids(each for each in found if each.severity == BLOCK and each.is_met is None)
     if bad:
         more = f"; unknown: {', '.join(dark)}" if dark else ""
         raise UnsafePlan(

@@ -206,20 +206,6 @@ class KraftFact:
 
 
 @dataclass(frozen=True, slots=True)
-class KraftFinding:
-    """One thing that contradicts another, or endangers a migration.
-
-    ``check_id``: P01, Z02, …: as in ``docs/kraft.md``; ``severity``: alarm, block, warn, info.
-    """
-
-    check_id: str
-    severity: str
-    subject: str
-    sentence: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class MetadataDifference:
     """One value in ZooKeeper beside the same one in KRaft.
 

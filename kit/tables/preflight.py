@@ -10,25 +10,6 @@ from kit.tables.kraft import ZnodeProblem
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightFinding:
-    """One answer of one check.
-
-    ``check_id``: Z01, A01, … of the cluster, N01, … of a node's file, a bug's name; ``severity``: alarm, block, warn,
-    info. ``phase``: what it must hold before: controllers, dual write, rollback, any, settings. ``is_met``: None where
-    something could not be read, which ``sentence`` then names. ``remedy`` is empty where it is met.
-    """
-
-    check_id: str
-    severity: str
-    phase: str
-    subject: str
-    is_met: bool | None
-    sentence: str
-    remedy: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class PreflightZnodes:
     """What of ZooKeeper matters only before a migration; one row.
 

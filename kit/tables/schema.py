@@ -28,10 +28,14 @@ _STAMP = {"snapshot_id": str, "observed_at": datetime}
 
 @dataclass(frozen=True)
 class Table:
-    """A named table of one row class, ``module:class`` in ``kit.tables``. Arrow is loaded by who asks for Arrow."""
+    """A named table of one row class, ``module:class`` in ``kit.tables``. Arrow is loaded by who asks for Arrow.
+
+    ``only``: the fields of the class that are columns, in this order; none: all.
+    """
 
     name: str
     home: str
+    only: tuple[str, ...] = ()
 
     @cached_property
     def row(self) -> type:
@@ -41,7 +45,8 @@ class Table:
     @cached_property
     def hints(self) -> Mapping[str, Any]:
         """The type of each column, as the row class declares it."""
-        return typing.get_type_hints(self.row, include_extras=True)
+        hints = typing.get_type_hints(self.row, include_extras=True)
+        return {name: hints[name] for name in self.only or hints}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -238,13 +243,19 @@ NODE_SETTINGS = Table("node_settings", "kraft:NodeSetting")
 KRAFT_STATES = Table("kraft_states", "kraft:KraftState")
 KRAFT_NODES = Table("kraft_nodes", "kraft:KraftNode")
 KRAFT_FACTS = Table("kraft_facts", "kraft:KraftFact")
-KRAFT_FINDINGS = Table("kraft_findings", "kraft:KraftFinding")
+KRAFT_FINDINGS = Table(
+    "kraft_findings", "conditions:Condition", ("check_id", "severity", "subject", "sentence", "remedy")
+)
 ZNODES = Table("znodes", "znodes:Znode")
 ZNODE_CHANGES = Table("znode_changes", "znodes:ZnodeChange")
 ZNODE_ACLS = Table("znode_acls", "znodes:ZnodeAcl")
 ZOOKEEPER_FILES = Table("zookeeper_files", "znodes:ZooKeeperFile")
 ZOOKEEPER_SESSIONS = Table("zookeeper_sessions", "znodes:ZooKeeperSession")
-PREFLIGHT_FINDINGS = Table("preflight_findings", "preflight:PreflightFinding")
+PREFLIGHT_FINDINGS = Table(
+    "preflight_findings",
+    "conditions:Condition",
+    ("check_id", "severity", "phase", "subject", "is_met", "sentence", "remedy", "source"),
+)
 PREFLIGHT_ZNODES = Table("preflight_znodes", "preflight:PreflightZnodes")
 BROKER_LOG_DIRS = Table("broker_log_dirs", "preflight:BrokerLogDir")
 REHEARSAL_FINDINGS = Table("rehearsal_findings", "preflight:RehearsalFinding")

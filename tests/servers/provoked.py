@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kit.tables.kraft import KraftFinding
-from kit.tables.preflight import PreflightFinding
+from kit.tables.conditions import Condition
 
 ALARM, BLOCK, WARN, INFO = "alarm", "block", "warn", "info"
 STATUS, PREFLIGHT, EDITED = "status", "preflight", "edited"
@@ -39,7 +38,7 @@ class Case:
         return f"{self.check_id} {self.moment} {self.subject}"
 
 
-def hold(case: Case, rows: Iterable[KraftFinding | PreflightFinding]) -> None:
+def hold(case: Case, rows: Iterable[Condition | Condition]) -> None:
     """That one of the findings is the case's: whom it concerns, how grave it is, what it says, and what to do."""
     of_check = [each for each in rows if each.check_id == case.check_id]
     named = [each for each in of_check if each.subject.startswith(case.subject)]

@@ -20,9 +20,10 @@ from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.lab import Lab
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.protocol.checks import CHECKS, ProtocolFinding, check_group
+from kit.protocol.checks import CHECKS, check_group
 from kit.protocol.facts import Answers, ProtocolFacts, Request
 from kit.protocol.verdicts import read_facts, verdict, verdicts
+from kit.tables.conditions import Condition
 from tests.servers.awaiting import awaited
 from tests.servers.many_groups import commit_groups
 from tests.servers.raw_member import RawMember, answer_to_new_member, assignment, subscription
@@ -53,14 +54,14 @@ def facts_of(cluster: Cluster, group: str, **more) -> ProtocolFacts:
     return read_facts(cluster, lambda name: name == group, **more)
 
 
-def found(facts: ProtocolFacts, request: Request, *, to_group: str = "") -> dict[str, ProtocolFinding]:
+def found(facts: ProtocolFacts, request: Request, *, to_group: str = "") -> dict[str, Condition]:
     """The first finding of each check that is not met, or unknown."""
     (group,) = facts.groups.values()
     every = check_group(facts, group, request)
-    assert {each.check_id for each in every} == {each.check_id for each in CHECKS if request.to in each.to}
+    assert {each.check_id for each in every} == {each.rule.check_id for each in CHECKS if request.to in each.to}
     assert all(each.sentence and each.source for each in every)
     assert all(bool(each.remedy) == (each.is_met is not True) for each in every)
-    problems: dict[str, ProtocolFinding] = {}
+    problems: dict[str, Condition] = {}
     for each in every:
         if each.is_met is not True:
             problems.setdefault(each.check_id, each)

@@ -256,7 +256,7 @@ def _commands(verb: Any, name: str = "") -> Iterator[str]:
 
 def test_each_rule_for_a_group_is_explained():
     text = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
-    assert [rule.name for rule in docs.rules_of(group_rules) if f"`{rule.name}`" not in text] == []
+    assert [rule.check_id for rule in group_rules.RULES if f"`{rule.check_id}`" not in text] == []
 
 
 def test_each_command_in_a_text_of_the_code_and_in_a_notebook_is_one():

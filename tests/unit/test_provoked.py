@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.kraft.analyze import contradictions, kafka_config, kafka_rules, node_lint
-from kit.kraft.analyze.preflight import CHECKS
+from kit.kraft.analyze import contradictions, kafka_config, kafka_rules, node_lint, preflight
 from tests.servers import provoked
 from tests.servers.preflight_story import FACTS
 from tests.servers.provoked_cases import CASES, TRAPS
@@ -19,10 +18,8 @@ SERVERS = Path(__file__).parents[1] / "servers"
 
 def ids_of_the_code() -> set[str]:
     """Of the preflight, of the linter, and those that the status alone has."""
-    of_status = set(re.findall(r'"([A-Z]\d\d)"', inspect.getsource(contradictions)))
-    rules = "".join(inspect.getsource(each) for each in (node_lint, kafka_config, kafka_rules))
-    of_files = set(re.findall(r'"(N\d\d)"', rules)) - {"N00"}  # Nothing is wrong.
-    return {each.check_id for each in CHECKS} | of_status | of_files
+    asked = (*preflight.RULES, *contradictions.RULES, *node_lint.RULES)
+    return {each.check_id for each in asked} - {"N00"}  # Nothing is wrong.
 
 
 def test_no_check_is_without_a_case_and_no_case_without_a_check():
@@ -31,8 +28,15 @@ def test_no_check_is_without_a_case_and_no_case_without_a_check():
 
 
 def test_each_rule_of_the_status_is_provoked_by_a_status():
-    of_status = set(re.findall(r'"([A-Z]\d\d)"', inspect.getsource(contradictions)))
+    of_status = {each.check_id for each in contradictions.RULES}
     assert of_status == {each.check_id for each in CASES if each.look == provoked.STATUS}
+
+
+def test_each_id_in_the_code_is_of_a_registered_rule():
+    sources = {contradictions: "[A-Z]", node_lint: "N", kafka_config: "N", kafka_rules: "N"}
+    registered = {each.check_id for module in (contradictions, node_lint) for each in module.RULES}
+    for module, letter in sources.items():
+        assert set(re.findall(rf'"({letter}\d\d)"', inspect.getsource(module))) <= registered
 
 
 @pytest.mark.parametrize("test", sorted({each.test for each in CASES}))

@@ -7,13 +7,13 @@ from typing import Any
 
 import traitlets as t
 
-from kit.engine.model.checks import Finding
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.groups.analyze.stages import NEXT_STEPS
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.plan import KIND, PATH, GroupPlanRequest
-from kit.moves.group.rules import COMMITS, LAG, STABLE, Limits, findings
+from kit.moves.group.rules import Limits, after_one_reading, findings
+from kit.tables.conditions import Condition
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -211,13 +211,10 @@ class GroupMigration(Procedure):
         return {**super()._can(), "rollback": not self.busy and bool(self.stage_before)}
 
 
-def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Finding, ...]:
+def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Condition, ...]:
     """The rules by the first and the last reading; one reading alone says nothing about growth."""
     evaluated = findings(looks[0], looks[-1], to_stage, limits)
-    if len(looks) > 1:
-        return tuple(evaluated)
-    unknown = "Not known after one reading; the next one follows in a moment."
-    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in evaluated)
+    return tuple(evaluated) if len(looks) > 1 else after_one_reading(evaluated)
 
 
 def lag_of(state: GroupState) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kit.engine.model.checks import SECOND_PERSON, Rule
 from kit.engine.model.event import Event, at, items_of
 from kit.engine.model.record import RunRecord
 from kit.engine.rendering.text import shown
@@ -13,6 +12,7 @@ from kit.kraft.analyze.phase import PHASES, UNKNOWN
 from kit.kraft.move.gates import GATES
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED, left_behind, reported_stopped
 from kit.kraft.status import KraftStatus
+from kit.tables.conditions import SECOND_PERSON, Rule
 from kit.text.visible import html_text
 from widgets.run import html
 
@@ -36,11 +36,11 @@ def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
 
 def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     """The gates that a person may override on the way to a phase, and which of them are overridden."""
-    rules = {gate.rule.name: gate.rule for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
+    rules = {gate.rule.check_id: gate.rule for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
     listed = "; ".join(
         f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values()
     )
-    parts = {OLD_CONSUMERS.name: left_behind, STOPPED.name: reported_stopped}
+    parts = {OLD_CONSUMERS.check_id: left_behind, STOPPED.check_id: reported_stopped}
     known = {*rules, *(each for each in overrides for name, of in parts.items() if name in rules and of([each]))}
     chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
@@ -48,14 +48,14 @@ def overridable(to_phase: str, overrides: Sequence[str]) -> str:
 
 
 def _asked(rule: Rule) -> str:
-    part = {OLD_CONSUMERS.name: ":GROUP", STOPPED.name: ":HOST:PORT"}.get(rule.name, "")
-    return f"{rule.name}{part}"
+    part = {OLD_CONSUMERS.check_id: ":GROUP", STOPPED.check_id: ":HOST:PORT"}.get(rule.check_id, "")
+    return f"{rule.check_id}{part}"
 
 
 def _by_whom(rule: Rule) -> str:
     """The rule, and that overriding it makes another person approve."""
     also = " (a second person has to approve then)" if rule.overridden_by == SECOND_PERSON else ""
-    return f"{rule.sentence}{also}"
+    return f"{rule.holds}{also}"
 
 
 def nodes(status: KraftStatus) -> str:

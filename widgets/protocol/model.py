@@ -10,7 +10,7 @@ import traitlets as t
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
-from kit.moves.group.rules import COMMITS, LAG, STABLE, Limits, findings_of_members
+from kit.moves.group.rules import Limits, after_one_reading, findings_of_members
 from kit.moves.protocol.plan import KIND, ProtocolPlanRequest
 from kit.moves.protocol.state import ProtocolState
 from kit.protocol.facts import Answers
@@ -151,10 +151,7 @@ class ProtocolMove(Procedure):
         if not self._looks:
             return
         found = findings_of_members(self._looks[0], self._looks[-1], Limits(canary=self.canary))
-        if len(self._looks) == 1:
-            unknown = "Not known after one reading; the next one follows in a moment."
-            found = [each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in found]
-        self.checks = tuple(found)
+        self.checks = tuple(found) if len(self._looks) > 1 else after_one_reading(found)
 
     def _request_changed(self, change: Any) -> None:
         super()._request_changed(change)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from kit.engine.execution.dry_run import DryRun
-from kit.engine.model.checks import Finding
 from kit.engine.model.plan import Plan
 from kit.engine.model.progress import step_progress
 from kit.engine.model.record import REPORT, RunRecord
@@ -19,6 +18,7 @@ from kit.groups.show.headings import heading
 from kit.moves.group.frames import member_lag
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.plan import PATH
+from kit.tables.conditions import Condition
 from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
 from kit.text.regular_file import read_regular
@@ -116,14 +116,14 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
     )
 
 
-def checks(findings: Iterable[Finding]) -> str:
+def checks(findings: Iterable[Condition]) -> str:
     """Each rule as a sentence, whether the rule is met, and the finding."""
     lines = []
     for each in findings:
         mood, word = _check_word(each)
         lines.append(
-            f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.rule.sentence.removesuffix(".")))}. '
-            f'<span class="soft">{html_text(each.sentence)} (rule <code>{html_text(each.rule.name)}</code>)</span>'
+            f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.holds.removesuffix(".")))}. '
+            f'<span class="soft">{html_text(each.text)} (rule <code>{html_text(each.check_id)}</code>)</span>'
             "</div></li>"
         )
     return f'<ul class="checks" aria-label="Checks">{"".join(lines)}</ul>'
@@ -285,7 +285,7 @@ def _stage(number: int, name: str, here: int, wanted: str, at: str) -> str:
     return f'<li class="{kind}"{current}>{number + 1}. {html_text(name)}<small>{word}</small></li>'
 
 
-def _check_word(finding: Finding) -> tuple[str, str]:
+def _check_word(finding: Condition) -> tuple[str, str]:
     if finding.is_met is True:
         return "good", "✓ met"
     word = "? unknown" if finding.is_met is None else "✗ blocks" if finding.is_blocking else "! warns"

@@ -16,25 +16,29 @@ from kit.kraft.analyze.phase import (
     Facts,
     phase,
 )
-from kit.tables.kraft import KraftFinding, MetadataControl
+from kit.tables.conditions import ALARM, BLOCK, NEVER, WARN, Condition, Rule
+from kit.tables.kraft import MetadataControl
 from kit.text.naming import named
 from kit.text.quantity import quantity
 
-ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
 SILENT = timedelta(seconds=15)
 """A controller in dual write moves ``/migration`` with every record: this long behind one, its driver stands still."""
 
 
-def findings(facts: Facts) -> list[KraftFinding]:
+def findings(facts: Facts) -> list[Condition]:
     """Every contradiction that the facts show; where a fact is missing, nothing is claimed."""
     return [each for rule in _RULES for each in rule(facts)]
 
 
-def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> KraftFinding:
-    return KraftFinding(check_id, ALARM, subject, sentence, remedy)
+def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> Condition:
+    return _found(check_id, ALARM, subject, sentence, remedy)
 
 
-def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
+def _found(check_id: str, severity: str, subject: str, sentence: str, remedy: str) -> Condition:
+    return _BY_ID[check_id].found(False, sentence, subject=subject, remedy=remedy, severity=severity)
+
+
+def _finalised_too_early(facts: Facts) -> Iterator[Condition]:
     if facts.zk_state != POST_MIGRATION:
         return
     migrating = sorted(each.node_id for each in facts.registered_brokers if each.is_migrating)
@@ -54,7 +58,7 @@ def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _would_finalise(facts: Facts) -> Iterator[KraftFinding]:
+def _would_finalise(facts: Facts) -> Iterator[Condition]:
     if facts.zk_state != MIGRATION:
         return
     for node in facts.controllers:
@@ -68,7 +72,7 @@ def _would_finalise(facts: Facts) -> Iterator[KraftFinding]:
             )
 
 
-def _lost_checkpoint(facts: Facts) -> Iterator[KraftFinding]:
+def _lost_checkpoint(facts: Facts) -> Iterator[Condition]:
     if facts.zk_state == MIGRATION and facts.control is not None and facts.control.has_migration is False:
         yield _alarm(
             "/migration",
@@ -77,7 +81,7 @@ def _lost_checkpoint(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _left_over(facts: Facts) -> Iterator[KraftFinding]:
+def _left_over(facts: Facts) -> Iterator[Condition]:
     """Z02: a checkpoint that no log of these controllers stands behind. One that may not be read is a fact's error."""
     control = facts.control
     if control is None:
@@ -85,7 +89,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
     if control.refused("/migration") is not None:
         return
     if control.undecodable("/migration") is not None:
-        yield KraftFinding(
+        yield _found(
             "Z02",
             BLOCK,
             "/migration",
@@ -93,7 +97,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
             "Repair it by a plan: offramp plan kraft --repair",
         )
     if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
-        yield KraftFinding(
+        yield _found(
             "Z02",
             BLOCK,
             "/migration",
@@ -103,7 +107,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _kraft_without_migration(facts: Facts) -> Iterator[KraftFinding]:
+def _kraft_without_migration(facts: Facts) -> Iterator[Condition]:
     """A cluster that runs on these controllers. If a profile names no ZooKeeper, that is how it should be."""
     in_kraft = [each.address for each in facts.brokers if each.mode == KRAFT]
     is_in_use = facts.control is not None or facts.control_error is not None
@@ -117,11 +121,11 @@ def _kraft_without_migration(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _another_chroot(facts: Facts) -> Iterator[KraftFinding]:
+def _another_chroot(facts: Facts) -> Iterator[Condition]:
     """Z15: controllers make ``/migration`` as soon as they run, where they look."""
     control = facts.control
     if facts.zk_state == PRE_MIGRATION and control is not None and control.has_migration is False:
-        yield KraftFinding(
+        yield _found(
             "Z15",
             BLOCK,
             "/migration",
@@ -132,7 +136,7 @@ def _another_chroot(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _waits(facts: Facts) -> Iterator[KraftFinding]:
+def _waits(facts: Facts) -> Iterator[Condition]:
     """P03: a roll that has begun, and what the controllers wait for; before the first broker moves all is well."""
     control = facts.control
     if facts.zk_state != PRE_MIGRATION or control is None:
@@ -169,11 +173,11 @@ def _waits(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _waiting(subject: str, sentence: str, remedy: str) -> KraftFinding:
-    return KraftFinding("P03", WARN, subject, sentence, remedy)
+def _waiting(subject: str, sentence: str, remedy: str) -> Condition:
+    return _found("P03", WARN, subject, sentence, remedy)
 
 
-def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
+def _left_over_claim(facts: Facts) -> Iterator[Condition]:
     control, live = facts.control, [each for each in facts.controllers if each.error is None or each.is_listening]
     if control is not None and control.is_controller_persistent and facts.controllers and not live:
         unreachable = [each.address for each in facts.controllers if not each.is_stopped]
@@ -182,7 +186,7 @@ def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
             if unreachable
             else "No controller controls the brokers in ZooKeeper mode."
         )
-        yield KraftFinding(
+        yield _found(
             "Z03",
             BLOCK,
             "/controller",
@@ -192,12 +196,12 @@ def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
+def _flags_differ(facts: Facts) -> Iterator[Condition]:
     """L01, before and in dual write; one without the flag in state 1 is an alarm of its own."""
     answered = [each for each in facts.controllers if each.has_flag is not None]
     without = [each.address for each in answered if not each.has_flag]
     if without and len(without) < len(answered) and facts.zk_state != MIGRATION:
-        yield KraftFinding(
+        yield _found(
             "L01",
             BLOCK,
             named(without, "controller"),
@@ -209,7 +213,7 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
         )
     leader = facts.leader
     if leader is not None and len(leader.voters) > len(facts.controllers):
-        yield KraftFinding(
+        yield _found(
             "L01",
             WARN,
             "controllers",
@@ -220,7 +224,7 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
-def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
+def _stands_still(facts: Facts) -> Iterator[Condition]:
     if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
         yield _alarm(
             "/migration",
@@ -257,14 +261,14 @@ def _silence(facts: Facts) -> str | None:
     return None
 
 
-def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
+def _epoch_trap(facts: Facts) -> Iterator[Condition]:
     control, leader = facts.control, facts.leader
     if control is None or control.controller_epoch is None or phase(facts) == FINALISED:
         return
     epochs = [each for each in (_kraft_epoch(control), control.max_state_epoch) if each is not None]
     epochs += [leader.leader_epoch] if leader is not None and leader.leader_epoch is not None else []
     if epochs and max(epochs) > control.controller_epoch:
-        yield KraftFinding(
+        yield _found(
             "Z16",
             WARN,
             "/controller_epoch",
@@ -279,12 +283,27 @@ def _kraft_epoch(control: MetadataControl) -> int | None:
     return control.kraft_controller_epoch if control.is_controller_persistent else None
 
 
+RULES: tuple[Rule, ...] = tuple(
+    Rule(check_id, holds, severity, NEVER, source="control znodes, the controllers' answers")
+    for check_id, severity, holds in (
+        ("P01", ALARM, "No fact contradicts another, and no controller would finalise by mistake."),
+        ("P02", ALARM, "Dual write does not stall."),
+        ("P03", WARN, "The controllers do not wait for a broker."),
+        ("Z02", BLOCK, "/migration is of this attempt, and controllers can read it."),
+        ("Z03", BLOCK, "A controller that answers holds /controller."),
+        ("Z15", BLOCK, "Controllers and brokers have one chroot."),
+        ("Z16", WARN, "/controller_epoch is the highest epoch."),
+        ("L01", BLOCK, "All controllers have the same migration flag, and the profile names all voters."),
+    )
+)
+"""The severity of one finding may differ: a fact may be worse, or less bad, than its rule."""
+_BY_ID = {each.check_id: each for each in RULES}
 _SAME_FLAG = {
     PRE_MIGRATION: "Give these controllers the flag, and restart them. Take it from no other controller.",
     POST_MIGRATION: "The move is final: take the flag from the others, and restart them one by one.",
 }
 """In any other state, and where none was read, a restart could finalise the migration."""
-_RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
+_RULES: tuple[Callable[[Facts], Iterator[Condition]], ...] = (
     _finalised_too_early,
     _would_finalise,
     _lost_checkpoint,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kit.kraft.analyze.kafka_config import Config, NotKnown, Refused
 from kit.kraft.analyze.kafka_rules import Judgement, judgements
@@ -28,7 +29,7 @@ from kit.kraft.analyze.node_settings import (
     is_template,
     voter_ids,
 )
-from kit.tables.preflight import PreflightFinding
+from kit.tables.conditions import BLOCK, NEVER, WARN, Condition, Rule
 from kit.text.kafka_settings import settings
 
 PHASE = "settings"
@@ -41,29 +42,34 @@ Found = Iterator[tuple[str, str]]
 """A sentence without the node's name, and a remedy."""
 
 
-def lint(files: Sequence[NodeSettings]) -> list[PreflightFinding]:
+def lint(files: Sequence[NodeSettings]) -> list[Condition]:
     """Every rule on every file; a file without a finding has one row that says so."""
     rows = []
     for node in files:
         findings = [_row(node, each) for each in dict.fromkeys((*judgements(node), *_own(node)))]
         if all(each.check_id == _REMARK for each in findings):
             sentence = f"{node.source} starts a node in {node.mode} mode, and nothing is wrong with it."
-            findings.append(PreflightFinding("N00", "block", PHASE, node.name, True, sentence, "", node.source))
+            findings.append(answer("N00", node.name, True, sentence, source=node.source))
         rows += findings
     return [*rows, *_together(files)]
 
 
 def _own(node: NodeSettings) -> Iterator[Judgement]:
-    for check_id, rule in RULES.items():
+    for check_id, rule in _OWN.items():
         yield from (Judgement(check_id, *each) for each in rule(node))
 
 
-def _row(node: NodeSettings, found: Judgement) -> PreflightFinding:
-    severity = "warn" if found.check_id == _REMARK else "block"
+def _row(node: NodeSettings, found: Judgement) -> Condition:
     sentence = f"{node.source} ({node.mode} mode): {found.sentence}."
-    return PreflightFinding(
-        found.check_id, severity, PHASE, node.name, found.is_met, sentence, found.remedy, node.source
-    )
+    return answer(found.check_id, node.name, found.is_met, sentence, found.remedy, node.source)
+
+
+def answer(
+    check_id: str, subject: str, is_met: bool | None, sentence: str, remedy: str = "", source: str = ""
+) -> Condition:
+    """Return the answer of one rule of ``RULES`` about one file, which is also how it is known."""
+    found = _BY_ID[check_id].found(is_met, sentence, subject=subject, remedy=remedy)
+    return replace(found, source=source or subject)
 
 
 def _dynamic_quorum(node: NodeSettings) -> Found:
@@ -144,7 +150,7 @@ def _controller_login(node: NodeSettings) -> Found:
         yield f"{name} is {mechanism}, which the controllers do not offer", f"Set {name}={between} on every node."
 
 
-def _together(files: Sequence[NodeSettings]) -> Iterator[PreflightFinding]:
+def _together(files: Sequence[NodeSettings]) -> Iterator[Condition]:
     """N11: what must differ, and what must be the same, over all files. A node may have a file for each mode."""
     by_id = dict[int, list[NodeSettings]]()
     for node in files:
@@ -159,11 +165,11 @@ def _together(files: Sequence[NodeSettings]) -> Iterator[PreflightFinding]:
         yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")
 
 
-def _whole(sentence: str, remedy: str) -> PreflightFinding:
-    return PreflightFinding("N11", "block", PHASE, "files", False, sentence, remedy, "files")
+def _whole(sentence: str, remedy: str) -> Condition:
+    return answer("N11", "files", False, sentence, remedy)
 
 
-RULES: Mapping[str, Callable[[NodeSettings], Found]] = {
+_OWN: Mapping[str, Callable[[NodeSettings], Found]] = {
     "N02": _dynamic_quorum,
     "N04": _flag,
     "N06": _migrating_voter,
@@ -172,4 +178,26 @@ RULES: Mapping[str, Callable[[NodeSettings], Found]] = {
     "N14": _remarks,
     "N15": _controller_login,
 }
-"""Of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of ``kafka_rules``."""
+"""Rules of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of ``kafka_rules``."""
+RULES: tuple[Rule, ...] = tuple(
+    Rule(check_id, holds, WARN if check_id == _REMARK else BLOCK, NEVER, PHASE, "the node's file")
+    for check_id, holds in (
+        ("N00", "The file starts a node in the mode that its name says."),
+        ("N01", "The node has one id, which is not negative."),
+        ("N02", "The quorum is static, and set together with the migration flag."),
+        ("N03", "The listeners are well-formed, complete, and advertised by an address."),
+        ("N04", "zookeeper.connect is there where the mode needs it, and the flag only there."),
+        ("N05", "The version is high enough for the mode and its log dirs."),
+        ("N06", "The node's id is among the voters exactly if it is a controller."),
+        ("N07", "The authorizer is one of the node's mode."),
+        ("N08", "No control plane listener is set in KRaft mode."),
+        ("N09", "Every listener has a protocol, and one is for traffic between brokers."),
+        ("N10", "Broker and controller are processes of their own."),
+        ("N11", "Each id is of one node, and all files name the same voters."),
+        ("N12", "Every value has the type and the range that Kafka takes."),
+        ("N13", "No two settings exclude each other."),
+        (_REMARK, "Kafka reads every line as it looks, and needs no class that it does not bring."),
+        ("N15", "The controllers offer the SASL mechanism that the node uses."),
+    )
+)
+_BY_ID = {each.check_id: each for each in RULES}

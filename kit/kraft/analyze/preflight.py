@@ -13,8 +13,8 @@ from kit.kraft.analyze import (
     preflight_rollback,
     preflight_topics,
 )
-from kit.kraft.analyze.preflight_checks import ALARM, BLOCK, ROLLBACK, Check, PreflightFacts
-from kit.tables.preflight import PreflightFinding
+from kit.kraft.analyze.preflight_checks import ROLLBACK, Check, PreflightFacts
+from kit.tables.conditions import ALARM, BLOCK, Condition, Rule
 
 _OF_THE_CLUSTER = (
     *preflight_topics.CHECKS,
@@ -26,23 +26,24 @@ _OF_THE_CLUSTER = (
     *preflight_controllers.CHECKS,
     *preflight_rollback.CHECKS,
 )
-CHECKS: tuple[Check, ...] = (*sorted(_OF_THE_CLUSTER, key=lambda each: each.check_id), *preflight_bugs.CHECKS)
+CHECKS: tuple[Check, ...] = (*sorted(_OF_THE_CLUSTER, key=lambda each: each.rule.check_id), *preflight_bugs.CHECKS)
+RULES: tuple[Rule, ...] = tuple(each.rule for each in CHECKS)
 
 
-def preflight(facts: PreflightFacts) -> list[PreflightFinding]:
+def preflight(facts: PreflightFacts) -> list[Condition]:
     """At least one row per check: met, not met, or (``is_met`` None) not known."""
     return [finding for check in CHECKS for finding in check.findings(facts)]
 
 
-def blocking(findings: list[PreflightFinding]) -> list[PreflightFinding]:
+def blocking(findings: list[Condition]) -> list[Condition]:
     """What forbids the way on; what concerns the way back alone does not."""
     return [each for each in findings if each.is_met is False and _is_hard(each)]
 
 
-def unknown(findings: list[PreflightFinding]) -> list[PreflightFinding]:
+def unknown(findings: list[Condition]) -> list[Condition]:
     """What would forbid the way on, and could not be read."""
     return [each for each in findings if each.is_met is None and _is_hard(each)]
 
 
-def _is_hard(finding: PreflightFinding) -> bool:
+def _is_hard(finding: Condition) -> bool:
     return finding.severity in (ALARM, BLOCK) and finding.phase != ROLLBACK

@@ -11,7 +11,8 @@ import polars as pl
 
 from kit.kraft.analyze.node_settings import BOOTSTRAP, entries
 from kit.kraft.analyze.phase import MIGRATION
-from kit.kraft.analyze.preflight_checks import ANY, WARN, Check, PreflightFacts, Problem, by_topic, few
+from kit.kraft.analyze.preflight_checks import ANY, PreflightFacts, Problem, by_topic, check, few
+from kit.tables.conditions import WARN
 
 
 def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
@@ -95,8 +96,8 @@ def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 CHECKS = (
-    Check("last_quota", WARN, ANY, "No quota is there whose removal fails.", "ZooKeeper", last_quota, ("items",)),
-    Check(
+    check("last_quota", WARN, ANY, "No quota is there whose removal fails.", "ZooKeeper", last_quota, ("items",)),
+    check(
         "deleted_user",
         WARN,
         ANY,
@@ -105,7 +106,7 @@ CHECKS = (
         deleted_user,
         ("items",),
     ),
-    Check(
+    check(
         "client_metrics",
         WARN,
         ANY,
@@ -114,7 +115,7 @@ CHECKS = (
         client_metrics,
         ("kraft_items",),
     ),
-    Check(
+    check(
         "no_state",
         WARN,
         ANY,
@@ -123,7 +124,7 @@ CHECKS = (
         no_state,
         ("partitions",),
     ),
-    Check(
+    check(
         "KAFKA-16431",
         WARN,
         ANY,
@@ -133,8 +134,8 @@ CHECKS = (
         ("brokers",),
         ("log.dirs",),
     ),
-    Check("KAFKA-19026", WARN, ANY, "No broker has an AlterConfigPolicy.", "DescribeConfigs", policies, ("brokers",)),
-    Check(
+    check("KAFKA-19026", WARN, ANY, "No broker has an AlterConfigPolicy.", "DescribeConfigs", policies, ("brokers",)),
+    check(
         "dynamic_quorum",
         WARN,
         ANY,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TypeAlias
 
 import polars as pl
 
 from kit.kraft.analyze.node_settings import NodeSettings
 from kit.kraft.analyze.phase import Facts
+from kit.tables.conditions import NEVER, Condition, Rule
 from kit.tables.kraft import ACCESS_LIST, REFUSED, MetadataControl, ZnodeProblem
-from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
+from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightZnodes
 
-ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are told one by one; the others are counted."""
@@ -81,25 +80,14 @@ class PreflightFacts:
             yield unread(f"topic {topic}", f"The partitions of {topic} are not known: {error}.", is_refused=is_refused)
 
 
-class Answer(Enum):
-    """What a check answers. ``REFUSED``: ZooKeeper refused a znode, as it does to a login without the right READ."""
-
-    MET, FOUND, UNREAD, REFUSED = "met", "found", "unread", "refused"
-
-    @property
-    def is_met(self) -> bool | None:
-        """None: nobody can tell."""
-        return {Answer.MET: True, Answer.FOUND: False}.get(self)
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that a check found, or could not read. ``severity`` None: the check's."""
+    """What a check found about one subject. ``is_met`` None: it could not be read. ``severity`` None: the check's."""
 
     subject: str
     sentence: str
     remedy: str = ""
-    answer: Answer = Answer.FOUND
+    is_met: bool | None = False
     severity: str | None = None
 
 
@@ -108,44 +96,47 @@ Look: TypeAlias = Callable[[PreflightFacts], Iterable[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``holds``: the sentence when nothing was found; ``needs``: fields of ``PreflightFacts`` that must have been read.
+    """A rule, and the function that asks for it. ``needs``: fields of ``PreflightFacts`` that must have been read.
 
     ``settings``: those of nodes that the check looks at. A node with a template in one of them is left out, and told.
     """
 
-    check_id: str
-    severity: str
-    phase: str
-    holds: str
-    source: str
+    rule: Rule
     look: Look
     needs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
-    def findings(self, facts: PreflightFacts) -> Iterator[PreflightFinding]:
-        """At least one row."""
+    def findings(self, facts: PreflightFacts) -> Iterator[Condition]:
+        """At least one condition."""
         filled_later = {id(each): name for each in facts.settings for name in self.settings if each.is_template(name)}
         known = replace(facts, settings=[each for each in facts.settings if id(each) not in filled_later])
         missing = [name for name in self.needs if getattr(facts, name) is None or not _is_there(facts, name)]
         problems = [_not_read(facts, name) for name in missing] or list(self.look(known))
         problems += [_filled_later(each, filled_later[id(each)]) for each in facts.settings if id(each) in filled_later]
         problems += [each for name in self.needs if name not in missing for each in _incomplete(facts, name)]
-        for problem in _first(problems) or [Problem("cluster", self.holds, answer=Answer.MET)]:
-            yield PreflightFinding(
-                check_id=self.check_id,
-                severity=problem.severity or self.severity,
-                phase=self.phase,
-                subject=problem.subject,
-                is_met=problem.answer.is_met,
-                sentence=problem.sentence,
-                remedy=problem.remedy or (_GIVE_RIGHT if problem.answer is Answer.REFUSED else ""),
-                source=self.source,
+        for each in _first(problems) or [Problem("cluster", self.rule.holds, is_met=True)]:
+            yield self.rule.found(
+                each.is_met, each.sentence, subject=each.subject, remedy=each.remedy, severity=each.severity
             )
+
+
+def check(
+    check_id: str,
+    severity: str,
+    phase: str,
+    holds: str,
+    source: str,
+    look: Look,
+    needs: tuple[str, ...] = (),
+    settings: tuple[str, ...] = (),
+) -> Check:
+    """Return a check; the first five are its rule's. Nobody overrides it: a gate may, by a name of its own."""
+    return Check(Rule(check_id, holds, severity, NEVER, phase, source), look, needs, settings)
 
 
 def unread(subject: str, sentence: str, remedy: str = "", is_refused: bool | None = False) -> Problem:
     """Return a problem that nobody can tell whether it is one. ``is_refused``: ZooKeeper refused to read it."""
-    return Problem(subject, sentence, remedy, Answer.REFUSED if is_refused else Answer.UNREAD)
+    return Problem(subject, sentence, remedy or (_GIVE_RIGHT if is_refused else ""), None)
 
 
 def unread_znode(problem: ZnodeProblem) -> Problem:
@@ -207,10 +198,8 @@ def _first(problems: list[Problem]) -> list[Problem]:
     if len(problems) <= AT_MOST:
         return problems
     n_more = len(problems) - AT_MOST
-    is_found = any(each.answer is Answer.FOUND for each in problems[AT_MOST:])
-    rest = Problem(
-        f"{n_more} more", f"{n_more:,} more of the same kind.", answer=Answer.FOUND if is_found else Answer.UNREAD
-    )
+    is_found = any(each.is_met is False for each in problems[AT_MOST:])
+    rest = Problem(f"{n_more} more", f"{n_more:,} more of the same kind.", is_met=False if is_found else None)
     return [*problems[:AT_MOST], rest]
 
 

@@ -8,18 +8,15 @@ import polars as pl
 
 from kit.kraft.analyze.phase import FINALISED, MIGRATION, POST_MIGRATION, phase
 from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
     CONTROLLERS,
-    INFO,
-    WARN,
-    Answer,
-    Check,
     PreflightFacts,
     Problem,
+    check,
     numbers,
     unread,
     unread_znode,
 )
+from kit.tables.conditions import BLOCK, INFO, WARN
 from kit.tables.kraft import REFUSED
 from kit.text.duration import duration
 from kit.text.quantity import quantity
@@ -199,22 +196,22 @@ def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     if n_unread:
         yield unread("cluster", f"{sentence} {n_unread:,} more could not be read.")
     else:
-        yield Problem("cluster", sentence, answer=Answer.MET)
+        yield Problem("cluster", sentence, is_met=True)
 
 
 _CONTROL, _ZNODES = ("control",), ("control", "znodes")
 CHECKS = (
-    Check(
+    check(
         "Z02", BLOCK, CONTROLLERS, "No /migration of another attempt is left over.", "ZooKeeper", left_over, _CONTROL
     ),
-    Check("Z03", BLOCK, CONTROLLERS, "The right controller holds /controller.", "ZooKeeper", not_controlled, _CONTROL),
-    Check(
+    check("Z03", BLOCK, CONTROLLERS, "The right controller holds /controller.", "ZooKeeper", not_controlled, _CONTROL),
+    check(
         "Z14", BLOCK, CONTROLLERS, "Everybody may read and write Kafka's znodes.", "ZooKeeper", restricted, ("znodes",)
     ),
-    Check(
+    check(
         "Z16", WARN, CONTROLLERS, "/controller_epoch is above KRaft's epoch.", "ZooKeeper, ApiVersions", young, _CONTROL
     ),
-    Check("Z17", INFO, CONTROLLERS, "No broker id was generated.", "ZooKeeper", generated, _ZNODES),
-    Check("Z18", WARN, CONTROLLERS, "The controller takes every notification.", "ZooKeeper", notifications, _ZNODES),
-    Check("Z20", INFO, CONTROLLERS, "ZooKeeper's content was counted.", "ZooKeeper", baseline, ("items", "partitions")),
+    check("Z17", INFO, CONTROLLERS, "No broker id was generated.", "ZooKeeper", generated, _ZNODES),
+    check("Z18", WARN, CONTROLLERS, "The controller takes every notification.", "ZooKeeper", notifications, _ZNODES),
+    check("Z20", INFO, CONTROLLERS, "ZooKeeper's content was counted.", "ZooKeeper", baseline, ("items", "partitions")),
 )

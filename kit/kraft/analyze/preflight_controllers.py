@@ -13,7 +13,8 @@ from kit.kraft.analyze.node_settings import (
     ZOOKEEPER as ZOOKEEPER_MODE,
 )
 from kit.kraft.analyze.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
-from kit.kraft.analyze.preflight_checks import BLOCK, DUAL_WRITE, Check, PreflightFacts, Problem, numbers, unread
+from kit.kraft.analyze.preflight_checks import DUAL_WRITE, PreflightFacts, Problem, check, numbers, unread
+from kit.tables.conditions import BLOCK
 from kit.text.quantity import quantity
 
 _FIRST_EPOCHS = 2
@@ -146,7 +147,7 @@ _KEEP = (
 _RAISE_IT = "Or go on: the plan to go back raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
-    Check(
+    check(
         "L01",
         BLOCK,
         DUAL_WRITE,
@@ -155,6 +156,6 @@ CHECKS = (
         alike,
         settings=(VOTERS,),
     ),
-    Check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
-    Check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
+    check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
+    check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
 )

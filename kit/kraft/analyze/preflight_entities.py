@@ -8,16 +8,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
-    CONTROLLERS,
-    WARN,
-    Check,
-    PreflightFacts,
-    Problem,
-    unread,
-    unread_znode,
-)
+from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, check, unread, unread_znode
+from kit.tables.conditions import BLOCK, WARN
 from kit.tables.kraft import REFUSED
 
 _QUOTAS = frozenset(
@@ -137,7 +129,7 @@ def _bad(subject: str, sentence: str, remedy: str, is_refused: bool | None = Fal
 
 _READ = ("items",)
 CHECKS = (
-    Check(
+    check(
         "Z07",
         BLOCK,
         CONTROLLERS,
@@ -146,7 +138,7 @@ CHECKS = (
         broken_broker_configs,
         _READ,
     ),
-    Check("Z08", BLOCK, CONTROLLERS, "Every quota is a number of a known kind.", "ZooKeeper", broken_quotas, _READ),
-    Check("Z09", BLOCK, CONTROLLERS, "Every SCRAM credential can be copied.", "ZooKeeper", broken_credentials, _READ),
-    Check("Z10", BLOCK, CONTROLLERS, "Every ACL can be copied.", "ZooKeeper", broken_acls, _READ),
+    check("Z08", BLOCK, CONTROLLERS, "Every quota is a number of a known kind.", "ZooKeeper", broken_quotas, _READ),
+    check("Z09", BLOCK, CONTROLLERS, "Every SCRAM credential can be copied.", "ZooKeeper", broken_credentials, _READ),
+    check("Z10", BLOCK, CONTROLLERS, "Every ACL can be copied.", "ZooKeeper", broken_acls, _READ),
 )

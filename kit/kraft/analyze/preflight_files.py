@@ -16,16 +16,8 @@ from kit.kraft.analyze.node_settings import (
     advertised_listeners,
     inter_broker_listener,
 )
-from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
-    CONTROLLERS,
-    WARN,
-    Check,
-    PreflightFacts,
-    Problem,
-    numbers,
-    unread,
-)
+from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, check, numbers, unread
+from kit.tables.conditions import BLOCK, WARN
 from kit.text.kafka_settings import settings
 
 _DEFAULTS = (
@@ -172,7 +164,7 @@ _OF_LISTENERS = (
 )
 _FILES = "DescribeConfigs, files"
 CHECKS = (
-    Check(
+    check(
         "Z12",
         BLOCK,
         CONTROLLERS,
@@ -181,7 +173,7 @@ CHECKS = (
         encoder_secret,
         ("items",),
     ),
-    Check(
+    check(
         "Z13",
         BLOCK,
         CONTROLLERS,
@@ -190,8 +182,8 @@ CHECKS = (
         cluster_ids,
         ("control", "metas"),
     ),
-    Check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH, _OF_ZOOKEEPER),
-    Check(
+    check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH, _OF_ZOOKEEPER),
+    check(
         "A05",
         BLOCK,
         CONTROLLERS,
@@ -201,7 +193,7 @@ CHECKS = (
         _BOTH,
         _OF_LISTENERS,
     ),
-    Check(
+    check(
         "A07",
         WARN,
         CONTROLLERS,

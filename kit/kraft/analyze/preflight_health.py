@@ -8,17 +8,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from kit.kraft.analyze import topic_settings
-from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
-    CONTROLLERS,
-    WARN,
-    Check,
-    PreflightFacts,
-    Problem,
-    by_topic,
-    few,
-    unread,
-)
+from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, by_topic, check, few, unread
+from kit.tables.conditions import BLOCK, WARN
 
 _LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
@@ -104,8 +95,8 @@ def _below_min(facts: PreflightFacts, known: pl.DataFrame) -> Iterator[Problem]:
 _COPY_FIRST = "Copy its records to a topic with a legal name, and move its clients there. Then delete it."
 _READ = ("control", "partitions", "items")
 CHECKS = (
-    Check("Z11", WARN, CONTROLLERS, "Every setting of a topic is one that 3.9 takes.", "ZooKeeper", odd_configs, _READ),
-    Check(
+    check("Z11", WARN, CONTROLLERS, "Every setting of a topic is one that 3.9 takes.", "ZooKeeper", odd_configs, _READ),
+    check(
         "Z19",
         WARN,
         CONTROLLERS,
@@ -114,5 +105,5 @@ CHECKS = (
         odd_names,
         _READ,
     ),
-    Check("A06", BLOCK, CONTROLLERS, "Every replica is in sync.", "ZooKeeper", not_healthy, _READ),
+    check("A06", BLOCK, CONTROLLERS, "Every replica is in sync.", "ZooKeeper", not_healthy, _READ),
 )

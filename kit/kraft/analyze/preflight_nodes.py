@@ -16,16 +16,8 @@ from kit.kraft.analyze.node_settings import (
     level,
     voter_ids,
 )
-from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
-    CONTROLLERS,
-    WARN,
-    Check,
-    PreflightFacts,
-    Problem,
-    numbers,
-    unread,
-)
+from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, check, numbers, unread
+from kit.tables.conditions import BLOCK, WARN
 
 _OLDEST, _SEVERAL_DIRS = level("3.6-IV1") or 0, level("3.7-IV2") or 0
 _POLICIES = ("alter.config.policy.class.name", "create.topic.policy.class.name")
@@ -180,7 +172,7 @@ _BROKERS = ("brokers",)
 _DIRS = "DescribeConfigs, DescribeLogDirs"
 _ASKED, _FILES = "DescribeConfigs", "DescribeConfigs, files"
 CHECKS = (
-    Check(
+    check(
         "A01",
         BLOCK,
         CONTROLLERS,
@@ -190,7 +182,7 @@ CHECKS = (
         _BROKERS,
         (VERSION, *DECIDING),
     ),
-    Check(
+    check(
         "A02",
         BLOCK,
         CONTROLLERS,
@@ -200,7 +192,7 @@ CHECKS = (
         _BROKERS,
         (VOTERS, *DECIDING),
     ),
-    Check(
+    check(
         "A03",
         BLOCK,
         CONTROLLERS,
@@ -210,7 +202,7 @@ CHECKS = (
         _BROKERS,
         ("log.dirs", "log.dir", VERSION, *DECIDING),
     ),
-    Check(
+    check(
         "A04",
         WARN,
         CONTROLLERS,

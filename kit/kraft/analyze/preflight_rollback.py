@@ -12,17 +12,8 @@ from kit.kraft.analyze.node_settings import (
     ZOOKEEPER as ZOOKEEPER_MODE,
 )
 from kit.kraft.analyze.phase import KRAFT, UNKNOWN, phase
-from kit.kraft.analyze.preflight_checks import (
-    ALARM,
-    ANY,
-    BLOCK,
-    ROLLBACK,
-    Answer,
-    Check,
-    PreflightFacts,
-    Problem,
-    unread,
-)
+from kit.kraft.analyze.preflight_checks import ANY, ROLLBACK, PreflightFacts, Problem, check, unread
+from kit.tables.conditions import ALARM, BLOCK
 from kit.text.quantity import quantity
 
 
@@ -64,8 +55,8 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
         n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
         if n_rows:
             sentence = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
-            answer = Answer.UNREAD if verdict == "unknown" else Answer.FOUND
-            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", answer)
+            is_met = None if verdict == "unknown" else False
+            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", is_met)
 
 
 def formatted(facts: PreflightFacts) -> Iterator[Problem]:
@@ -135,9 +126,9 @@ _RAISED = (
 _MAKE_IT = "--write-settings makes one, but for what is secret."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
-    Check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
-    Check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
-    Check(
+    check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
+    check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
+    check(
         "R03",
         BLOCK,
         ROLLBACK,
@@ -147,6 +138,6 @@ CHECKS = (
         ("metas",),
         DECIDING,
     ),
-    Check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
-    Check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),
+    check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
+    check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),
 )

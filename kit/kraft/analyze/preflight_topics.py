@@ -8,17 +8,16 @@ import polars as pl
 
 from kit.kraft.analyze.phase import MIGRATION, POST_MIGRATION
 from kit.kraft.analyze.preflight_checks import (
-    BLOCK,
     CONTROLLERS,
-    WARN,
-    Check,
     PreflightFacts,
     Problem,
     by_topic,
+    check,
     few,
     unread,
     unread_znode,
 )
+from kit.tables.conditions import BLOCK, WARN
 from kit.text.quantity import quantity
 
 _ELECT = "Let the ZooKeeper controller elect leaders: delete /controller once, with every broker up. Then ask again."
@@ -132,7 +131,7 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
 
 _READ = ("control", "partitions", "items")
 CHECKS = (
-    Check(
+    check(
         "Z01",
         BLOCK,
         CONTROLLERS,
@@ -141,8 +140,8 @@ CHECKS = (
         unknown_replicas,
         _READ,
     ),
-    Check("Z04", BLOCK, CONTROLLERS, "Every topic's znode can be copied.", "ZooKeeper", broken_topics, _READ),
-    Check(
+    check("Z04", BLOCK, CONTROLLERS, "Every topic's znode can be copied.", "ZooKeeper", broken_topics, _READ),
+    check(
         "Z05",
         WARN,
         CONTROLLERS,
@@ -151,7 +150,7 @@ CHECKS = (
         odd_states,
         _READ,
     ),
-    Check(
+    check(
         "Z06", WARN, CONTROLLERS, "No deletion, reassignment or election is under way.", "ZooKeeper", half_done, _READ
     ),
 )

@@ -18,13 +18,14 @@ from kit.clients.multiread import catch_up, fetch_children
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.clients.paths import CONSUMERS
 from kit.errors import ConnectError, OfframpError, ReadError
-from kit.kraft.analyze.contradictions import ALARM, BLOCK, findings
+from kit.kraft.analyze.contradictions import findings
 from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, POST_MIGRATION, PRE_MIGRATION, Facts, phase
 from kit.kraft.both_stores import MetadataDiff, kraft_diff
 from kit.kraft.metadata_log import MetadataLog, read_log
 from kit.kraft.read.metadata_partitions import Partition, fetch_replicas
 from kit.kraft.status import broker_addresses, metadata_controllers, read_facts, watched
-from kit.tables.kraft import KraftFinding, MetadataControl, NodeFact
+from kit.tables.conditions import ALARM, BLOCK, Condition
+from kit.tables.kraft import MetadataControl, NodeFact
 from kit.tables.metadata import MetadataNode
 from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
@@ -161,7 +162,7 @@ def contradictions(
     cluster: Cluster,
     standing: ClusterState,
     watch: Callable[[KazooClient | None, Facts], Facts] = watched,
-) -> list[KraftFinding]:
+) -> list[Condition]:
     """What no plan goes on with; in dual write ``/migration`` is watched for it.
 
     Raises:

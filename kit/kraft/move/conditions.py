@@ -15,7 +15,7 @@ from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.engine.model.clock import Clock
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.kraft.analyze.preflight import blocking, unknown as not_known
-from kit.kraft.analyze.preflight_checks import BLOCK, ROLLBACK
+from kit.kraft.analyze.preflight_checks import ROLLBACK
 from kit.kraft.analyze.soak import soak_problem
 from kit.kraft.move.cluster_state import (
     READS,
@@ -47,7 +47,7 @@ from kit.kraft.preflight import Preflight, kraft_preflight
 from kit.kraft.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
 from kit.kraft.watch import KraftHistory
 from kit.profile import LAB
-from kit.tables.preflight import PreflightFinding
+from kit.tables.conditions import BLOCK, Condition
 from kit.text.naming import listed, named
 from kit.text.visible import argument, toml_key
 
@@ -91,7 +91,7 @@ class Look:
         folder = self.cluster.profile.kraft.settings_dir
         return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
 
-    def rows(self, *overridable: str) -> list[PreflightFinding]:
+    def rows(self, *overridable: str) -> list[Condition]:
         """Of the preflight, without rules that stand for themselves."""
         return [each for each in self.preflight.rows if each.check_id not in overridable]
 
@@ -174,7 +174,7 @@ def sync(look: Look) -> str | None:
     )
 
 
-def told(rows: Sequence[PreflightFinding]) -> str | None:
+def told(rows: Sequence[Condition]) -> str | None:
     sentences = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     return f"{'; '.join(sentences)}{more}: see offramp kraft preflight" if rows else None

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
-from kit.engine.model.checks import NEVER, OPERATOR, Finding, Rule
 from kit.errors import OfframpError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.kraft.move import conditions
@@ -37,6 +36,7 @@ from kit.kraft.move.steps import (
     RETURN_FLAG,
     UNREGISTER,
 )
+from kit.tables.conditions import NEVER, OPERATOR, Condition, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +47,22 @@ class Gate:
     problem: Problem
     where: tuple[str, ...] = ()
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Finding]:
+    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         """What ``overrides`` name is told apart, where a gate has parts that are overridden one by one."""
         yield self._found(self.rule, self.problem, look)
 
-    def _found(self, rule: Rule, problem: Problem, look: Look) -> Finding:
+    def _found(self, rule: Rule, problem: Problem, look: Look) -> Condition:
         try:
             answer = problem(look)
         except OfframpError as error:
             return rule.found(None, str(error))
-        return rule.found(answer is None, answer or f"{rule.sentence}.")
+        return rule.found(answer is None, answer or f"{rule.holds}.")
 
 
 class GroupsGate(Gate):
     """Old consumers: a finding for each group that is left behind, one for all others, which nobody overrides."""
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Finding]:
+    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         groups = left_behind(overrides)
         others = replace(self.rule, overridden_by=NEVER)
         yield self._found(others, lambda seen: conditions.old_members(seen, without=groups), look)
@@ -73,14 +73,14 @@ class GroupsGate(Gate):
 class StoppedGate(Gate):
     """Unreachable controllers: a finding for each one that a person reports as stopped, and one for all others."""
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Finding]:
+    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         addresses = reported_stopped(overrides)
         yield self._found(replace(self.rule, overridden_by=NEVER), conditions.reached, look)
         for address in addresses:
             yield self._found(of_node(address), lambda seen, address=address: conditions.reaches(seen, address), look)  # type: ignore[misc]
 
 
-def findings(to_phase: str, look: Look, overrides: Iterable[str] = ()) -> Sequence[Finding]:
+def findings(to_phase: str, look: Look, overrides: Iterable[str] = ()) -> Sequence[Condition]:
     """Every gate of a phase, in the order of the table."""
     asked = [
         gate
@@ -283,3 +283,5 @@ _EVERYWHERE = (
     _gate("zookeeper_sees", "no znode of Kafka's is hidden from that session", conditions.sees),
 )
 GATES: Mapping[str, tuple[Gate, ...]] = {to: (*_EVERYWHERE, *gates) for to, gates in _OF_PHASE.items()}
+RULES: tuple[Rule, ...] = tuple(dict.fromkeys(gate.rule for gates in GATES.values() for gate in gates))
+"""Each once: the sentence or the override of a gate may differ between phases."""

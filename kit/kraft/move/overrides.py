@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kit.engine.model.checks import OPERATOR, SECOND_PERSON, Rule
+from kit.tables.conditions import OPERATOR, SECOND_PERSON, Rule
 
 REHEARSED = Rule("rehearsed", "a rehearsal of a save of this cluster went well", overridden_by=SECOND_PERSON)
 OLD_CONSUMERS = Rule("old_consumers", "no live member stands under /consumers", overridden_by=SECOND_PERSON)
 SOAK = Rule("soak", "KRaft mode was watched for long enough, and nothing diverged", overridden_by=SECOND_PERSON)
 STOPPED = Rule("stopped", "each controller answers, or its host refuses the connection", overridden_by=SECOND_PERSON)
 VOTERS_KNOWN = Rule("voters_known", "a controller tells the voters of the quorum", overridden_by=OPERATOR)
-_OF_A_GROUP = f"{OLD_CONSUMERS.name}:"
-_OF_A_NODE = f"{STOPPED.name}:"
+_OF_A_GROUP = f"{OLD_CONSUMERS.check_id}:"
+_OF_A_NODE = f"{STOPPED.check_id}:"
 
 
 def of_group(group: str) -> Rule:
     """The part of ``OLD_CONSUMERS`` that is about one group."""
-    return replace(OLD_CONSUMERS, name=f"{_OF_A_GROUP}{group}")
+    return replace(OLD_CONSUMERS, check_id=f"{_OF_A_GROUP}{group}")
 
 
 def of_node(address: str) -> Rule:
     """The part of ``STOPPED`` about one controller."""
-    return replace(STOPPED, name=f"{_OF_A_NODE}{address}")
+    return replace(STOPPED, check_id=f"{_OF_A_NODE}{address}")
 
 
 def left_behind(overridden: Iterable[str]) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def reported_stopped(overridden: Iterable[str]) -> tuple[str, ...]:
 
 def reports_voters(overridden: Iterable[str]) -> bool:
     """Whether the operator answers for it that the profile names every voter."""
-    return VOTERS_KNOWN.name in overridden
+    return VOTERS_KNOWN.check_id in overridden
 
 
 def _parts(prefix: str, overridden: Iterable[str]) -> tuple[str, ...]:
@@ -52,4 +52,6 @@ def _parts(prefix: str, overridden: Iterable[str]) -> tuple[str, ...]:
 
 def takes_second_person(overridden: Iterable[str]) -> bool:
     names = tuple(overridden)
-    return bool(left_behind(names) or reported_stopped(names)) or not {REHEARSED.name, SOAK.name}.isdisjoint(names)
+    return bool(left_behind(names) or reported_stopped(names)) or not {REHEARSED.check_id, SOAK.check_id}.isdisjoint(
+        names
+    )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import Actor, ClusterPerformer
-from kit.engine.model.checks import unmet
 from kit.engine.model.clock import Clock
 from kit.engine.model.plan import Plan
 from kit.engine.model.values import Json
@@ -46,6 +45,7 @@ from kit.kraft.move.steps import (
     unregistered,
 )
 from kit.kraft.move.unregister import UnregisterActor
+from kit.tables.conditions import unmet
 from kit.text.naming import named
 
 

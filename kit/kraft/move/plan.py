@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.checks import Finding, raise_if_unsafe, warnings
 from kit.engine.model.clock import Clock
 from kit.engine.model.observation import Observation
 from kit.engine.model.plan import LONGEST_WAY_BACK_S, WAY_BACK_S, Plan
@@ -60,6 +59,7 @@ from kit.kraft.move.steps import (
     unregistered,
 )
 from kit.kraft.subject import KIND
+from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.text.naming import named
 
 RISKS: Mapping[str, tuple[str, ...]] = {
@@ -161,7 +161,7 @@ def _plan(
     request: KraftPlanRequest,
     made_by: str,
     risks: Sequence[str] = (),
-    found: Sequence[Finding] = (),
+    found: Sequence[Condition] = (),
     overrides: Sequence[str] = (),
 ) -> Plan:
     """Return the plan, if its gates allow it. Raises UnsafePlan."""

@@ -15,7 +15,6 @@ import polars as pl
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import Actor, ClusterPerformer
-from kit.engine.model.checks import Finding, Rule, raise_if_unsafe
 from kit.engine.model.observation import EXACT, IGNORED, Observation
 from kit.engine.model.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
@@ -42,6 +41,7 @@ from kit.moves.fleet.wave import (
 from kit.moves.group.plan import refuse_without_zookeeper
 from kit.moves.group.rules import SETTLE_S
 from kit.moves.group.toggle import Toggle, group_of_mode, toggle_rights
+from kit.tables.conditions import Condition, Rule, raise_if_unsafe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
@@ -55,6 +55,10 @@ LARGEST_WAVE = 50
 
 WAVE_SIZE = Rule("wave_size", f"a wave has at most {LARGEST_WAVE} groups")
 ALL_AT_ONCE = Rule("all_at_once", "groups go to Kafka's coordination in waves")
+RULES: tuple[Rule, ...] = (
+    WAVE_SIZE,
+    ALL_AT_ONCE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ def plan_from(
     request: FleetPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
-    rights: Callable[[Iterable[tuple[str, str | None]]], Finding] | None = None,
+    rights: Callable[[Iterable[tuple[str, str | None]]], Condition] | None = None,
 ) -> Plan:
     """The same from a snapshot that was read before; of what ``request.pattern`` matches and no more.
 
@@ -299,7 +303,7 @@ def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     return ready
 
 
-def _findings(count: int, request: FleetPlanRequest) -> list[Finding]:
+def _findings(count: int, request: FleetPlanRequest) -> list[Condition]:
     size = min(request.wave or count, count)
     results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
     results.append(

@@ -16,3 +16,4 @@ FRAMES = {
     "groups": "kit.moves.fleet.frames:groups",
     "stages": "kit.moves.fleet.frames:stages",
 }
+RULES = {"fleet": "kit.moves.fleet.plan:RULES"}

@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import Actor, ClusterPerformer
-from kit.engine.model.checks import Finding, raise_if_unsafe, warnings
 from kit.engine.model.observation import IGNORED, MAY_GROW, Observation
 from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
@@ -33,6 +32,7 @@ from kit.moves.group.rules import Limits, findings, flavours_of
 from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
 from kit.moves.group.subject import KIND
 from kit.moves.group.toggle import KIND as TOGGLE, ToggleActor, ToggleParameters, toggle_rights, toggle_step
+from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
@@ -127,11 +127,11 @@ def plan_from(
     request: GroupPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
-    more: Iterable[Finding] = (),
+    more: Iterable[Condition] = (),
 ) -> Plan:
     """The plan by two looks at a group; pure. ``more``: what rules found that ask a server. Raises as plan_group."""
     checked = [*findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary)), *more]
-    unsafe = [each for each in checked if each.is_blocking and not each.rule.can_be_overridden]
+    unsafe = [each for each in checked if each.is_blocking and not each.can_be_overridden]
     if not unsafe:
         _refuse_off_the_path(now, request)
     overridden = raise_if_unsafe(checked, overrides)

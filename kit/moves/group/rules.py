@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from kit.engine.model.checks import NEVER, WARNS, Finding, Rule
 from kit.moves.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
 from kit.moves.group.movement import seconds_between, silent_members, storage
+from kit.tables.conditions import NEVER, WARN, Condition, Rule
 from kit.text.quantity import quantity
 
 GROWN_BY = 1000
@@ -25,15 +25,30 @@ SETTLE_S = 180.0
 SETTLED = Rule("settled", "no rebalance goes on, and each partition is owned by a member")
 STABLE = Rule("stable", "the members have been the same for a while")
 LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two looks")
-COMMITS = Rule("commits", "each member that has records to read commits between two looks", level=WARNS)
+COMMITS = Rule("commits", "each member that has records to read commits between two looks", severity=WARN)
+_OF_TWO_READINGS = (STABLE.check_id, LAG.check_id, COMMITS.check_id)
 CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
 STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
 MIX = Rule("one_coordination", "no member reads what another reads", overridden_by=NEVER)
 METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
 TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
-PARITY = Rule("parity", "no store is ahead of the other", level=WARNS)
-ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", level=WARNS)
-SHARES = Rule("thread_shares", "each member has as many streams as the others", level=WARNS)
+PARITY = Rule("parity", "no store is ahead of the other", severity=WARN)
+ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", severity=WARN)
+SHARES = Rule("thread_shares", "each member has as many streams as the others", severity=WARN)
+RULES: tuple[Rule, ...] = (
+    SETTLED,
+    STABLE,
+    LAG,
+    COMMITS,
+    CANARY,
+    STORAGE,
+    MIX,
+    METADATA,
+    TOGGLE,
+    PARITY,
+    ASSIGNOR,
+    SHARES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ class Limits:
     canary: int = 1
 
 
-def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Finding]:
+def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Condition]:
     """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
     results = [
         MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
@@ -61,7 +76,7 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
     return results
 
 
-def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> list[Finding]:
+def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> list[Condition]:
     """The rules for every replacement of members, whoever coordinates the group; by two looks at it."""
     return [
         SETTLED.found(now.is_settled, _settled(now)),
@@ -72,6 +87,15 @@ def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> 
     ]
 
 
+def after_one_reading(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Return the conditions; those of rules that compare two readings as unknown."""
+    unknown = "Not known after one reading; the next one follows in a moment."
+    return tuple(
+        replace(each, is_met=None, sentence=unknown) if each.check_id in _OF_TWO_READINGS else each
+        for each in conditions
+    )
+
+
 def _settled(now: GroupState) -> str:
     if now.unconsumed:
         return f"No member owns {listed(now.unconsumed)}."
@@ -79,7 +103,7 @@ def _settled(now: GroupState) -> str:
     return f"Each of {n_partitions} is owned; the Kafka group is {now.kafka_state or 'not there'}."
 
 
-def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
+def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Condition:
     same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
     if not same:
         return STABLE.found(False, "A member came or went between the two looks.")
@@ -90,7 +114,7 @@ def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
     return _age(before, now, now.youngest_at, wanted_s)
 
 
-def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: float) -> Finding:
+def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: float) -> Condition:
     """By ZooKeeper's clock alone where its znodes show enough of it; else that against this machine's."""
     asked = f"{wanted_s:g} s are asked for"
     least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
@@ -103,7 +127,7 @@ def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: f
     return STABLE.found(age_s >= wanted_s, f"The newest registered {age_s:.0f} s ago, {clocks}; {asked}.")
 
 
-def _lag(before: GroupState, now: GroupState) -> Finding:
+def _lag(before: GroupState, now: GroupState) -> Condition:
     both = [pair for pair in now.offsets if pair in before.offsets]
     known = [pair for pair in both if before.offsets[pair].lag is not None and now.offsets[pair].lag is not None]
     if len(known) < len(both):
@@ -117,7 +141,7 @@ def _lag(before: GroupState, now: GroupState) -> Finding:
     )
 
 
-def _commits(before: GroupState, now: GroupState) -> Finding:
+def _commits(before: GroupState, now: GroupState) -> Condition:
     silent = silent_members(before, now)
     if not silent:
         return COMMITS.found(True, "No member with records left stood still.")
@@ -131,7 +155,7 @@ def _commits(before: GroupState, now: GroupState) -> Finding:
     )
 
 
-def _storage(before: GroupState, now: GroupState) -> Finding:
+def _storage(before: GroupState, now: GroupState) -> Condition:
     """While the Kafka group has members its coordinator refuses what old ones would commit there: nothing moves."""
     if not now.count(OZKCC):
         return STORAGE.found(True, "No old consumer is a member.")
@@ -141,19 +165,19 @@ def _storage(before: GroupState, now: GroupState) -> Finding:
     return STORAGE.found(None if seen.commits is None else not seen.commits, seen.sentence)
 
 
-def _canary(now: GroupState, canary: int) -> Finding:
+def _canary(now: GroupState, canary: int) -> Condition:
     n_members = len(now.members)
     return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {quantity(n_members, 'member')}.")
 
 
-def _metadata(now: GroupState) -> Finding:
+def _metadata(now: GroupState) -> Condition:
     """GroupMetadataValue holds each member's subscription and assignment."""
     topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
     size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
     return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
 
 
-def _toggle(now: GroupState, to_stage: str) -> Finding:
+def _toggle(now: GroupState, to_stage: str) -> Condition:
     """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
     holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
     if now.count(KC) and now.mode != "kafka":
@@ -166,7 +190,7 @@ def _toggle(now: GroupState, to_stage: str) -> Finding:
     return TOGGLE.found(True, f"{holds[0].upper()}{holds[1:]}.")
 
 
-def _shares(now: GroupState) -> Finding:
+def _shares(now: GroupState) -> Condition:
     streams = {sum(topics.values()) for topics in now.threads.values()}
     sentence = "In Kafka's assignment each member has one share, however many streams it has"
     return SHARES.found(len(streams) <= 1, f"{sentence}: here are members with {_either(streams)}.")

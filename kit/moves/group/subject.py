@@ -18,3 +18,4 @@ FRAMES = {
     "members": "kit.moves.group.frames:members",
     "toggle_handovers": "kit.moves.group.frames:toggle_handovers",
 }
+RULES = {"group": "kit.moves.group.rules:RULES"}

@@ -15,7 +15,6 @@ from kit.clients.cluster import Cluster, zookeeper_settings
 from kit.clients.paths import group_path
 from kit.clients.zookeeper_rights import DELETE
 from kit.engine.lock import ANSWER_S
-from kit.engine.model.checks import Finding
 from kit.engine.model.parameters import StepParameters
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Change, Step
@@ -25,6 +24,7 @@ from kit.groups.read.owner_history import LOOK_S, OwnerWatch
 from kit.moves.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
 from kit.moves.group.rules import SETTLE_S
 from kit.moves.undo_rights import zookeeper_finding
+from kit.tables.conditions import Condition
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER, ZnodeLife
 from kit.text.quantity import quantity
 
@@ -207,7 +207,7 @@ def unset_toggle(
     return ItemOutcome(path, Outcome.REFUSED, toggle.mode, toggle.mode, why)
 
 
-def toggle_rights(cluster: Cluster, toggles: Iterable[tuple[str, str | None]]) -> Finding:
+def toggle_rights(cluster: Cluster, toggles: Iterable[tuple[str, str | None]]) -> Condition:
     """Whether an undo may delete the toggles that a run creates: ``toggles`` are groups with their present mode.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW
-from kit.engine.model.checks import Finding, raise_if_unsafe, warnings
 from kit.engine.model.plan import Plan
 from kit.engine.model.step import Step
 from kit.errors import InputError, NothingToDo
@@ -29,6 +28,7 @@ from kit.moves.offsets.rules import (
 from kit.moves.offsets.steps import offset_steps
 from kit.moves.offsets.zookeeper import missing_of, parents_of
 from kit.moves.undo_rights import kafka_finding, zookeeper_finding
+from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
@@ -74,7 +74,7 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
     )
 
 
-def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> list[Finding]:
+def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> list[Condition]:
     here = {group_id: inputs.stores.group(inputs.store, group_id) for group_id in targets}
     other = other_store_of(inputs.store)
     there = {group_id: inputs.stores.group(other, group_id) for group_id in targets}
@@ -95,7 +95,7 @@ def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> l
     return findings
 
 
-def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
+def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Condition:
     """Offsets of a deleted topic may go without a copy in the other store."""
     other = other_store_of(inputs.store)
     deleted = {move.key: move.before or 0 for move in changes if move.after is None and move.key[1:] in inputs.logs}
@@ -104,7 +104,7 @@ def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
     return kept_finding(deleted, lost, None if inputs.stores.zookeeper is None else other)
 
 
-def _undo_rights(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
+def _undo_rights(inputs: PlanInputs, changes: Sequence[Move]) -> Condition:
     """Whether the login may write each offset back: delete what the run creates, create what the run deletes."""
     created = [move.key for move in changes if move.before is None and move.after is not None]
     if inputs.store == ZOOKEEPER:

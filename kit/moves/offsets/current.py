@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.checks import Finding
 from kit.moves.offsets.clamping import GONE
 from kit.moves.offsets.fetch import STORES, GroupInStore, Stores, fetch_logs, fetch_stores, partitions_by_topic
 from kit.moves.offsets.moves import NOTHING, Stored
 from kit.moves.offsets.resets import bounds
 from kit.moves.offsets.rules import member_findings, other_store_of, source_finding
 from kit.moves.offsets.selection import Key, Place, Selection
+from kit.tables.conditions import Condition
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 
 _OFFSETS: dict[str, Any] = {
@@ -85,7 +85,7 @@ def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[s
 
 def member_rules(
     seen: Committed, source: str | None, target: str, to_groups: Mapping[str, str] | None = None
-) -> list[Finding]:
+) -> list[Condition]:
     """Whether the groups have no members, so that ``target`` may be written (and, for a copy, ``source`` read)."""
     renamed = dict(to_groups or {})
     read = [group_id for group_id in seen.groups["group_id"] if group_id not in renamed.values()]

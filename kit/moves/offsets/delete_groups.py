@@ -15,7 +15,6 @@ from pathlib import Path
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import ClusterPerformer
-from kit.engine.model.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.engine.model.plan import STOP, Plan
 from kit.engine.plan_kind import PlanContext
 from kit.engine.runs_folder import backup_file
@@ -32,12 +31,17 @@ from kit.moves.offsets.open_transactions import fetch_untold
 from kit.moves.offsets.rules import member_findings, restorable_finding, sight_finding, transactions_finding, why_busy
 from kit.moves.offsets.subject import DELETE_GROUPS
 from kit.moves.undo_rights import kafka_finding
+from kit.tables.conditions import NEVER, Condition, Rule, raise_if_unsafe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
 AT_MOST = 100
 AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", overridden_by=NEVER)
 READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", overridden_by=NEVER)
+RULES: tuple[Rule, ...] = (
+    AT_MOST_RULE,
+    READABLE_GROUPS,
+)
 _ONLY_IN_ZOOKEEPER = "is in ZooKeeper alone, where offramp deletes offsets but no groups: offramp plan offsets delete"
 
 
@@ -175,13 +179,13 @@ def _unread(group: GroupInStore) -> str | None:
     return f"has an offset that can't be read: {errors[0]}" if errors else None
 
 
-def _readable(groups: Mapping[str, GroupInStore]) -> Finding:
+def _readable(groups: Mapping[str, GroupInStore]) -> Condition:
     unread = {each: why for each, group in groups.items() if (why := group.error or _unread(group))}
     named = shortened(f"{each!r} {why}" for each, why in sorted(unread.items()))
     return READABLE_GROUPS.found(not unread, f"{len(unread):,} can't be kept, so they are not deleted: {named}")
 
 
-def _limit(count: int, at_most: int) -> Finding:
+def _limit(count: int, at_most: int) -> Condition:
     return AT_MOST_RULE.found(count <= at_most, f"{quantity(count, 'group')}, {at_most:,} at the most (--at-most)")
 
 

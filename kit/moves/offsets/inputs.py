@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.checks import Finding
 from kit.engine.model.plan import STOP
 from kit.engine.model.values import Json
 from kit.errors import InputError
@@ -15,6 +14,7 @@ from kit.moves.offsets.fetch import Stores
 from kit.moves.offsets.moves import NOTHING, Stored
 from kit.moves.offsets.rules import NEVER_BACKWARDS
 from kit.moves.offsets.selection import Key, Place
+from kit.tables.conditions import Condition
 from kit.tables.groups import LogOffset
 
 
@@ -45,7 +45,7 @@ class PlanOptions:
 
     @property
     def overridden(self) -> tuple[str, ...]:
-        return (*self.overrides, *([NEVER_BACKWARDS.name] if self.allow_backwards else []))
+        return (*self.overrides, *([NEVER_BACKWARDS.check_id] if self.allow_backwards else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PlanInputs:
     unread: Mapping[str, str] = field(default_factory=dict)
     source: CopySource | None = None
     risks: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Condition, ...] = ()
 
     def committed(self, key: Key) -> Stored:
         """The offset that the store holds now."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kit.engine.model.checks import NEVER, WARNS, Finding, Rule
 from kit.groups.read.commit_limits import CommitLimits
 from kit.groups.read.topics import TopicSight
 from kit.moves.offsets.fetch import GroupInStore
 from kit.moves.offsets.moves import Move, Stored, item_of, shortened
 from kit.moves.offsets.selection import Key
+from kit.tables.conditions import NEVER, WARN, Condition, Rule
 from kit.tables.groups import CLASSIC, KAFKA
 from kit.text.quantity import quantity
 
@@ -47,13 +47,26 @@ EXCLUSIVE = Rule(
     "Each group is a classic consumer group: the exclusive writer joins it, and would change the type of another.",
     overridden_by=NEVER,
 )
-SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
+SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", severity=WARN)
+RULES: tuple[Rule, ...] = (
+    NO_MEMBERS,
+    IDLE_ELSEWHERE,
+    NEVER_BACKWARDS,
+    KEPT_ELSEWHERE,
+    READABLE_OFFSETS,
+    KNOWN_LOGS,
+    VISIBLE_TOPICS,
+    OPEN_TRANSACTIONS,
+    RESTORABLE,
+    EXCLUSIVE,
+    SOURCE_IDLE,
+)
 _IDLE_STATES = (None, "Empty", "Dead")
 
 
 def member_findings(
     targets: Mapping[str, GroupInStore], store: str, elsewhere: Mapping[str, GroupInStore]
-) -> list[Finding]:
+) -> list[Condition]:
     """The rules about members. A coordinator refuses a commit from outside while the group has members."""
     return [
         _idle(NO_MEMBERS, targets, f"in {store}; stop them, then plan again"),
@@ -65,7 +78,7 @@ def member_findings(
     ]
 
 
-def source_finding(sources: Mapping[str, GroupInStore]) -> Finding:
+def source_finding(sources: Mapping[str, GroupInStore]) -> Condition:
     return _idle(SOURCE_IDLE, sources, "at work: what they commit after this plan is not copied")
 
 
@@ -78,7 +91,7 @@ def why_busy(group: GroupInStore) -> str | None:
     return None if group.state in _IDLE_STATES else f"is {group.state}"
 
 
-def exclusive_finding(targets: Mapping[str, GroupInStore]) -> Finding:
+def exclusive_finding(targets: Mapping[str, GroupInStore]) -> Condition:
     """A group that its coordinator does not know, or that has offsets alone, becomes a classic one by the join."""
     others = {
         group_id: f"is of type {group.group_type}, protocol type {group.protocol_type!r}"
@@ -89,26 +102,26 @@ def exclusive_finding(targets: Mapping[str, GroupInStore]) -> Finding:
     return EXCLUSIVE.found(not others, f"{count}: {_named(others.items())}; plan them without --exclusive")
 
 
-def unreadable_finding(unreadable: Mapping[Key, str]) -> Finding:
+def unreadable_finding(unreadable: Mapping[Key, str]) -> Condition:
     named = shortened(f"{item_of(key)}: {error}" for key, error in sorted(unreadable.items()))
     return READABLE_OFFSETS.found(not unreadable, f"{len(unreadable)} can't be read and are not overwritten: {named}")
 
 
-def log_finding(unknown: Mapping[Key, str]) -> Finding:
+def log_finding(unknown: Mapping[Key, str]) -> Condition:
     named = shortened(f"{item_of(key)}: {error}" for key, error in sorted(unknown.items()))
     return KNOWN_LOGS.found(not unknown, f"{len(unknown)} logs could not be read: {named}")
 
 
-def sight_finding(sight: TopicSight) -> Finding:
+def sight_finding(sight: TopicSight) -> Condition:
     return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
 
 
-def transactions_finding(untold: str | None) -> Finding:
+def transactions_finding(untold: str | None) -> Condition:
     """``untold``: why it can't be known."""
     return OPEN_TRANSACTIONS.found(True if untold is None else None, f"Not known: {untold}" if untold else "It can.")
 
 
-def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> Finding:
+def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> Condition:
     """Without metadata no limit that brokers accept is too low, so nothing need be known then."""
     lost = {
         key: problem
@@ -123,13 +136,13 @@ def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> F
     )
 
 
-def backwards_finding(moves: Sequence[Move]) -> Finding:
+def backwards_finding(moves: Sequence[Move]) -> Condition:
     backwards = [move for move in moves if move.is_backwards]
     named = shortened(f"{move.item} {move.before} → {move.after}" for move in backwards)
     return NEVER_BACKWARDS.found(not backwards, f"{quantity(len(backwards), 'offset')} would go backwards: {named}")
 
 
-def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str | None) -> Finding:
+def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str | None) -> Condition:
     """``lost`` are the deleted offsets that the store ``other`` has lower or not at all, with its offset.
 
     ``other`` None: the cluster has no ZooKeeper, so there is no other store.
@@ -153,7 +166,7 @@ def other_store_of(store: str) -> str:
     return "zookeeper" if store == KAFKA else KAFKA
 
 
-def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding:
+def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Condition:
     busy = {group_id: why for group_id, group in sorted(groups.items()) if (why := why_busy(group)) is not None}
     if not busy:
         return rule.found(True, f"True for {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")

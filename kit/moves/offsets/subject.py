@@ -36,3 +36,8 @@ PLAN_VERBS = {
     ),
     "offsets": Verb("kit.moves.offsets.verbs.offsets:app", "Copy, reset, import, delete or export committed offsets."),
 }
+RULES = {
+    "offsets": "kit.moves.offsets.rules:RULES",
+    "delete-groups": "kit.moves.offsets.delete_groups:RULES",
+    "offsets, groups or znodes": "kit.moves.undo_rights:RULES",
+}

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import Actor, ClusterPerformer
-from kit.engine.model.checks import Finding, raise_if_unsafe, unmet, warnings
 from kit.engine.model.observation import IGNORED, MAY_GROW, Observation
 from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
 from kit.engine.model.recipes import Recipes, of_parameters
@@ -50,6 +49,7 @@ from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
+from kit.tables.conditions import Condition, raise_if_unsafe, unmet, warnings
 from kit.text.quantity import quantity
 
 UNANSWERED = Answers()
@@ -173,7 +173,7 @@ class Observed:
     now: ProtocolState
     proven_from: int | None = None
     configs: Mapping[str, str | None] = field(default_factory=dict)
-    checked: tuple[Finding, ...] = ()
+    checked: tuple[Condition, ...] = ()
 
 
 def plan_from(

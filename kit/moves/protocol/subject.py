@@ -15,3 +15,4 @@ PLAN_VERBS = {
         "kit.moves.protocol.verb:app", "Move one group to the consumer protocol (KIP-848), or back to the classic one."
     )
 }
+RULES = {"protocol": "kit.protocol.checks:RULES"}

@@ -16,7 +16,6 @@ from kit.clients.multiread import Znode
 from kit.clients.paths import group_path
 from kit.clients.zookeeper_rights import CREATE, DELETE
 from kit.engine.model.actor import ClusterPerformer
-from kit.engine.model.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.engine.model.plan import STOP, Plan
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError
@@ -26,6 +25,7 @@ from kit.moves.znodes.deleter import ZnodeDeleter
 from kit.moves.znodes.read import MemberZnodes, fetch_member_znodes
 from kit.moves.znodes.steps import KIND, RECIPES, DeleteZnodesParameters, delete_step
 from kit.moves.znodes.subject import DELETE_ZNODES
+from kit.tables.conditions import NEVER, Condition, Rule, raise_if_unsafe
 from kit.text.quantity import quantity
 
 NO_LIVE_MEMBERS = Rule(
@@ -38,6 +38,11 @@ READABLE_ZNODES = Rule(
 )
 KEPT_TEXTS = Rule(
     "kept_texts", "Each znode holds text, which the plan keeps, so that an undo can write it.", overridden_by=NEVER
+)
+RULES: tuple[Rule, ...] = (
+    NO_LIVE_MEMBERS,
+    READABLE_ZNODES,
+    KEPT_TEXTS,
 )
 
 
@@ -95,7 +100,7 @@ def plan_delete_znodes(
         ],
         overrides,
     )
-    beside = NO_LIVE_MEMBERS.name in overridden
+    beside = NO_LIVE_MEMBERS.check_id in overridden
     return Plan(
         kind=DELETE_ZNODES,
         cluster_id=cluster.confirmed_id(),
@@ -118,7 +123,7 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
     return ClusterPerformer(cluster.confirmed_id, {KIND: ZnodeDeleter(cluster)}, RECIPES, lambda plan: {})
 
 
-def _no_live_members(found: Mapping[str, MemberZnodes]) -> Finding:
+def _no_live_members(found: Mapping[str, MemberZnodes]) -> Condition:
     live = [path for znodes in found.values() for path in znodes.live]
     count = quantity(len(live), "registration is", "registrations are")
     return NO_LIVE_MEMBERS.found(
@@ -127,7 +132,7 @@ def _no_live_members(found: Mapping[str, MemberZnodes]) -> Finding:
     )
 
 
-def _kept(held: Mapping[str, Mapping[str, Znode]]) -> Finding:
+def _kept(held: Mapping[str, Mapping[str, Znode]]) -> Condition:
     odd = [path for znodes in held.values() for path, znode in znodes.items() if not _is_text(znode.data)]
     return KEPT_TEXTS.found(not odd, f"{len(odd)} hold no UTF-8 text: {shortened(odd)}. Delete them in zkCli.sh")
 

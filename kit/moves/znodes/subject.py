@@ -15,3 +15,4 @@ PLAN_VERBS = {
         "kit.moves.znodes.verb:app", "Delete persistent registrations and owner znodes of groups in ZooKeeper."
     )
 }
+RULES = {"delete-znodes": "kit.moves.znodes.plan:RULES"}

@@ -10,7 +10,8 @@ from kit.errors import InputError, NothingToDo, PartialRead, UnsafePlan
 from kit.kraft.analyze.node_settings import VERSION, VOTERS, NodeSettings
 from kit.kraft.preflight import Preflight, _one_per_node, judge
 from kit.kraft.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
-from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding
+from kit.tables.conditions import Condition
+from kit.tables.preflight import BrokerLogDir, NodeMeta
 from kit.text.properties import parse_properties
 from tests.generators import hostile
 from tests.unit.kraft.analyze.preflight_facts import SOUND
@@ -27,8 +28,8 @@ def put(folder, name: str, text: str | bytes):
     return file
 
 
-def row(check_id: str, severity: str, is_met: bool | None, phase: str = "controllers") -> PreflightFinding:
-    return PreflightFinding(check_id, severity, phase, "cluster", is_met, "A sentence.", "", "ZooKeeper")
+def row(check_id: str, severity: str, is_met: bool | None, phase: str = "controllers") -> Condition:
+    return Condition(check_id, severity, phase, "cluster", is_met, "A sentence.", "", "ZooKeeper")
 
 
 def test_each_file_says_itself_whose_it_is(tmp_path):

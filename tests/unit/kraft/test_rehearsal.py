@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from kit.kraft.rehearsal import likeness, mentioned
-from kit.tables.preflight import PreflightFinding
+from kit.tables.conditions import Condition
 
 WORDS = 'Error in broker config consumer. Broker was one: java.lang.NumberFormatException: For input string: "one"'
 
 
-def finding(sentence: str) -> PreflightFinding:
-    return PreflightFinding("Z07", "block", "controllers", "", False, sentence, "", "ZooKeeper")
+def finding(sentence: str) -> Condition:
+    return Condition("Z07", "block", "controllers", "", False, sentence, "", "ZooKeeper")
 
 
 def test_a_znode_that_the_words_name_goes_before_one_with_more_words_in_common():

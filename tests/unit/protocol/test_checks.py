@@ -109,7 +109,7 @@ def test_offsets_older_than_the_retention_are_counted():
 def test_a_group_that_could_not_be_described_meets_no_check_of_its_own():
     broken = replace(GROUP, members=(), error="refused")
     given = facts(group=broken)
-    of_group = [each.check_id for each in CHECKS if not each.of_cluster and "consumer" in each.to]
+    of_group = [each.rule.check_id for each in CHECKS if not each.of_cluster and "consumer" in each.to]
     assert {answer(given, check_id)[0] for check_id in of_group} == {None}
     row = verdict(given, broken, READY)
     assert (row.stage, row.rolling, row.n_members, row.error) == ("unknown", "unknown", None, "refused")

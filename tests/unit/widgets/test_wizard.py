@@ -14,10 +14,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 import widgets
-from kit.engine.model.checks import Rule
 from kit.engine.model.performer import Waiting
 from kit.engine.model.progress import step_progress
 from kit.engine.model.states import RunState
+from kit.tables.conditions import Rule
 from tests.models.operations import GROUP, ToyGroup, open_toy
 from tests.unit.widgets.shown import below, button, field, text
 from widgets import rollback_wizard, toggle_wizard, wizard
@@ -99,10 +99,10 @@ def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
 @pytest.mark.parametrize(
     ("is_met", "level", "word"),
     [
-        (True, "blocks", "✓ met"),
-        (False, "blocks", "✗ blocks"),
-        (None, "blocks", "? unknown"),
-        (False, "warns", "! warns"),
+        (True, "block", "✓ met"),
+        (False, "block", "✗ blocks"),
+        (None, "block", "? unknown"),
+        (False, "warn", "! warns"),
     ],
 )
 def test_checks_are_sentences_with_a_word(is_met, level, word):

@@ -13,11 +13,11 @@ from threading import Barrier
 import pytest
 
 from kit.engine.model.approval import load_approval, refuse_unless_valid, save_approval
-from kit.engine.model.checks import NEVER, WARNS, Finding, Rule, raise_if_unsafe, warnings
 from kit.engine.runs_folder import add_approval, load_approvals
 from kit.errors import ApprovalError, InputError, UnsafePlan
 from kit.operations.operations import operator
 from kit.profile import ApprovalSettings
+from kit.tables.conditions import NEVER, WARN, Rule, raise_if_unsafe, warnings
 from kit.text.visible import visible
 from tests.models.engine import START, approve_plan, make_plan
 
@@ -27,7 +27,7 @@ SECOND = ApprovalSettings(require_second_person=True)
 STABLE = Rule("stable", "The group has been stable for ten minutes.")
 SHARE = Rule("canary-share", "The canary gets no more than a third.")
 TOGETHER = Rule("one-cluster", "All groups are of one cluster.", overridden_by=NEVER)
-LAG = Rule("lag", "Lag does not grow.", WARNS)
+LAG = Rule("lag", "Lag does not grow.", WARN)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_all_rules_that_block_are_told_at_once():
 
 def test_a_rule_is_overridden_by_its_name_and_that_is_kept():
     findings = [
-        Finding(STABLE, False, "It changed 2 s ago."),
-        Finding(SHARE, True, "A fifth."),
+        STABLE.found(False, "It changed 2 s ago."),
+        SHARE.found(True, "A fifth."),
         LAG.found(False, "Up."),
     ]
     assert raise_if_unsafe(findings, ["stable", "canary-share"]) == {"stable": "It changed 2 s ago."}

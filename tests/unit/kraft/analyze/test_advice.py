@@ -12,9 +12,10 @@ from kit.kraft.analyze.node_lint import lint
 from kit.kraft.analyze.node_settings import CONTROLLER, KRAFT, NodeSettings
 from kit.kraft.analyze.preflight import CHECKS
 from kit.kraft.analyze.preflight_checks import PreflightFacts
+from kit.tables.conditions import Condition
 from kit.tables.kraft import MetadataControl
 from kit.tables.metadata import MetadataItem
-from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.tables.preflight import NodeMeta
 from tests.kraft_records import broker as registration
 from tests.unit.kraft.analyze.preflight_facts import (
     CONTROL,
@@ -32,8 +33,8 @@ from tests.unit.kraft.analyze.preflight_facts import (
 )
 
 
-def of(check_id: str, facts: PreflightFacts) -> list[PreflightFinding]:
-    return [row for check in CHECKS if check.check_id == check_id for row in check.findings(facts)]
+def of(check_id: str, facts: PreflightFacts) -> list[Condition]:
+    return [row for check in CHECKS if check.rule.check_id == check_id for row in check.findings(facts)]
 
 
 def facts(control: MetadataControl | None = None, rows: tuple[MetadataItem, ...] = (), **changed: Any):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 import pytest
 
-from kit.kraft.analyze import kafka_config, kafka_rules
 from kit.kraft.analyze.node_files import changed_lines, render, settings_change
 from kit.kraft.analyze.node_lint import RULES, lint
 from kit.kraft.analyze.node_settings import (
@@ -301,8 +297,8 @@ def test_one_wrong_line_is_found(check_id, mode, changed, told):
 
 
 def test_every_rule_was_broken():
-    sources = "".join(inspect.getsource(each) for each in (kafka_config, kafka_rules))
-    assert {*RULES, *re.findall(r'"(N\d\d)"', sources)} == {check_id for check_id, *_ in BROKEN}
+    of_one_file = {each.check_id for each in RULES} - {"N00", "N11"}
+    assert of_one_file == {check_id for check_id, *_ in BROKEN}
 
 
 def test_files_are_held_against_each_other():

@@ -13,9 +13,10 @@ from kit.kraft.analyze.node_settings import NodeSettings
 from kit.kraft.analyze.phase import Facts
 from kit.kraft.analyze.preflight import CHECKS, blocking, preflight, unknown
 from kit.kraft.analyze.preflight_checks import AT_MOST, PreflightFacts
+from kit.tables.conditions import Condition
 from kit.tables.kraft import NodeFact
 from kit.tables.metadata import MetadataItem
-from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding
+from kit.tables.preflight import BrokerLogDir, NodeMeta
 from tests.kraft_records import broker as registration, hides, holds
 from tests.unit.kraft.analyze.preflight_facts import (
     AT,
@@ -85,14 +86,14 @@ def _controller_on(name: str) -> NodeSettings:
     return settings(3000, "controller", inter__broker__listener__name=name, num__partitions=None)
 
 
-def of(check_id: str, facts: PreflightFacts) -> list[PreflightFinding]:
+def of(check_id: str, facts: PreflightFacts) -> list[Condition]:
     """The rows of one check."""
-    return [row for check in CHECKS if check.check_id == check_id for row in check.findings(facts)]
+    return [row for check in CHECKS if check.rule.check_id == check_id for row in check.findings(facts)]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda each: each.check_id)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda each: each.rule.check_id)
 def test_a_sound_cluster_meets_every_check(check):
-    (row,) = of(check.check_id, SOUND)
+    (row,) = of(check.rule.check_id, SOUND)
     assert row.is_met is True, row.sentence
     assert row.remedy == ""
 
@@ -292,7 +293,7 @@ def test_controllers_are_wiped_only_if_nothing_is_lost(facts, mode, topics, is_w
 def test_every_check_that_can_fail_was_broken():
     counts_only = {"Z20", "Z14"}
     """Who may write a znode is never known from outside."""
-    assert {each.check_id for each in CHECKS} - counts_only == {check_id for check_id, _, _ in BROKEN}
+    assert {each.rule.check_id for each in CHECKS} - counts_only == {check_id for check_id, _, _ in BROKEN}
 
 
 RIGHT = "can't be {}: NoAuthError (the login needs the right READ there)"
@@ -416,7 +417,7 @@ NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, (
 def test_a_look_that_read_nothing_meets_nothing():
     rows = preflight(NOTHING())
     assert {each.check_id for each in rows if each.is_met} == set()
-    assert {each.check_id for each in rows} == {each.check_id for each in CHECKS}
+    assert {each.check_id for each in rows} == {each.rule.check_id for each in CHECKS}
 
 
 def test_a_broker_that_went_to_kraft_mode_is_no_missing_one():

@@ -42,7 +42,7 @@ def test_the_run_that_left_a_log_on_the_disks_is_named(runs, found):
 
 
 def test_a_run_that_cannot_be_read_may_have_started_them(tmp_path):
-    (gate,) = (each for each in GATES["controllers"] if each.rule.name == "disks_wiped")
+    (gate,) = (each for each in GATES["controllers"] if each.rule.check_id == "disks_wiped")
     look = replace(look_at(in_phase("zookeeper")), runs=tmp_path)
     assert [each.is_met for each in gate.found(look)] == [True]
     (tmp_path / "20261123T153542Z-move-to-kraft-production-7398").mkdir()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kit.engine.model.checks import NEVER, OPERATOR, SECOND_PERSON, Rule, raise_if_unsafe, unmet
 from kit.engine.model.clock import Clock
 from kit.engine.model.plan import Plan
 from kit.errors import ApprovalError, EvidenceError, InputError, PlanError, UnsafePlan
@@ -28,6 +27,7 @@ from kit.kraft.verbs.kraft import app
 from kit.kraft.watch import KraftHistory, KraftLook
 from kit.operations.kinds import refuse_altered
 from kit.profile import KraftSettings
+from kit.tables.conditions import NEVER, OPERATOR, SECOND_PERSON, Rule, raise_if_unsafe, unmet
 from kit.tables.preflight import RehearsalFinding
 from tests.kraft_records import diff, difference
 from tests.unit.kraft.move.move_plans import (

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from kit.cli.main import app
 from kit.engine.lock import ClusterLock
 from kit.engine.model.approval import refuse_unless_genuine
-from kit.engine.model.checks import raise_if_unsafe
 from kit.engine.model.clock import Clock
 from kit.engine.model.observation import Observation
 from kit.engine.model.plan import Consent, parse_plan
@@ -36,7 +35,7 @@ from kit.moves.locks.run_lock import RunLock
 from kit.operations.kinds import refuse_altered
 from kit.operations.operations import Operations
 from kit.profile import ApprovalSettings, KraftSettings
-from kit.tables.preflight import PreflightFinding
+from kit.tables.conditions import Condition, raise_if_unsafe
 from tests.kraft_records import SOUND, broker, control, diff, difference, hides, holds, node, plain
 from tests.models.engine import make_plan
 from tests.unit.cli.opened import find_open
@@ -174,13 +173,13 @@ def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
 
 
 def gate(to_phase: str, name: str, look) -> object:
-    (found,) = [found for each in gates.GATES[to_phase] if each.rule.name == name for found in each.found(look)]
+    (found,) = [found for each in gates.GATES[to_phase] if each.rule.check_id == name for found in each.found(look)]
     return found
 
 
 def found_by_preflight(check_id: str, severity: str, is_met: bool | None):
     seen = look_at(in_phase("dual write"))
-    row = PreflightFinding(check_id, severity, "controllers", "user ann", is_met, "It is malformed.", "Delete it.", "x")
+    row = Condition(check_id, severity, "controllers", "user ann", is_met, "It is malformed.", "Delete it.", "x")
     vars(seen)["preflight"] = Preflight("production", [row], ())
     return seen
 
@@ -235,7 +234,7 @@ def test_no_plan_to_kraft_mode_while_old_members_live():
     zookeeper = members(orders=["orders_a", "orders_b"])
     found = gate("kraft", "old_consumers", look_at(in_phase("dual write"), zookeeper=zookeeper))
     assert found.is_blocking
-    assert not found.rule.can_be_overridden
+    assert not found.can_be_overridden
     assert "orders (2)" in found.sentence
     assert "offramp plan group orders --to 'all KC'" in found.sentence
 
@@ -377,13 +376,13 @@ def test_an_overridden_soak_is_on_record_with_what_it_lacked():
 @pytest.mark.parametrize("to_phase", sorted(gates.GATES))
 def test_every_plan_asks_for_the_rights_of_a_way_back(to_phase):
     first = [each.rule for each in gates.GATES[to_phase][:2]]
-    assert [each.name for each in first] == ["zookeeper_writes", "zookeeper_sees"]
+    assert [each.check_id for each in first] == ["zookeeper_writes", "zookeeper_sees"]
     assert not any(each.can_be_overridden for each in first)
 
 
 def test_only_these_gates_can_be_overridden():
     rules = [(to, each.rule) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden]
-    assert {(to, rule.name, rule.overridden_by) for to, rule in rules} == {
+    assert {(to, rule.check_id, rule.overridden_by) for to, rule in rules} == {
         ("controllers", "preflight_known", "operator"),
         ("controllers", "in_sync", "operator"),
         ("controllers", "disks_wiped", "operator"),
@@ -403,11 +402,11 @@ def test_only_these_gates_can_be_overridden():
         *((to, "stopped", "second person") for to in ("controllers", "zookeeper", *REPAIRS)),
     }
     for _, rule in rules:
-        assert takes_second_person([rule.name]) is (
+        assert takes_second_person([rule.check_id]) is (
             rule.overridden_by == "second person" and rule not in (OLD_CONSUMERS, STOPPED)
         )
-    assert takes_second_person([of_group("shop").name])
-    assert takes_second_person([of_node("host:9093").name])
+    assert takes_second_person([of_group("shop").check_id])
+    assert takes_second_person([of_node("host:9093").check_id])
 
 
 def test_what_is_typed_names_the_phase_and_the_cluster():

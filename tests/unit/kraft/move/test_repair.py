@@ -234,7 +234,7 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
 )
 def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
     look = look_at(now) if now is not None else look_at(stand(), kraft=KraftSettings())
-    (found,) = [found for each in gates.GATES[plan] if each.rule.name == gate for found in each.found(look)]
+    (found,) = [found for each in gates.GATES[plan] if each.rule.check_id == gate for found in each.found(look)]
     assert found.is_blocking
     assert told in found.sentence
 
@@ -253,7 +253,7 @@ ABORTED = replace(COPYING, facts=replace(COPYING.facts, n_aborted=1))
     ],
 )
 def test_no_rollback_begins_while_the_copy_is_under_way(now, told):
-    (gate,) = [each for each in gates.GATES["zookeeper"] if each.rule.name == "no_copy"]
+    (gate,) = [each for each in gates.GATES["zookeeper"] if each.rule.check_id == "no_copy"]
     (found,) = gate.found(look_at(now))
     assert found.is_blocking is (told is not None)
     assert told is None or told in found.sentence
@@ -270,7 +270,7 @@ def test_a_copy_without_a_leader_is_a_damage_that_no_log_is_asked_about():
     now = left(control(checkpoint=None), node("broker"), replace(node("controller"), is_leader=False), log_read_at=None)
     assert [each.plan for each in damages(now)] == [CLAIM]
     for name in ("log_known", "controllers_gone"):
-        (gate,) = [each for each in gates.GATES[CLAIM] if each.rule.name == name]
+        (gate,) = [each for each in gates.GATES[CLAIM] if each.rule.check_id == name]
         assert [each.is_blocking for each in gate.found(look_at(now))] == [False]
 
 

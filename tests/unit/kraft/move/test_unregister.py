@@ -105,7 +105,7 @@ def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fe
 
 def test_the_gates_of_such_a_plan_ask_about_that_broker(tmp_path):
     look = Look(CLUSTER, LEFT, tmp_path, 7, reads_of([1, 7]))
-    asked = {each.rule.name: each.problem(look) for each in gates.GATES["unregister broker"][-2:]}
+    asked = {each.rule.check_id: each.problem(look) for each in gates.GATES["unregister broker"][-2:]}
     assert asked["is_gone"] is None
     assert "have" in asked["no_replicas"] or "has" in asked["no_replicas"]
     assert not any(each.rule.can_be_overridden for each in gates.GATES["unregister broker"])

@@ -185,10 +185,10 @@ def test_backwards_is_either_allowed_or_skipped():
 def test_members_here_block_and_members_elsewhere_can_be_overridden():
     busy, idle = GroupInStore("Stable", ("m1", "m2")), GroupInStore("Empty")
     here, there = member_findings({"a": busy, "b": idle}, "kafka", {"a": idle, "b": idle})
-    assert (here.is_met, there.is_met, here.rule.can_be_overridden) == (False, True, False)
+    assert (here.is_met, there.is_met, here.can_be_overridden) == (False, True, False)
     assert "1 of 2 groups: 'a' has 2 members, first m1 in kafka" in here.sentence
     here, there = member_findings({"a": GroupInStore("Dead")}, "kafka", {"a": busy})
-    assert (here.is_met, there.is_met, there.rule.can_be_overridden) == (True, False, True)
+    assert (here.is_met, there.is_met, there.can_be_overridden) == (True, False, True)
     for unknown in (GroupInStore("Empty", error="no right"), GroupInStore("PreparingRebalance")):
         assert member_findings({"a": unknown}, "kafka", {})[0].is_blocking
     assert member_findings({"a": GroupInStore(error="no right")}, "zookeeper", {})[0].is_met is None

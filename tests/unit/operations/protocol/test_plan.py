@@ -7,11 +7,11 @@ import pytest
 from kit.errors import InputError, NothingToDo, PlanError, UnsafePlan
 from kit.moves.group.deploy import Manual
 from kit.moves.group.group_state import CLASSIC, CONSUMER
-from kit.moves.protocol.checked import as_rule
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, parse_configs, plan_from
 from kit.moves.protocol.state import ProtocolState
 from kit.operations.kinds import refuse_altered
-from kit.protocol.checks import ASK, BLOCK, WARN, ProtocolFinding
+from kit.protocol.checks import CHECKS
+from kit.tables.conditions import ASK, BLOCK, WARN
 from tests.models.protocol_groups import group
 
 
@@ -103,7 +103,8 @@ def test_a_config_of_another_form_is_refused(text):
 
 
 def finding(check_id: str, severity: str, is_met: bool | None):
-    return as_rule(ProtocolFinding("orders", check_id, severity, is_met, "What was found.", "Do this.", "a request"))
+    rule = next(each.rule for each in CHECKS if each.rule.check_id == check_id)
+    return rule.found(is_met, "What was found.", subject="orders", remedy="Do this.", severity=severity)
 
 
 def test_a_check_that_forbids_or_is_not_answered_refuses_the_plan_and_a_warning_is_a_risk():

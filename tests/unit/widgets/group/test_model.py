@@ -82,9 +82,9 @@ def test_it_opens_at_the_groups_stage_and_requests_the_next_one(model):
 
 
 def test_of_growth_nothing_is_known_after_one_look(model):
-    assert {each.rule.name for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
+    assert {each.check_id for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
     model.refresh()
-    assert {each.rule.name for each in model.checks if each.is_met is None} == set()
+    assert {each.check_id for each in model.checks if each.is_met is None} == set()
 
 
 def test_a_plan_is_kept_and_rehearsed_and_nothing_is_written(model, toy):

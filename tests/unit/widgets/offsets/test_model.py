@@ -123,13 +123,13 @@ def test_members_are_told_before_anything_is_planned(model, toy):
     toy.stores["kafka"].members["shop"] = ("one", "two")
     model.groups = "shop"
     model.refresh()
-    assert {each.rule.name: each.is_met for each in model.checks} == {
+    assert {each.check_id: each.is_met for each in model.checks} == {
         "no_members": False,
         "idle_elsewhere": True,
         "source_idle": True,
     }
     model.set_request("reset", target="zookeeper")
-    assert {each.rule.name: each.is_met for each in model.checks} == {"no_members": True, "idle_elsewhere": False}
+    assert {each.check_id: each.is_met for each in model.checks} == {"no_members": True, "idle_elsewhere": False}
     with pytest.raises(UnsafePlan, match="idle_elsewhere"):
         planned(model)
 

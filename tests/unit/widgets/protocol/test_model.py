@@ -37,7 +37,7 @@ def opened(tmp_path, *protocols: str) -> ProtocolMove:
 def test_it_proposes_the_other_protocol(tmp_path, protocols, stage, proposed, can_go_back):
     model = opened(tmp_path, *protocols)
     assert (model.stage, model.to_protocol, "rollback" in model.possible) == (stage, proposed, can_go_back)
-    assert {each.rule.name for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
+    assert {each.check_id for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
 
 
 def test_the_request_carries_the_answer_of_a_person_and_the_overrides(tmp_path):
