@@ -6,6 +6,7 @@ collected before; it is small compared with its logs. Nothing here opens a file.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -44,6 +45,9 @@ _OF_REBALANCES = (
 """A consumer that prints one of them is in a rebalance, though its log may begin later than that."""
 _BEFORE = ("leaving", "left", "closing", "unsubscribed")
 """A consumer that left on its own may come back hours later: that time is not of the rebalance that follows."""
+
+
+_IN_FRONT = re.compile(r"^.*?\[(?:Consumer|ShareConsumer|Worker) clientId=[^\]]*\] ")
 
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
@@ -174,11 +178,16 @@ def _row(
         protocols=joining_with.protocols(attempt),
         brokers=joining_with.brokers(attempt),
         outcome="assigned" if attempt.is_done else "failed" if attempt.has_failed else "open",
-        failure=(failures[-1]["reason"] or failures[-1]["text"]) if failures else None,
+        failure=(failures[-1]["reason"] or _said(failures[-1])) if failures else None,
         file=attempt.events[0]["file"],
         line=attempt.events[0]["line"],
         last_line=attempt.events[-1]["line"],
     )
+
+
+def _said(event: Event) -> str:
+    """Its text, from where the client's own begins."""
+    return _IN_FRONT.sub("", event["text"])
 
 
 def _is_leader(attempt: RebalanceAttempt, member: str | None, leader: str | None) -> bool | None:

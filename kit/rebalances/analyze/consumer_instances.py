@@ -83,6 +83,7 @@ QUIET = [kind for kind, each in KINDS.items() if each.phase is Phase.QUIET]
 _GREETINGS = {kind for kind, each in KINDS.items() if each.is_greeting}
 _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if each.reason_rank is not None)
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
+_NEXT = re.compile(r"changed (?:join )?state \S+ -> ([\w-]+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
 _NAME_THEIR_CLIENT = ("librdkafka", "brod")
@@ -98,6 +99,12 @@ def new_state(event: Event) -> str | None:
     """The state that a Java member of the new protocol comes to by this line."""
     target = _TARGET.search(event["text"]) if event["kind"] == "state_change" else None
     return None if target is None else target.group(1)
+
+
+def reached_state(event: Event) -> str | None:
+    """The state that any client comes to by this line; librdkafka's name no phase of a rebalance."""
+    by_librdkafka = _NEXT.search(event["text"]) if event["kind"] == "state_change" else None
+    return new_state(event) or (by_librdkafka and by_librdkafka.group(1))
 
 
 def leaves(event: Event) -> bool:

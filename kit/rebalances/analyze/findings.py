@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -28,6 +30,7 @@ UNREACHED_MS = 10_000
 """A shorter search for the coordinator is usual: a starting client has no connection yet."""
 AT_ONCE_US = 5_000
 """What one process prints twice within this time is one fact."""
+_FOR_POLL_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
 KEEPS_POSITIONS = "kafka-python"
 """This client keeps its positions through a rebalance; the others fetch the committed offsets again."""
 
@@ -261,9 +264,15 @@ def _events_by_kind(instance: ConsumerInstance) -> dict[str, list[Event]]:
     closed_at = min(_times(instance, "closing")[:1], default=None)
     found: dict[str, list[Event]] = {}
     for event, found_at in zip(instance.events, _found_after(instance.events)):
-        if event["kind"] in _KINDS and _matters(event, found_at, closed_at):
-            found.setdefault(event["kind"], []).append(event)
+        kind = "poll_timeout" if _is_evicted(event) else event["kind"]
+        if kind in _KINDS and _matters(event, found_at, closed_at):
+            found.setdefault(kind, []).append(event)
     return found
+
+
+def _is_evicted(event: Event) -> bool:
+    """Java 2.4 to 2.8 says it in no other line than that of leaving; later ones print both at once."""
+    return event["kind"] == "leaving" and _FOR_POLL_TIMEOUT.search(event["text"]) is not None
 
 
 def _n_facts(same: list[Event]) -> int:
@@ -328,6 +337,17 @@ def term(is_epoch: bool) -> str:
 
 def seconds(ms: int) -> str:
     return f"{ms / 1000:g} s"
+
+
+def coordinator_of(row: Mapping[str, Any]) -> str:
+    """The coordinator of an event or of a rebalance, by its address and its broker's number."""
+    if row["coordinator_id"] is None:
+        return row["coordinator"] or "?"
+    return (
+        f"{row['coordinator']} (broker {row['coordinator_id']})"
+        if row["coordinator"]
+        else f"broker {row['coordinator_id']}"
+    )
 
 
 def listed(partitions: Any) -> str:

@@ -57,6 +57,7 @@ OF_CONSUMERS = {
     "target_received": "received a target assignment",
     "unassigned": "has no assignment any more",
     "unsubscribed": "unsubscribed",
+    "without_partitions": "has a thread without a partition",
     "waiting_for_owner": "waited for the former owner of a partition",
 }
 OF_BROKERS = {

@@ -16,12 +16,12 @@ from kit.rebalances.analyze.consumer_instances import (
     Event,
     are_utc,
     datetime_of,
-    new_state,
     place_of,
+    reached_state,
     stream_of,
     time_of,
 )
-from kit.rebalances.analyze.findings import AT_ONCE_US, found_events
+from kit.rebalances.analyze.findings import AT_ONCE_US, coordinator_of, found_events
 from kit.rebalances.analyze.generations import replayed
 from kit.rebalances.analyze.group_logs import FoldedLogs, GroupLogs, collect
 from kit.rebalances.analyze.remark_words import OF_BROKERS, OF_CONSUMERS
@@ -34,7 +34,7 @@ from kit.text.time_format import worded
 _BESIDE_REBALANCES = (
     *("closing", "commit_failed", "coordinator_failed", "coordinator_lost", "left", "listener_failed", "member_fatal"),
     *("member_fenced", "member_reset", "not_assigned", "offset_reset", "offsets_failed", "session_expired"),
-    *("unsubscribed", "reconcile_failed", "restarting", "waiting_for_owner"),
+    *("unsubscribed", "reconcile_failed", "restarting", "waiting_for_owner", "without_partitions"),
 )
 """Events within a rebalance of a consumer that are no step of it and no reason."""
 _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empty", "epoch_bumped", "target_computed")
@@ -86,10 +86,16 @@ def _phrase(words: str, same: list[Event]) -> str:
     times = "" if n_facts == 1 else f", {n_facts:,} times"
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({_names(partitions)})" if partitions else ""
-    states = [state for event in same if (state := new_state(event))]
+    states = [state for event in same if (state := reached_state(event))]
     reasons = dict.fromkeys(event["reason"].rstrip(".") for event in same if event["reason"])
-    reason = _names(reasons, "; ") or ", ".join(states)
+    reason = _names(reasons, "; ") or _names(states) or _names(_coordinators(same))
     return f"{words}{where}{times}" + (f": {reason}" if reason else "")
+
+
+def _coordinators(same: list[Event]) -> list[str]:
+    found = [each for each in same if each["kind"] == "coordinator_found"]
+    known = [each for each in found if each["coordinator"] or each["coordinator_id"] is not None]
+    return list(dict.fromkeys(coordinator_of(each) for each in known))
 
 
 def _is_repeated(before: Event, event: Event) -> bool:

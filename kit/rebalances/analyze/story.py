@@ -8,7 +8,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.rebalances.analyze.attempts import folded, member_rebalances, rebalances
-from kit.rebalances.analyze.findings import listed, log_findings, seconds, term
+from kit.rebalances.analyze.findings import coordinator_of, listed, log_findings, seconds, term
 from kit.rebalances.analyze.remarks import log_remarks
 from kit.text.quantity import quantity
 from kit.text.time_format import worded
@@ -52,7 +52,7 @@ def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, An
 def _member_sentence(row: dict[str, Any]) -> str:
     way = [
         f"knows the brokers {', '.join(row['brokers'])}" if row["brokers"] else None,
-        _took(row["discover_ms"], f"found the coordinator {_coordinator(row)}"),
+        _found(row),
         f"gave up {listed(row['revoked'])}" if row["revoked"] else None,
         _asked(row),
         _generation(row),
@@ -126,9 +126,11 @@ def _when(at: Any, is_utc: bool) -> str:
     return "(no time)" if at is None else worded(at, is_utc)
 
 
-def _coordinator(row: dict[str, Any]) -> str:
-    number = f" (broker {row['coordinator_id']})" if row["coordinator_id"] is not None else ""
-    return f"{row['coordinator'] or '?'}{number}"
+def _found(row: dict[str, Any]) -> str | None:
+    """How long the coordinator was looked for; of a rebalance without an end, which coordinator that was."""
+    known = row["coordinator"] or row["coordinator_id"] is not None
+    alone = f"had the coordinator {coordinator_of(row)}" if known and row["outcome"] != "assigned" else None
+    return _took(row["discover_ms"], f"found the coordinator {coordinator_of(row)}") or alone
 
 
 def _asked(row: dict[str, Any]) -> str | None:

@@ -60,7 +60,7 @@ _GROUPS: tuple[Pattern, ...] = (
     Unless(r"for (?:leader \S+ for )?group '?([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))", ("at", "with", "due", "id")),
     Unless(
         r"\b(?:in|of|joins|left|consumer|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
-        ("because", "anymore", "at", "with"),
+        ("because", "anymore", "at", "with", "management"),
     ),
     Unless(
         r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
@@ -69,6 +69,7 @@ _GROUPS: tuple[Pattern, ...] = (
     ),
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",
+    r"^Failed to (?:join|sync) group (\S+):",
     r"^(?:OffsetCommit|SyncGroup) for group (\S+)",
     r"^LeaveGroup request for group (\S+)",
 )
@@ -104,6 +105,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"(?:begin|end) (?:registering|rebalancing) consumer (\S+)",
     r"^(?:Consumer )?(\S+?)(?:-\d+)? (?:successfully owned|attempting to claim|selected partitions)",
     r"^Consumer (\S+) rebalancing the following",
+    r"by consumer thread (\S+)-\d+ for topic",
     r"(\S+) can't rebalance after",
 )
 _GENERATIONS = (
@@ -161,6 +163,7 @@ _REASONS: tuple[Pattern, ...] = (
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
     r"^((?:Connector \S+ config|Tasks \[[^\]]*\] configs) (?:updated|removed))",
+    r"^(Current config state offset \S+ does not match group assignment \S+?)\. Forcing",
 )
 _COORDINATORS = (
     r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)",

@@ -80,7 +80,10 @@ def with_entities_read(line: pl.Expr) -> pl.Expr:
 
 def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
     """The message of a client that puts the facts into other keys of its JSON: with these behind it."""
-    of_kafkajs = pl.when(has(message, library_fields.WITH_KEYS)).then(message + " " + json)
+    space = json.str.json_path_match("$['namespace']")
+    named = pl.coalesce(pl.when(~message.str.starts_with("[")).then("[" + space + "] " + message), message)
+    opened = pl.when(space.is_not_null()).then(json.str.replace_all(r"\"", '"', literal=True)).otherwise(json)
+    of_kafkajs = pl.when(has(named, library_fields.WITH_KEYS)).then(named + " " + opened)
     group = json.str.json_path_match("$['group']")
     return pl.coalesce(of_kafkajs, message + f"{wordings.BESIDE} " + group + ", " + json, message)
 
@@ -146,13 +149,16 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
         torn = json_text.str.head(-1)  # one brace too many is pasted with it
         json_text = pl.when(json_text.str.json_path_match("$").is_null()).then(torn).otherwise(json_text)
         message = with_keys(pl.coalesce([json_text.str.json_path_match(key) for key in _MESSAGE_KEYS]), json_text)
+        has_text_in_front = message.is_null() & json_text.str.json_path_match("$['group']").is_not_null()
+        in_front: pl.Expr = pl.when(has_text_in_front).then(extracted(pl.col("raw"), r"^([^{]*\S)\s+\{"))
+        facts = replaced(json_text, r'":\s+', '":')
         parts = {
             "time_text" if part == "time" else part: [json_text.str.json_path_match(f"$['{key}']") for key in keys]
             for part, keys in layouts.JSON_KEYS.items()
             if part != "message"
         }
         records = records.with_columns(
-            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), "raw"),
+            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), with_keys(in_front, facts), "raw"),
             layout=pl.when(message.is_not_null()).then(pl.lit(layouts.JSON)).otherwise("layout"),
             **{name: pl.coalesce(name, *ways) for name, ways in parts.items()},
         )

@@ -245,6 +245,7 @@ context|0.9+|Rebalance started
 join_reason|0.10+|Connector {} config updated
 join_reason|0.10+|Connector {} config removed
 join_reason|0.10+|Tasks {} configs updated
+join_reason|0.9+|Current config state offset {} does not match group assignment
 rebalance_ended|2.3+|Joined group at generation
 rebalance_ended|0.10-2.2|Joined group and got assignment
 metadata|0.9+|Updated cluster metadata version
@@ -267,6 +268,8 @@ context|1.0+|partitions lost:
 context|1.0+|{}: partitions assigned: [
 context|1.0+|{}: partitions revoked: [
 context|1.0+|{}: partitions lost: [
+context|1.1+|Partitions revoked. [consumer-group=
+context|1.1+|Partitions reassignment. [task-ID=
 context|1.3+|Committing on assignment:
 commit_failed|0.10+|Commit cannot be completed since the group has already rebalanced
 commit_failed|2.2+|Offset commit cannot be completed since the consumer is not part of an active group
@@ -280,5 +283,5 @@ context|1.12+|Discovered new partitions:
 context|1.12+|Assigning splits to readers
 """,
 )
-"""Spring's containers and Flink's sources. The client says the same of partitions itself; Flink assigns them without a
-group. Versions are theirs, of a refused commit the client's."""
+"""Spring's containers, Storm's spouts and Flink's sources. The client says the same of partitions itself; Flink assigns
+them without a group. Versions are theirs, of a refused commit the client's."""

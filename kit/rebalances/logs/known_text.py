@@ -37,7 +37,7 @@ WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize
 """Levels, as anybody writes them."""
 _FRONT = (
     rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
-    r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+\s+)$"
+    r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+(?::\d+)?\s+)$"
 )
 """How the front of a log line ends; a sentence that quotes a log ends otherwise."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"

@@ -20,6 +20,9 @@ _PATTERNS = {
         r"^consumergroup/(\S+) ",
         r"^(?:[jJ]oined group|Leaving group) ([^,\s]+)",
         r"(?:selected as leader|sync group finished) for group, (\S+)",
+        r"^(?:Unable to establish connection to consumer group coordinator|Failed to fetch offsets) for group (\S+?):",
+        r"^Failed to sync group (\S+?):",
+        r"^Partition changes found, reb?[^:]*: (\S+?)\.?$",
         r"^Group member \((.+),coor=",
         r"^[Gg]roup coordinator \(groupId=(.+),memberId=",
         r"^(?:Getting group coordinator|Connected to coordinator: .*) for `([^`]+)`",
@@ -47,6 +50,8 @@ _PATTERNS = {
         r"\"err(?:or)?\":\"([^\"]+)",
         r", err(?:or)?: (.+)$",
         r"^Error sending heartbeat: (.+)$",
+        r"^Problem getting partitions (?:during startup|while checking for changes), (.+)$",
+        r"^(?:Unable to establish connection to|Failed to fetch offsets|Failed to sync) .*?group \S+?: (.+)$",
     ),
 }
 FACTS_BEHIND = r"(?:; group:| \{\").*$"

@@ -61,6 +61,7 @@ heartbeat_ok|0.7+|heartbeat complete; group:
 heartbeat_failed|0.7+|heartbeat errored; group:
 revoked|0.7+|eager consumer revoking prior assigned partitions; group:
 context|0.7+|cooperative consumer calling onRevoke at the end of a session
+unassigned|0.7+|assigning partitions; why: clearing assignment at end of group management session
 leaving|0.7+|leaving group; group:
 commit_failed|1.0+|in default commit: unable to commit offsets
 commit_failed|0.7+|default commit failed; group:
@@ -126,6 +127,14 @@ context|0.3+|received empty assignments for group
 group_assignment|0.3+|subscribed to topics and partitions: map[
 rebalancing|0.4+|rebalancing group
 leaving|0.3+|Leaving group {}, member
+join_reason|0.3+|Problem getting partitions during startup
+join_reason|0.3+|Problem getting partitions while checking for changes
+join_reason|0.3+|Partition changes found, re
+coordinator_failed|0.3+|Unable to establish connection to consumer group coordinator
+sync_failed|0.3+|Failed to sync group
+offsets_failed|0.3+|Failed to fetch offsets for group
+context|0.3+|started partition watcher for group
+context|0.3+|stopped partition watcher for group
 context|0.3+|started heartbeat for group
 context|0.3+|stopped heartbeat for group
 context|0.3+|started commit for group

@@ -24,7 +24,7 @@ claiming|0.8-1.1|{} attempting to claim partition
 waiting_for_owner|0.8-1.1|waiting for the partition ownership to be deleted
 selected|0.8-1.1|Consumer {} selected partitions :
 leader_assigning|0.8-1.1|Consumer {} rebalancing the following partitions
-not_assigned|0.8-1.1|No broker partitions consumed by consumer thread
+without_partitions|0.8-1.1|No broker partitions consumed by consumer thread
 join_reason|0.8-1.1|Topic info for path
 join_reason|0.8-1.1|Topic event:
 context|0.8-1.1|Consumer {} releasing
@@ -230,6 +230,9 @@ member_fatal|2.6+|Fatal error: {}ConsumerGroupHeartbeat
 session_timeout|1.5+|Consumer group session timed out
 state_change|0.9+|Group "{}" changed join state
 state_change|0.9+|Group "{}" changed state
+context|0.9+|Group "{}": updating member id "(not-set)" -> ""
+context|0.9+|Group "{}": updating member id "" -> ""
+member_reset|0.9+|Group "{}": updating member id "{}" -> ""
 member_id|0.9+|Group "{}": updating member id
 offsets_fetching|1.6+|Fetching committed offsets for
 offset_missing|1.6+|OffsetFetchResponse: {} offset -1,
@@ -242,6 +245,7 @@ context|0.9+|OffsetCommit for {} returned: Local: No offset stored
 context|0.9+|OffsetCommit for {} returned: Local: Operation in progress
 commit_failed|0.9+|OffsetCommit for
 subscribed|0.9+|Group "{}": subscribe to new
+context|0.9+|Group "{}": unsubscribe from current unset subscription
 unsubscribed|0.9+|Group "{}": unsubscribe from
 subscribed|0.9+|Group "{}": effective subscription list changed
 offset_reset|2.0+|{}: offset reset (at

@@ -48,7 +48,7 @@ _MARKS = (
     "Reconcil",
     "d partitions",
     "partitions assigned",
-    "partitions revoked",
+    "artitions re",
     "partitions lost",
     "new partitions",
     "ommit",

@@ -145,3 +145,41 @@ def test_a_coordinator_that_is_found_again_at_once_is_a_remark():
     (remark,) = log_remarks(events).rows(named=True)
     assert remark["kinds"] == ["coordinator_lost", "coordinator_found"]
     assert "lost its coordinator; found its coordinator" in remark["sentence"]
+
+
+def test_a_coordinator_without_a_query_is_named():
+    found = ("coordinator_found", {"coordinator": "k-1:9092", "coordinator_id": 7})
+    (remark,) = log_remarks(log(found)).rows(named=True)
+    assert remark["sentence"].endswith("till-1 found its coordinator: k-1:9092 (broker 7).")
+    told = story(log(found, ("joining", {}), ("join_failed", {"reason": "x"})))
+    assert any("had the coordinator k-1:9092 (broker 7), did not get through: x" in each for each in told)
+
+
+def test_a_coordinator_without_an_address_is_named_by_its_number():
+    (remark,) = log_remarks(log(("coordinator_found", {"coordinator_id": 7}))).rows(named=True)
+    assert remark["sentence"].endswith("found its coordinator: broker 7.")
+
+
+def test_the_states_of_librdkafka_are_named():
+    texts = [
+        f'Group "g" changed join state {step} (state up)' for step in ("steady -> wait-unassign", "init -> wait-join")
+    ]
+    (remark,) = log_remarks(log(*[("state_change", {"text": text}) for text in texts])).rows(named=True)
+    assert remark["sentence"].endswith("changed its state, 2 times: wait-unassign, wait-join.")
+
+
+def test_a_poll_timeout_that_only_the_leaving_names_is_a_finding():
+    why = {"text": "Member m sending LeaveGroup request to coordinator c due to consumer poll timeout has expired."}
+    for events in (log(("leaving", why)), log(("poll_timeout", why), ("leaving", {**why, "at": 0}))):
+        (finding,) = log_findings(events).rows(named=True)
+        assert (finding["finding"], "times" in finding["sentence"]) == ("evicted", False)
+    assert log_findings(
+        log(("leaving", {"text": "Member m sending LeaveGroup request due to the consumer is being closed"}))
+    ).is_empty()
+
+
+def test_a_failure_without_a_reason_is_described_without_its_layout():
+    text = "2022-01-02T03:04:05Z host INFO [Consumer clientId=c, groupId=g] Rebalance failed."
+    told = story(log(("joining", {}), ("join_failed", {"text": text})))
+    assert any(each.endswith("did not get through: Rebalance failed.") for each in told)
+    assert not any("host INFO" in each for each in told)
