@@ -125,6 +125,13 @@ _NOBODY = {"NodeNotReadyError: No node_id provided": "none of them is connected"
 """kafka-python's words for it."""
 
 
+def _unthrottled(get_connection: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Return a connection that sends though it is throttled: kafka-python refuses that, also to its own bootstrap."""
+    connection = get_connection(*arguments, **named)
+    connection._maybe_throttle = lambda response: None
+    return connection
+
+
 def _had_answered(connection: Any) -> bool:
     """Whether the broker sent its API versions, which it does before the login."""
     return connection.parser is not None and connection.broker_version_data is not None
@@ -168,8 +175,10 @@ class BrokerClient:
     """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread.
 
     Callers send as many requests at once as they like: at most ``IN_FLIGHT`` of them are in flight per broker.
-    kafka-python itself refuses a request instead, as if the broker did not answer, in three cases: its own limit of
-    requests in flight is reached, its send buffer is full, or the broker throttles this client.
+    kafka-python itself refuses a request instead, as if the broker did not answer, where its own limit of requests in
+    flight is reached, its send buffer is full, or the broker throttles this client.
+
+    A client over its quota waits for the broker, which reads on when the time is over (KIP-219).
     """
 
     asks_metadata: ClassVar[bool] = True
@@ -193,6 +202,7 @@ class BrokerClient:
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | limit | settings))
         self._manager = client._manager
         self._net = client._net
+        self._manager.get_connection = partial(_unthrottled, self._manager.get_connection)
         self.n_sent = 0
         """Requests so far, for who shows what a look costs."""
         self._lines = defaultdict[Any, _Line](_Line)
