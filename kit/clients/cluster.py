@@ -16,7 +16,7 @@ from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens, refuses
 from kit.clients.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
-from kit.clients.mechanisms import missing_mechanism
+from kit.clients.mechanisms import remedy
 from kit.clients.multiread import Znode, fetch_data, refusal
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
@@ -169,8 +169,8 @@ def connect_kafka(
     try:
         return BrokerClient(given, timeout_s, is_patient)
     except AUTHENTICATION_FAILURES as error:
-        why = missing_mechanism(given) or f"{type(error).__name__}; {kafka_remedy(security)}"
-        raise AuthenticationFailed(f"{where}: {who(security)} was refused: {why}") from None
+        otherwise = f"{type(error).__name__}; {kafka_remedy(security)}"
+        raise AuthenticationFailed(f"{where}: {who(security)} was refused: {remedy(given, otherwise)}") from None
     except NobodyListens:
         raise ConnectError(
             f"{where}: no process listens there. Check the ports in bootstrap_servers, and whether the brokers run"

@@ -21,6 +21,11 @@ _LARGEST_ANSWER = 1 << 16
 _TIMEOUT_S = 3.0
 
 
+def remedy(settings: dict[str, Any], otherwise: str) -> str:
+    """What to do about a refused login: choose a mechanism that is enabled, ``otherwise`` what is given."""
+    return missing_mechanism(settings) or otherwise
+
+
 def missing_mechanism(settings: dict[str, Any]) -> str | None:
     """Which server does not enable the mechanism of these settings of kafka-python, and what it enables; else None.
 

@@ -20,7 +20,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code
 from kit.clients.brokers import ClusterMetadata, metadata_of
-from kit.clients.mechanisms import missing_mechanism
+from kit.clients.mechanisms import remedy
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
 from kit.tables.kraft import NodeFact, NodeSetting
 from kit.tables.preflight import BrokerLogDir
@@ -146,8 +146,7 @@ def ask_node(settings: dict[str, Any], address: str, ask: Any, timeout_s: float 
         finally:
             client.close()
     except AUTHENTICATION_FAILURES as error:
-        why = missing_mechanism(given) or f"{error}: check security.kafka and its rights"
-        raise AuthenticationFailed(why) from error
+        raise AuthenticationFailed(remedy(given, f"{error}: check security.kafka and its rights")) from error
     except (kafka_errors.KafkaError, OSError, ValueError) as error:
         raise ConnectError(str(error)) from error
 

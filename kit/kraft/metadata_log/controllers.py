@@ -25,7 +25,7 @@ from kit.clients.broker_client import (
     describe_code,
 )
 from kit.clients.cluster import CONNECT_TIMEOUT_S, kafka_settings
-from kit.clients.mechanisms import missing_mechanism
+from kit.clients.mechanisms import remedy
 from kit.clients.nodes import NO_CONTROLLER, api_versions, takes_votes
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, WrongCluster
 from kit.kraft.metadata_log.batches import whole_batches
@@ -102,8 +102,9 @@ class Controllers:
         try:
             return _ControllerClient(given, self.timeout_s)
         except AUTHENTICATION_FAILURES as error:
-            why = missing_mechanism(given) or f"{error}; {kafka_remedy(self.security)}"
-            raise AuthenticationFailed(f"controllers {self.servers}: {who(self.security)} was refused: {why}") from None
+            refused = f"controllers {self.servers}: {who(self.security)} was refused"
+            otherwise = f"{error}; {kafka_remedy(self.security)}"
+            raise AuthenticationFailed(f"{refused}: {remedy(given, otherwise)}") from None
         except (kafka_errors.KafkaError, OSError, ValueError) as error:
             raise ConnectError(
                 f"controllers {self.servers}: none answered within {self.timeout_s:g} s ({error}); check the "
