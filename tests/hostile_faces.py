@@ -28,6 +28,7 @@ from kit.errors import RunError
 from kit.groups.show import charts, display
 from kit.health.show import health_charts, idle_charts
 from kit.kraft import status as kraft
+from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.steps import start_step
 from kit.kraft.show import kraft_charts
 from kit.operations import evidence, frames
@@ -303,7 +304,7 @@ class Wizards:
 
 def _run_to_kraft(name: str, runs: Path) -> RunRecord:
     """Whose node did not come."""
-    step = start_step("01-start", replace(WORDS, nodes=(3000,), to_mode="migration"))
+    step = start_step("01-start", OrderParameters.made_from(WORDS, nodes=(3000,), to_mode="migration"))
     asked = Event("r", 1, "2026-11-23T12:00:01Z", 0, "attempted", "ACTING", "01-start", *[None] * 9, previous="")
     asked = replace(asked, details='{"items":["controller 3000"]}')
     failed = replace(asked, event="acted", item="controller 3000", outcome="UNKNOWN", error=name)

@@ -24,7 +24,8 @@ from kit.kraft.move.conditions import Look
 from kit.kraft.move.controllers import StopActor
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.orders import NodeOperator
-from kit.kraft.move.steps import KraftParameters, hand_back_step, stop_step
+from kit.kraft.move.parameters import HandBackParameters, KraftParameters, StopParameters
+from kit.kraft.move.steps import hand_back_step, stop_step
 from kit.kraft.read.control_znodes import fetch_control
 from kit.kraft.read.metadata_partitions import fetch_replicas
 from kit.kraft.read.metadata_znodes import with_max_state_epoch
@@ -267,35 +268,37 @@ def roll_back(world: ContestedMove) -> bool:
     if any(gate(seen) is not None for gate in gates):
         return False
     control = seen.now.control
-    words = KraftParameters(
+    common = KraftParameters(
         target="cluster abc",
         cluster_name="production",
         to_phase="zookeeper",
         all_brokers={str(number): at for number, at in BROKER_PLACES.items()},
         controllers={str(number): world.place(number) for number in world.named},
-        nodes=world.named,
-        has_claim=bool(control.is_controller_persistent),
-        is_aborted=seen.now.facts.is_copy_aborted,
-        instruction="node",
         node_timeout_s=20.0,
         quiet_s=2.0,
     )
+    claim = {
+        "has_claim": bool(control.is_controller_persistent),
+        "is_aborted": seen.now.facts.is_copy_aborted,
+    }
+    stop = StopParameters.made_from(common, nodes=world.named, instruction="node", **claim)
+    words = stop, HandBackParameters.made_from(common, **claim)
     world.change_after_the_plan()
-    _run(world, words)
+    _run(world, *words)
     if world.is_controlled:
         return True
     world.cut, world.is_hidden, world.hidden = set(), False, None  # A person repairs all that, and resumes the run.
     world.hide()
-    _run(world, words, WriteAttempt("controller 3000", False, None, None))
+    _run(world, *words, WriteAttempt("controller 3000", False, None, None))
     if not world.is_controlled:
         raise Wrong("nobody controls", f"phase {world.phase}, {sorted(world.running)} run")
     return True
 
 
-def _run(world: ContestedMove, words: KraftParameters, *before: WriteAttempt) -> None:
+def _run(world: ContestedMove, stop: StopParameters, hand_back: HandBackParameters, *before: WriteAttempt) -> None:
     with suppress(OfframpError):
-        StopActor(world.hands).act(stop_step(_STEP, words), Report(*before))
-        HandBackActor(world.hands).act(hand_back_step(_STEP, words), Report())
+        StopActor(world.hands).act(stop_step(_STEP, stop), Report(*before))
+        HandBackActor(world.hands).act(hand_back_step(_STEP, hand_back), Report())
 
 
 def wrongs(seeds: Iterable[int]) -> Iterator[Wrong]:

@@ -21,7 +21,7 @@ from kit.engine.model.record import load_run
 from kit.errors import NothingToDo, UnsafePlan
 from kit.kraft.metadata_file import load_metadata
 from kit.kraft.move.frames import stays
-from kit.kraft.move.steps import KraftParameters
+from kit.kraft.move.recipes import parameters_of
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
@@ -86,7 +86,7 @@ def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(scene):
 def test_only_the_controller_that_lacks_it_is_restarted(scene):
     (attempted,) = [each for each in scene.events(scene.noted["flag"]) if each["event"] == "attempted"]
     (lacking,) = [each.address for each in scene.statuses["half"].read.controllers if each.has_flag is False]
-    words = KraftParameters.of(load_run(scene.runs / scene.noted["flag"]).plan.steps[0])
+    words = parameters_of(load_run(scene.runs / scene.noted["flag"]).plan.steps[0])
     assert [f"controller {number}" for number in words.nodes] == [attempted["item"]]
     assert [words.controller_addresses[number] for number in words.nodes] == [lacking]
 

@@ -10,10 +10,10 @@ import traitlets as t
 from kit.engine.model.plan import Plan
 from kit.errors import InputError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT, NEXT_STEPS, PHASES as WAY, UNKNOWN, ZOOKEEPER
+from kit.kraft.move.parameters import NODE_TIMEOUT_S
 from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.move.steps import (
     FAIL_OVER,
-    NODE_TIMEOUT_S,
     PHASES,
     REPAIR,
     RETURN_FLAG,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
@@ -32,7 +32,11 @@ class StepParameters:
     >>> step = soak_step("02-soak", SoakParameters("orders", "MEZKCC", soak_s=60.0, lag_tolerance=1000))
     >>> SoakParameters.of(step).soak_s
     60.0
+
+    ``UNUSED``: parameters that only other kinds of steps use. They are written with these values, and never read.
     """
+
+    UNUSED: ClassVar[Mapping[str, Json]] = {}
 
     @classmethod
     def of(cls, step: Step) -> Self:
@@ -41,22 +45,31 @@ class StepParameters:
         Raises:
             PlanError: one is missing, one is too many, or one is of another type.
         """
-        kinds = get_type_hints(cls)
+        hints = get_type_hints(cls)
+        kinds = {each.name: hints[each.name] for each in fields(cls)}
         later = {each.name for each in fields(cls) if _LATER in each.metadata}
-        odd = (step.parameters.keys() ^ kinds.keys()) - (later - step.parameters.keys())
+        unused = cls._unused()
+        given = {name: value for name, value in step.parameters.items() if name not in unused or value != unused[name]}
+        odd = (given.keys() ^ kinds.keys()) - (later - given.keys())
         if odd:
             raise PlanError(
                 f"step {step.step_id!r} of kind {step.kind!r}: parameter {min(odd)!r} is missing or unknown;"
                 " if another version made the plan: make a new one"
             )
-        for name, value in step.parameters.items():
+        for name, value in given.items():
             if not _is(value, kinds[name]):
                 raise PlanError(f"step {step.step_id!r} of kind {step.kind!r}: parameter {name!r} can't be {value!r}")
-        return cls(**step.parameters)
+        return cls(**given)
 
     def to_json(self) -> dict[str, Json]:
         values = {each: getattr(self, each.name) for each in fields(self)}
-        return {each.name: value for each, value in values.items() if value or _LATER not in each.metadata}
+        own = {each.name: value for each, value in values.items() if value or _LATER not in each.metadata}
+        return {**self._unused(), **own}
+
+    @classmethod
+    def _unused(cls) -> Mapping[str, Json]:
+        own = {each.name for each in fields(cls)}
+        return {name: value for name, value in cls.UNUSED.items() if name not in own}
 
 
 def _is(value: object, kind: Any) -> bool:

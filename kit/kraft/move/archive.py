@@ -17,8 +17,8 @@ from kit.kraft.metadata_file import load_metadata
 from kit.kraft.move.cluster_state import ClusterState, zookeeper_of
 from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem
+from kit.kraft.move.parameters import KraftParameters
 from kit.kraft.move.rehearsals import sha256_of
-from kit.kraft.move.steps import KraftParameters
 from kit.kraft.preflight import save_metadata
 
 ARCHIVE = "zookeeper.save"

@@ -8,7 +8,7 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report
 from kit.engine.model.step import Step
 from kit.kraft.move.cluster_state import controllers_problem, dual_write_problem
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters
+from kit.kraft.move.parameters import KraftParameters
 
 
 class CompareActor(NodeActor):

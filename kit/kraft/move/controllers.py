@@ -36,14 +36,15 @@ from kit.kraft.move.cluster_state import (
 from kit.kraft.move.hand_back import forget_migration
 from kit.kraft.move.nodes import CONTROLLER, START, STOP, WIPE
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
-from kit.kraft.move.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
+from kit.kraft.move.parameters import OrderParameters, StopParameters
+from kit.kraft.move.steps import MIGRATION_ZNODE, REPAIRS, controller_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import named
 
 
 class ControllerActor(NodeActor):
     def _order_each(
-        self, words: KraftParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
+        self, words: OrderParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
         """All at once, so that no controller is long without the others; what the deployer said of each.
 
@@ -69,7 +70,7 @@ class ControllerActor(NodeActor):
             raise RunError("; ".join(f"{controller_item(number)}: {error}" for number, error in errors.items()))
         return {number: order.result()[1] for number, order in given.items()}
 
-    def _settle_open(self, words: KraftParameters, report: Report) -> None:
+    def _settle_open(self, words: OrderParameters, report: Report) -> None:
         """Before an undo: an order that was not seen to come may come into the midst of it. Raises RunError."""
         running = {each.address for each in self.hands.look(words).live_controllers}
         places = {controller_item(number): at for number, at in words.controller_addresses.items()}
@@ -83,23 +84,23 @@ class ControllerActor(NodeActor):
 
         self.hands.cancel_open_orders(words, report, has_come)
 
-    def flag_of(self, words: KraftParameters, attempt: WriteAttempt) -> bool | None:
+    def flag_of(self, words: OrderParameters, attempt: WriteAttempt) -> bool | None:
         """Of the controller that an attempt is about; None: it does not answer."""
         places = {controller_item(number): at for number, at in words.controller_addresses.items()}
         node = self.hands.look(words).controller_at(places.get(attempt.item, ""))
         return None if node is None else node.has_flag
 
-    def _n_running(self, words: KraftParameters) -> int:
+    def _n_running(self, words: OrderParameters) -> int:
         return len(self.hands.look(words).live_controllers)
 
-    def _by_running(self, words: KraftParameters, done: int) -> StepState:
+    def _by_running(self, words: OrderParameters, done: int) -> StepState:
         """Of a step after which so many controllers run."""
         n_running, not_done = self._n_running(words), len(words.controllers) - done
         if n_running == done:
             return StepState.DONE
         return StepState.NOT_DONE if n_running == not_done else StepState.PARTLY
 
-    def _outcomes(self, words: KraftParameters, answers: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
+    def _outcomes(self, words: OrderParameters, answers: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
         def outcome(number: int) -> ItemOutcome:
             item = controller_item(number)
             if number not in answers:
@@ -109,7 +110,7 @@ class ControllerActor(NodeActor):
         return [outcome(number) for number in words.nodes]
 
 
-def refuse_astray(words: KraftParameters, number: int, before: ClusterState, now: ClusterState) -> None:
+def refuse_astray(words: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> None:
     """Raises RunError: while one controller was ordered to be restarted another one got or lost the flag."""
     for other, at in words.controller_addresses.items():
         was, node = before.controller_at(at), now.controller_at(at)
@@ -124,7 +125,7 @@ def refuse_astray(words: KraftParameters, number: int, before: ClusterState, now
 
 class StartActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, START, CONTROLLER),
@@ -155,7 +156,7 @@ class StartActor(ControllerActor):
         return f"not every broker is in ZooKeeper mode: {describe_modes(moved)}" if moved else None
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         by_running = self._by_running(words, len(words.controllers))
         if by_running == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
             return StepState.PARTLY
@@ -168,7 +169,7 @@ class StartActor(ControllerActor):
             RunError: an order failed, or the controllers did not come in time.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         standing = self.hands.look(words)
         running = {each.address for each in standing.live_controllers}
         starting = [it for it in words.nodes if words.controller_addresses[it] not in running]
@@ -180,7 +181,7 @@ class StartActor(ControllerActor):
         done = self._outcomes(words, answers, "not running", "running with the migration flag")
         return [*done, ItemOutcome(MIGRATION_ZNODE, outcome, None, "nothing copied yet")]
 
-    def _waiting_problem(self, words: KraftParameters, now: ClusterState) -> str | None:
+    def _waiting_problem(self, words: OrderParameters, now: ClusterState) -> str | None:
         problem = controllers_problem(now, words.controller_addresses)
         if problem is not None:
             return problem
@@ -189,12 +190,12 @@ class StartActor(ControllerActor):
         return first_checkpoint_problem(now)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         problem = first_problem(lambda: self._waiting_problem(words, self.hands.look(words)))
         return verified(problem, f"{named(words.nodes, 'controller {} waits', 'controllers {} wait')} for the brokers")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(first_problem(lambda: self._begun_problem(self.hands.look(words))), "nothing is copied yet")
 
     def _begun_problem(self, standing: ClusterState) -> str | None:
@@ -216,7 +217,7 @@ class StartActor(ControllerActor):
             RunError: an order failed, a controller still answers, or ``/migration`` was not deleted.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         self._settle_open(words, report)
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.wait_until(words, running_problem, report)
@@ -238,7 +239,7 @@ _CAME_LATE = "an order to start came late, or somebody started it"
 
 class StopActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = StopParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, STOP, CONTROLLER),
@@ -247,7 +248,7 @@ class StopActor(ControllerActor):
             "no broker is in KRaft mode",
         )
 
-    def _modes_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _modes_problem(self, words: StopParameters, standing: ClusterState) -> str | None:
         if (problem := joined_problem(standing)) is not None:
             return problem
         if words.to_phase in REPAIRS:
@@ -257,7 +258,7 @@ class StopActor(ControllerActor):
         wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
         return f"not every broker is in {' or '.join(wanted)} mode: {describe_modes(wrong)}" if wrong else None
 
-    def _refuse_stop(self, words: KraftParameters, was_ordered: bool) -> None:
+    def _refuse_stop(self, words: StopParameters, was_ordered: bool) -> None:
         """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
 
         Raises:
@@ -272,7 +273,7 @@ class StopActor(ControllerActor):
             return
         raise RunError(f"{problem}; no controller was stopped{' now' if was_ordered else ''}")
 
-    def _not_yet(self, words: KraftParameters, standing: ClusterState, is_partly: bool = False) -> str | None:
+    def _not_yet(self, words: StopParameters, standing: ClusterState, is_partly: bool = False) -> str | None:
         """While one leads. ``is_partly``: some have been stopped already."""
         voters = None if is_partly else voters_problem(standing, words.controller_addresses, words.reports_voters)
         if words.to_phase in REPAIRS:
@@ -288,7 +289,7 @@ class StopActor(ControllerActor):
         return problem or diff_problem(self.cluster, reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return self._by_running(KraftParameters.of(step), 0)
+        return self._by_running(StopParameters.of(step), 0)
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Stop all of them at once, and wait until none answers.
@@ -297,18 +298,18 @@ class StopActor(ControllerActor):
             RunError: they may not be stopped yet, an order failed, or one still answers after the time for a node.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = StopParameters.of(step)
         self._refuse_stop(words, bool(report.acted.attempts))
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.wait_until(words, running_problem, report)
         return self._outcomes(words, answers, "running with the migration flag", "stopped")
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = StopParameters.of(step)
         return verified(first_problem(lambda: running_problem(self.hands.look(words))), "no controller answers")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        control = self.hands.look(KraftParameters.of(step)).control
+        control = self.hands.look(StopParameters.of(step)).control
         return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -318,7 +319,7 @@ class StopActor(ControllerActor):
             RunError: an order failed, or the controllers did not come in time.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = StopParameters.of(step)
         self._settle_open(words, report)
         answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
         addresses = words.controller_addresses
@@ -330,7 +331,7 @@ class WipeActor(ControllerActor):
     """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, WIPE, CONTROLLER),
@@ -339,11 +340,11 @@ class WipeActor(ControllerActor):
             "no controller answers, and ZooKeeper has no /migration",
         )
 
-    def _problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _problem(self, words: OrderParameters, standing: ClusterState) -> str | None:
         there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
         return running_problem(standing) or there or self._left_behind(words, standing)
 
-    def _left_behind(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _left_behind(self, words: OrderParameters, standing: ClusterState) -> str | None:
         """A broker that came into migration mode after the plan was made: it waits for controllers that are gone."""
         if words.to_phase in REPAIRS:
             return None  # Brokers are repaired by a plan of their own.
@@ -366,11 +367,11 @@ class WipeActor(ControllerActor):
             RunError: an order failed.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         answers = self._order_each(words, WIPE, ("", ""), report, words.nodes)
         why = "a disk can't be seen from outside; the deployer said: {}"
         return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in words.nodes]
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return verified(first_problem(lambda: self._problem(words, self.hands.look(words))), "no controller answers")

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from kit.engine.model.step import Change, Step
-from kit.kraft.move.steps import (
-    ARCHIVE,
-    FINALISE,
-    FLAG_STEP,
-    LIST,
-    OBSERVED,
-    KraftParameters,
-    controller_item,
-    performed,
-)
+from kit.kraft.move.parameters import KraftParameters, OrderParameters
+from kit.kraft.move.steps import ARCHIVE, FINALISE, FLAG_STEP, LIST, OBSERVED, controller_item, performed
 from kit.text.naming import named
 
 _ONE_BY_ONE = "controllers {}, one by one,"
@@ -46,7 +38,7 @@ def list_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def return_flag_step(step_id: str, words: KraftParameters) -> Step:
+def return_flag_step(step_id: str, words: OrderParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=FLAG_STEP,
@@ -62,7 +54,7 @@ def return_flag_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def finalise_step(step_id: str, words: KraftParameters) -> Step:
+def finalise_step(step_id: str, words: OrderParameters) -> Step:
     nodes = words.nodes
     return Step(
         step_id=step_id,

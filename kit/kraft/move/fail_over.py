@@ -11,13 +11,14 @@ from kit.errors import RunError
 from kit.kraft.move.cluster_state import ClusterState, behind_problem, diff_problem, dual_write_problem
 from kit.kraft.move.nodes import CONTROLLER, RESTART
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters, controller_item
+from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.steps import controller_item
 from kit.kraft.move.sync import sync_problem
 
 
 class FailOverActor(NodeActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
@@ -27,7 +28,7 @@ class FailOverActor(NodeActor):
             "every controller has caught up, and both stores hold the same",
         )
 
-    def _unsound(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _unsound(self, words: OrderParameters, standing: ClusterState) -> str | None:
         return (
             dual_write_problem(standing, words.controller_addresses)
             or behind_problem(self.cluster, standing, self.hands.reads)
@@ -35,7 +36,7 @@ class FailOverActor(NodeActor):
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         leader = self.hands.look(words).facts.leader
         if leader is None:
             return StepState.PARTLY
@@ -45,7 +46,7 @@ class FailOverActor(NodeActor):
         """Raises:
         RunError: the controller was not restarted, or nobody else took over.
         """
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         (number,) = words.nodes
         item, change = controller_item(number), ("active", "restarted, another one is active")
         is_over = self._still_active(words, self.hands.look(words)) is None
@@ -66,17 +67,17 @@ class FailOverActor(NodeActor):
             raise
         return [ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})]
 
-    def _still_active(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _still_active(self, words: OrderParameters, standing: ClusterState) -> str | None:
         leader = standing.facts.leader
         if leader is None:
             return "no controller leads the quorum"
         return f"controller {leader.node_id} is still the active one" if leader.node_id in words.nodes else None
 
-    def _not_over(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _not_over(self, words: OrderParameters, standing: ClusterState) -> str | None:
         return self._still_active(words, standing) or self._unsound(words, standing)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         standing = self.hands.look(words)
         problem = first_problem(lambda: self._not_over(words, standing))
         if problem is not None:

@@ -20,14 +20,15 @@ from kit.kraft.move.cluster_state import (
 from kit.kraft.move.controllers import ControllerActor, refuse_astray
 from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
 from kit.kraft.move.orders import checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters, controller_item
+from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.steps import controller_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import named
 
 
 class FinaliseActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
@@ -36,7 +37,7 @@ class FinaliseActor(ControllerActor):
             "every broker is in KRaft mode, and both stores hold the same",
         )
 
-    def _not_ready(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _not_ready(self, words: OrderParameters, standing: ClusterState) -> str | None:
         """Before the first restart all of it; once the log says state 3 there is only the way on."""
         problem = self._brokers_problem(words, standing)
         if problem is not None or standing.facts.zk_state == POST_MIGRATION:
@@ -47,7 +48,7 @@ class FinaliseActor(ControllerActor):
             problem = dual_write_problem(standing, words.controller_addresses)
         return problem or diff_problem(self.cluster, self.hands.reads)
 
-    def _brokers_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _brokers_problem(self, words: OrderParameters, standing: ClusterState) -> str | None:
         if (problem := registered_problem(standing)) is not None:
             return problem
         wrong_mode = next(
@@ -56,7 +57,7 @@ class FinaliseActor(ControllerActor):
         return wrong_mode or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         standing = self.hands.look(words)
         flags = {each.has_flag for each in standing.answering_controllers}
         is_all = len(standing.answering_controllers) == len(words.controllers)
@@ -68,7 +69,7 @@ class FinaliseActor(ControllerActor):
         """Raises:
         RunError: a broker is not as it has to be, or a controller did not come back; nothing more is restarted.
         """
-        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        words, outcomes = OrderParameters.of(step), list[ItemOutcome]()
         self.hands.cancel_open_orders(words, report, lambda attempt: self.flag_of(words, attempt) is False)
         left = list(words.nodes)
         while left:
@@ -81,7 +82,7 @@ class FinaliseActor(ControllerActor):
             report(outcomes[-1:])
         return outcomes
 
-    def _restart(self, words: KraftParameters, number: int, standing: ClusterState, report: Report) -> ItemOutcome:
+    def _restart(self, words: OrderParameters, number: int, standing: ClusterState, report: Report) -> ItemOutcome:
         item, change = controller_item(number), ("with the migration flag", "without it")
         node = standing.controller_at(words.controller_addresses[number])
         if node is not None and node.has_flag is False:
@@ -105,10 +106,10 @@ class FinaliseActor(ControllerActor):
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
-    def _silent(self, words: KraftParameters, standing: ClusterState) -> list[int]:
+    def _silent(self, words: OrderParameters, standing: ClusterState) -> list[int]:
         return [number for number, at in words.controller_addresses.items() if standing.controller_at(at) is None]
 
-    def _not_back(self, words: KraftParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
+    def _not_back(self, words: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
         """Raises:
         RunError: another controller changed, which nobody ordered.
         """
@@ -121,10 +122,10 @@ class FinaliseActor(ControllerActor):
         return self._brokers_problem(words, now)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
 
-    def _unfinished(self, words: KraftParameters) -> str | None:
+    def _unfinished(self, words: OrderParameters) -> str | None:
         standing = self.hands.look(words)
         problem = controllers_problem(standing, words.controller_addresses, has_flag=False)
         if problem is None and standing.facts.zk_state != POST_MIGRATION:

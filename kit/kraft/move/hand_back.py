@@ -31,7 +31,8 @@ from kit.kraft.move.cluster_state import (
     zookeeper_of,
 )
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
-from kit.kraft.move.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
+from kit.kraft.move.parameters import HandBackParameters, KraftParameters
+from kit.kraft.move.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S
 from kit.kraft.read.control_znodes import CONTROLLER, EPOCH, fetch_control
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 
@@ -57,11 +58,11 @@ class HandBackActor(NodeActor):
     """Znodes that may be unreadable: they are what is mended."""
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = HandBackParameters.of(step)
         return checked(first_problem(lambda: self._closed(words)), "no controller answers, no broker is in KRaft mode")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        control = self.hands.look(KraftParameters.of(step)).control
+        control = self.hands.look(HandBackParameters.of(step)).control
         if control.has_migration is None:
             raise ReadError(f"cluster {self.cluster.name!r}: it can't be read whether {MIGRATION_ZNODE} exists")
         return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
@@ -70,7 +71,7 @@ class HandBackActor(NodeActor):
         """Raises:
         RunError: the znodes are not as they have to be; nothing was written.
         """
-        words, client = KraftParameters.of(step), zookeeper_of(self.cluster)
+        words, client = HandBackParameters.of(step), zookeeper_of(self.cluster)
         if self.state(step) == StepState.DONE:
             if words.has_claim and (problem := self._left_low()) is not None:
                 raise RunError(problem)
@@ -96,18 +97,18 @@ class HandBackActor(NodeActor):
             " own, which goes on from there: offramp plan kraft --repair"
         )
 
-    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+    def _deleted(self, words: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
         return (CONTROLLER, MIGRATION_ZNODE) if words.has_claim else (MIGRATION_ZNODE,)
 
-    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+    def _odd(self, words: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
         return _odd(before, words.has_claim)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = HandBackParameters.of(step)
         problem = first_problem(lambda: handed_back_problem(self, words, self.hands.look(words)))
         return verified(problem, "a broker holds /controller, and every broker names it")
 
-    def _closed(self, words: KraftParameters) -> str | None:
+    def _closed(self, words: HandBackParameters) -> str | None:
         standing = self.hands.look(words)
         if (problem := running_problem(standing)) is not None:
             return problem
@@ -118,7 +119,7 @@ class HandBackActor(NodeActor):
             return copied_problem(standing)
         return None
 
-    def _still(self, words: KraftParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
+    def _still(self, words: HandBackParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
         """The znodes, after ``/migration`` has not changed for a while.
 
         Raises:

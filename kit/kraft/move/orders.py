@@ -17,7 +17,7 @@ from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunErro
 from kit.kraft.both_stores import MetadataDiff
 from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, describe_diff, look
 from kit.kraft.move.nodes import BROKER, NodeDeployer, NodeOrder
-from kit.kraft.move.steps import KraftParameters
+from kit.kraft.move.parameters import KraftParameters, OrderParameters
 from kit.kraft.settings_files import read_settings_folder
 from kit.tables.kraft import NodeFact
 from kit.tables.schema import METADATA_DIFFERENCES
@@ -56,7 +56,7 @@ class NodeOperator:
             return 0.0
         return now - seen[1]
 
-    def instruction_problem(self, words: KraftParameters, action: str, role: str) -> str | None:
+    def instruction_problem(self, words: OrderParameters, action: str, role: str) -> str | None:
         """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
         instruction = self._deployer.instruction(action, role, words.to_mode)
         if instruction != words.instruction:
@@ -66,7 +66,7 @@ class NodeOperator:
             return f"the profile names other controllers than the plan: {named_now}"
         return None
 
-    def edited_problem(self, words: KraftParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
+    def edited_problem(self, words: OrderParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
         """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
         if not mode:
             return None

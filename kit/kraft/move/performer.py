@@ -31,8 +31,9 @@ from kit.kraft.move.gates import findings
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.nodes import NodeDeployer, node_deployer
 from kit.kraft.move.orders import NodeOperator
+from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.plan import observed
-from kit.kraft.move.recipes import RECIPES
+from kit.kraft.move.recipes import RECIPES, parameters_of
 from kit.kraft.move.repair import (
     RepairActor,
     for_repair,
@@ -40,10 +41,7 @@ from kit.kraft.move.repair import (
 )
 from kit.kraft.move.return_flag import ReturnFlagActor
 from kit.kraft.move.roll import RollActor
-from kit.kraft.move.steps import (
-    KraftParameters,
-    unregistered,
-)
+from kit.kraft.move.steps import unregistered
 from kit.kraft.move.unregister import UnregisterActor
 from kit.tables.conditions import unmet
 from kit.text.naming import named
@@ -82,11 +80,11 @@ def performer(
     }
 
     def observe(plan: Plan) -> Mapping[str, Json]:
-        words = KraftParameters.of(plan.steps[0])
+        words = parameters_of(plan.steps[0])
         return observed(hands.look(words), cluster)
 
     def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
-        words = KraftParameters.of(plan.steps[0])
+        words = parameters_of(plan.steps[0])
         hands.settle(words, f"run {other_run} left an order behind", go_on)
         if (problem := _came_late(plan, hands.look(words))) is not None:
             raise RunError(
@@ -105,7 +103,8 @@ def performer(
 def _came_late(plan: Plan, now: ClusterState) -> str | None:
     """Brokers that are in another mode than when the plan was made, and that none of its rolls brings there."""
     planned = plan.observed["broker modes"].value
-    rolls = [words for words in map(KraftParameters.of, plan.steps) if words.from_mode]
+    orders = [words for words in map(parameters_of, plan.steps) if isinstance(words, OrderParameters)]
+    rolls = [words for words in orders if words.from_mode]
     if not isinstance(planned, Mapping):
         return None
     late = {
@@ -123,7 +122,7 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, cl
     Raises:
         ConnectError: ZooKeeper, or every broker that is asked, does not answer.
     """
-    words = KraftParameters.of(plan.steps[0])
+    words = parameters_of(plan.steps[0])
     is_repair = words.to_phase in steps.REPAIRS
     now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads, words.reported_stopped)
     if joined := sorted(set(now.brokers) - set(words.broker_addresses)):

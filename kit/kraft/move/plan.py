@@ -39,6 +39,7 @@ from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.nodes import NodeDeployer, node_deployer
 from kit.kraft.move.orders import settings_digests
 from kit.kraft.move.overrides import left_behind, reported_stopped, reports_voters
+from kit.kraft.move.parameters import NODE_TIMEOUT_S, QUIET_S, KraftParameters
 from kit.kraft.move.repair import (
     first_damage,
     for_repair,
@@ -49,11 +50,8 @@ from kit.kraft.move.repair import (
 from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import (
     FAIL_OVER,
-    NODE_TIMEOUT_S,
-    QUIET_S,
     REPAIR,
     RETURN_FLAG,
-    KraftParameters,
     consent_of,
     target_of,
     unregistered,
@@ -179,7 +177,6 @@ def _plan(
         left_behind=left_behind(overridden),
         reported_stopped=reported_stopped(overridden),
         reports_voters=reports_voters(overridden),
-        settings=settings_digests(cluster),
     )
     return Plan(
         kind=KIND,
@@ -188,7 +185,7 @@ def _plan(
         made_by=made_by,
         made_at=seen.clock.now(),
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
-        steps=tuple(StepMaker(words, deployer, now).steps()),
+        steps=tuple(StepMaker(words, deployer, now, settings_digests(cluster)).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
         risks=(
             *warnings(found),

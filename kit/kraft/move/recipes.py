@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from kit.engine.model.plan import Consent, Plan
 from kit.engine.model.recipes import Recipe, Recipes
 from kit.engine.model.step import Step
@@ -9,31 +12,48 @@ from kit.errors import PlanError
 from kit.kraft.analyze.phase import FINALISED
 from kit.kraft.move import end_steps, steps
 from kit.kraft.move.overrides import left_behind, reported_stopped, reports_voters
-from kit.kraft.move.steps import KraftParameters, consent_of
+from kit.kraft.move.parameters import (
+    HandBackParameters,
+    KraftParameters,
+    OrderParameters,
+    RollParameters,
+    StopParameters,
+    UnregisterParameters,
+)
+from kit.kraft.move.steps import consent_of
 
-_MAKERS = {
-    steps.ROLL: steps.roll_step,
-    steps.START: steps.start_step,
-    steps.STOP: steps.stop_step,
-    steps.HAND_BACK: steps.hand_back_step,
-    steps.WIPE: steps.wipe_step,
-    steps.COMPARE: steps.compare_step,
-    steps.FINALISE: end_steps.finalise_step,
-    steps.MEND: steps.mend_step,
-    steps.FAIL_OVER_STEP: steps.fail_over_step,
-    steps.FLAG_STEP: end_steps.return_flag_step,
-    steps.ARCHIVE: end_steps.archive_step,
-    steps.LIST: end_steps.list_step,
-    steps.UNREGISTER_STEP: steps.unregister_step,
+_MAKERS: Mapping[str, tuple[type[KraftParameters], Callable[[str, Any], Step]]] = {
+    steps.ROLL: (RollParameters, steps.roll_step),
+    steps.START: (OrderParameters, steps.start_step),
+    steps.STOP: (StopParameters, steps.stop_step),
+    steps.HAND_BACK: (HandBackParameters, steps.hand_back_step),
+    steps.WIPE: (OrderParameters, steps.wipe_step),
+    steps.COMPARE: (KraftParameters, steps.compare_step),
+    steps.FINALISE: (OrderParameters, end_steps.finalise_step),
+    steps.MEND: (HandBackParameters, steps.mend_step),
+    steps.FAIL_OVER_STEP: (OrderParameters, steps.fail_over_step),
+    steps.FLAG_STEP: (OrderParameters, end_steps.return_flag_step),
+    steps.ARCHIVE: (KraftParameters, end_steps.archive_step),
+    steps.LIST: (KraftParameters, end_steps.list_step),
+    steps.UNREGISTER_STEP: (UnregisterParameters, steps.unregister_step),
 }
 
 
+def parameters_of(step: Step) -> KraftParameters:
+    """Return the parameters of any step of a move, in the class of its kind.
+
+    Raises:
+        PlanError: a parameter is missing, unknown or of another type.
+    """
+    return _MAKERS[step.kind][0].of(step)
+
+
 def _remake(step: Step) -> Step:
-    return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
+    return _MAKERS[step.kind][1](step.step_id, parameters_of(step))
 
 
 def _consent(plan: Plan, step: Step) -> Consent:
-    words = KraftParameters.of(step)
+    words = parameters_of(step)
     if words.left_behind != left_behind(plan.overridden):
         raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
     if words.reported_stopped != reported_stopped(plan.overridden):
@@ -47,7 +67,7 @@ def _consent(plan: Plan, step: Step) -> Consent:
 
 
 def _target(step: Step) -> frozenset[str]:
-    return frozenset({KraftParameters.of(step).target})
+    return frozenset({parameters_of(step).target})
 
 
 RECIPES: Recipes = {kind: Recipe(_remake, _target, _consent) for kind in steps.KINDS}

@@ -35,6 +35,7 @@ from kit.kraft.move.cluster_state import (
 )
 from kit.kraft.move.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.kraft.move.orders import checked, first_problem, verified
+from kit.kraft.move.parameters import HandBackParameters
 from kit.kraft.move.steps import (
     HANDED_BACK_S,
     MIGRATION_ZNODE,
@@ -42,7 +43,6 @@ from kit.kraft.move.steps import (
     REPAIR_CLAIM,
     REPAIR_EPOCH,
     REPAIR_MIGRATION,
-    KraftParameters,
 )
 from kit.kraft.move.sync import led_problem
 from kit.kraft.read.control_znodes import CONTROLLER, EPOCH
@@ -239,7 +239,7 @@ class RepairActor(HandBackActor):
     mended = (MIGRATION_ZNODE, EPOCH)
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = HandBackParameters.of(step)
         return checked(
             first_problem(lambda: self._closed(words), lambda: self._not_damaged(words)),
             "the damage is there, no controller answers, no broker is in KRaft mode",
@@ -249,14 +249,14 @@ class RepairActor(HandBackActor):
         """A damage of its own, if it is one."""
         return None
 
-    def _look(self, words: KraftParameters) -> ClusterState:
+    def _look(self, words: HandBackParameters) -> ClusterState:
         return for_repair(self.hands.look(words), self.cluster, self.hands.reads, self.hands.clock.sleep)
 
     def _next_epoch(self, before: Mapping[str, Saved]) -> int:
         """What brokers remember can't be read: far above what can be."""
         return super()._next_epoch(before) + REMEMBERED
 
-    def _not_damaged(self, words: KraftParameters) -> str | None:
+    def _not_damaged(self, words: HandBackParameters) -> str | None:
         repairable = damages(self._look(words))
         if words.to_phase in [each.plan for each in repairable]:
             return None
@@ -264,11 +264,11 @@ class RepairActor(HandBackActor):
         return f"there is nothing to mend by {words.to_phase!r} any more{f', but: {others}' if others else ''}"
 
     def state(self, step: Step, acted: object = None) -> StepState:
-        problem = self._not_damaged(KraftParameters.of(step))
+        problem = self._not_damaged(HandBackParameters.of(step))
         return StepState.NOT_DONE if problem is None else StepState.DONE
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = HandBackParameters.of(step)
         standing = self._look(words)
         left = [each.sentence for each in damages(standing) if each.plan == words.to_phase]
         problem = first_problem(
@@ -276,7 +276,7 @@ class RepairActor(HandBackActor):
         )
         return verified(problem, f"{words.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller")
 
-    def _unled(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _unled(self, words: HandBackParameters, standing: ClusterState) -> str | None:
         """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
         if words.to_phase == REPAIR_MIGRATION:
             return None
@@ -284,13 +284,13 @@ class RepairActor(HandBackActor):
             self.cluster, standing.facts, words.broker_addresses, self.hands.reads
         )
 
-    def _closed(self, words: KraftParameters) -> str | None:
+    def _closed(self, words: HandBackParameters) -> str | None:
         standing = self.hands.look(words)
         if standing.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
             return f"KRaft controller {standing.control.controller_id} has claimed /controller since"
         return super()._closed(replace(words, has_claim=True))
 
-    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+    def _odd(self, words: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
         if CONTROLLER not in before:
             return "nobody holds /controller: is any broker connected to ZooKeeper?"
         is_kraft = before[CONTROLLER].ephemeral_owner == 0
@@ -298,7 +298,7 @@ class RepairActor(HandBackActor):
             return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"
         return None
 
-    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+    def _deleted(self, words: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
         wanted = {
             REPAIR_CLAIM: (CONTROLLER, MIGRATION_ZNODE),
             REPAIR_MIGRATION: (MIGRATION_ZNODE,),

@@ -16,12 +16,13 @@ from kit.kraft.move.cluster_state import ClusterState, dual_write_problem, flag_
 from kit.kraft.move.controllers import ControllerActor, refuse_astray
 from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
 from kit.kraft.move.orders import checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters, controller_item
+from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.steps import controller_item
 
 
 class ReturnFlagActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
@@ -30,7 +31,7 @@ class ReturnFlagActor(ControllerActor):
             "the migration is not over, and the active controller has the flag",
         )
 
-    def _not_ready(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _not_ready(self, words: OrderParameters, standing: ClusterState) -> str | None:
         """One that was ordered before and does not answer is started again, if nobody else is missing."""
         silent = [it for it, at in words.controller_addresses.items() if standing.controller_at(at) is None]
         is_ours = len(silent) == 1 and silent[0] in words.nodes
@@ -39,7 +40,7 @@ class ReturnFlagActor(ControllerActor):
         return flag_problem(standing, words.controller_addresses)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         standing = self.hands.look(words)
         nodes = [standing.controller_at(words.controller_addresses[number]) for number in words.nodes]
         flags = {None if node is None else node.has_flag for node in nodes}
@@ -51,7 +52,7 @@ class ReturnFlagActor(ControllerActor):
         """Raises:
         RunError: the migration was finalised meanwhile, or a controller did not come back; nothing more is ordered.
         """
-        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        words, outcomes = OrderParameters.of(step), list[ItemOutcome]()
         self.hands.cancel_open_orders(words, report, lambda attempt: self.flag_of(words, attempt) is True)
         standing, places = self.hands.look(words), words.controller_addresses
         for number in sorted(words.nodes, key=lambda it: standing.controller_at(places[it]) is not None):
@@ -59,7 +60,7 @@ class ReturnFlagActor(ControllerActor):
             report(outcomes[-1:])
         return outcomes
 
-    def _restart(self, words: KraftParameters, number: int, report: Report) -> ItemOutcome:
+    def _restart(self, words: OrderParameters, number: int, report: Report) -> ItemOutcome:
         item, change = controller_item(number), ("without the migration flag", "with it")
         standing = self.hands.look(words)
         node = standing.controller_at(words.controller_addresses[number])
@@ -80,7 +81,7 @@ class ReturnFlagActor(ControllerActor):
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
-    def _not_back(self, words: KraftParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
+    def _not_back(self, words: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
         """Raises:
         RunError: a controller without the flag was elected, and there is only the way on; or another one changed.
         """
@@ -96,6 +97,6 @@ class ReturnFlagActor(ControllerActor):
         return flag_problem(now, words.controller_addresses)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = OrderParameters.of(step)
         problem = first_problem(lambda: dual_write_problem(self.hands.look(words), words.controller_addresses))
         return verified(problem, "every controller has the migration flag, and dual write goes on")

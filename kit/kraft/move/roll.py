@@ -39,7 +39,8 @@ from kit.kraft.move.cluster_state import (
 from kit.kraft.move.hand_back import control_problem, handed_back_problem
 from kit.kraft.move.nodes import BROKER, RESTART
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters, broker_item
+from kit.kraft.move.parameters import RollParameters
+from kit.kraft.move.steps import broker_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import listed, named
 
@@ -48,7 +49,7 @@ Modes = tuple[str, str]
 
 class RollActor(NodeActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, RESTART, BROKER),
@@ -58,7 +59,7 @@ class RollActor(NodeActor):
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         modes = self.hands.look(words).modes
         ours = words.nodes if acted is None else tuple(_number(it) for it in acted.written)
         our_modes = {modes.get(number) for number in ours}
@@ -70,11 +71,11 @@ class RollActor(NodeActor):
         """Raises:
         RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
         """
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         return self._roll(words, words.nodes, (words.from_mode, words.to_mode), report)
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         standing = self.hands.look(words)
         problem = first_problem(
             *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
@@ -88,12 +89,12 @@ class RollActor(NodeActor):
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         if step.cannot_be_undone is not None:
             return Checked(False, step.cannot_be_undone)
         return checked(first_problem(lambda: self._back_problem(words, acted)), "the way back is open")
 
-    def _back_problem(self, words: KraftParameters, acted: ActedRecord) -> str | None:
+    def _back_problem(self, words: RollParameters, acted: ActedRecord) -> str | None:
         standing = self.hands.look(words)
         strayed = _changed_since_start(_first_modes(acted) or {}, _ordered(acted), standing)
         return strayed or self._way_problem(words, standing, (words.to_mode, words.from_mode))
@@ -105,11 +106,11 @@ class RollActor(NodeActor):
             RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = KraftParameters.of(step)
+        words = RollParameters.of(step)
         ours = [_number(it) for it in reversed(acted.written)]
         return self._roll(words, ours, (words.to_mode, words.from_mode), report)
 
-    def _roll(self, words: KraftParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
+    def _roll(self, words: RollParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
         self.hands.cancel_open_orders(words, report, lambda attempt: self._has_come(words, attempt))
         outcomes, left, done = list[ItemOutcome](), list(brokers), list[int]()
         first, ordered = _first_modes(report.acted) or self.hands.look(words).modes, _ordered(report.acted)
@@ -130,13 +131,13 @@ class RollActor(NodeActor):
             raise RunError(problem)
         return outcomes
 
-    def _has_come(self, words: KraftParameters, attempt: WriteAttempt) -> bool:
+    def _has_come(self, words: RollParameters, attempt: WriteAttempt) -> bool:
         """Whether the broker runs well in the mode that it was ordered to."""
         mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
         return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
 
     def _move(
-        self, words: KraftParameters, number: int, way: Modes, standing: ClusterState, report: Report
+        self, words: RollParameters, number: int, way: Modes, standing: ClusterState, report: Report
     ) -> ItemOutcome:
         item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
         if standing.modes.get(number) is None:
@@ -158,7 +159,7 @@ class RollActor(NodeActor):
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
     def _not_back(
-        self, words: KraftParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
+        self, words: RollParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
     ) -> str | None:
         """Raises:
         RunError: another broker has changed since ``before``, or this one is in a mode that nobody wants.
@@ -170,7 +171,7 @@ class RollActor(NodeActor):
             return f"{problem}{_describe_restarted(number, way, before, now)}"
         return sync_problem(self.cluster, now.facts, words.broker_addresses, reads=self.hands.reads)
 
-    def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: ClusterState) -> None:
+    def _refuse_order(self, words: RollParameters, number: int, way: Modes, standing: ClusterState) -> None:
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
@@ -184,7 +185,7 @@ class RollActor(NodeActor):
         )
         _refuse(number, problem)
 
-    def _way_problem(self, words: KraftParameters, standing: ClusterState, way: Modes) -> str | None:
+    def _way_problem(self, words: RollParameters, standing: ClusterState, way: Modes) -> str | None:
         """What the whole way needs, whichever broker is next. Raises what can't be read."""
         if (problem := _unexpected_modes(words, standing, way[1])) is not None:
             return problem
@@ -205,7 +206,7 @@ class RollActor(NodeActor):
                 return f"{groups} live members under /consumers: they would find no broker"
         return dual_write_problem(standing, words.controller_addresses)
 
-    def _before_copy_problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _before_copy_problem(self, words: RollParameters, standing: ClusterState) -> str | None:
         """The controllers wait; once the last broker was ordered, the copy may have begun."""
         problem = controllers_problem(standing, words.controller_addresses)
         state, checkpoint = standing.facts.zk_state, standing.control.checkpoint
@@ -225,7 +226,7 @@ def _refuse(number: int, problem: str | None) -> None:
 
 
 def _unexpected_modes(
-    words: KraftParameters, standing: ClusterState, goal: str, done: Collection[int] = ()
+    words: RollParameters, standing: ClusterState, goal: str, done: Collection[int] = ()
 ) -> str | None:
     """Brokers in a mode in which none should be now, whoever brought them there; ``done``: those moved to ``goal``."""
     wanted = {it: (goal,) if it in done else _allowed(words, it) for it in standing.modes}
@@ -240,7 +241,7 @@ def _unexpected_modes(
     )
 
 
-def _allowed(words: KraftParameters, number: int) -> tuple[str, ...]:
+def _allowed(words: RollParameters, number: int) -> tuple[str, ...]:
     """Of the brokers that a step does not move only the last one before the copy has still to go."""
     is_first_part = words.from_mode == ZOOKEEPER_MODE and not words.begins_copy
     is_to_move = number in words.nodes or is_first_part
@@ -309,12 +310,12 @@ def _changed_since_start(
     )
 
 
-def _may_go_on(words: KraftParameters) -> str:
+def _may_go_on(words: RollParameters) -> str:
     brokers = named(sorted(words.broker_addresses), "broker {} is", "brokers {} are")
     return f"{brokers} in {words.from_mode} or {words.to_mode} mode, and may go on"
 
 
-def _is_before_copy(words: KraftParameters) -> bool:
+def _is_before_copy(words: RollParameters) -> bool:
     """Of a roll forward that is undone: the plan back from dual write has its own roll to ZooKeeper mode."""
     return words.from_mode == ZOOKEEPER_MODE
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.engine.model.step import Step
@@ -14,6 +13,14 @@ from kit.kraft.move import end_steps, steps
 from kit.kraft.move.cluster_state import ClusterState, without_flag
 from kit.kraft.move.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.kraft.move.orders import settings_file
+from kit.kraft.move.parameters import (
+    HandBackParameters,
+    KraftParameters,
+    OrderParameters,
+    RollParameters,
+    StopParameters,
+    UnregisterParameters,
+)
 from kit.kraft.move.steps import (
     FAIL_OVER,
     REPAIR_BROKERS,
@@ -22,19 +29,24 @@ from kit.kraft.move.steps import (
     REPAIR_MIGRATION,
     RETURN_FLAG,
     UNREGISTER,
-    KraftParameters,
     unregistered,
 )
 
-StepDraft: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
+StepDraft: TypeAlias = tuple[str, Callable[[str, Any], Step], KraftParameters]
 """A step in the making: the end of its id, its factory, what it is made from."""
+
+
+_NO_FILES: Mapping[str, str] = {}
 
 
 class StepMaker:
     """The steps of one plan."""
 
-    def __init__(self, words: KraftParameters, deployer: NodeDeployer, now: ClusterState) -> None:
-        self._words, self._deployer, self._now = words, deployer, now
+    def __init__(
+        self, words: KraftParameters, deployer: NodeDeployer, now: ClusterState, settings: Mapping[str, str] = _NO_FILES
+    ) -> None:
+        """``words``: what every step knows; ``settings``: the operator's files of all nodes, file name → digest."""
+        self._words, self._settings, self._deployer, self._now = words, settings, deployer, now
 
     def steps(self) -> Iterator[Step]:
         entries = {
@@ -52,7 +64,7 @@ class StepMaker:
             UNREGISTER: self._unregister,
         }[UNREGISTER if unregistered(self._words.to_phase) is not None else self._words.to_phase]()
         for number, (name, make, words) in enumerate(entries, start=1):
-            yield make(f"{number:02d}-{name}", replace(words, settings=_own_settings(words)))
+            yield make(f"{number:02d}-{name}", words)
 
     def _start(self) -> Iterator[StepDraft]:
         yield "start", steps.start_step, self._controllers(START, "", MIGRATION_MODE)
@@ -82,7 +94,7 @@ class StepMaker:
         yield (
             "return-flag",
             end_steps.return_flag_step,
-            replace(self._controllers(RESTART, "finalised", MIGRATION_MODE), nodes=lacking),
+            self._controllers(RESTART, "finalised", MIGRATION_MODE, lacking),
         )
         yield self._compare()
 
@@ -93,9 +105,8 @@ class StepMaker:
             yield self._roll(in_kraft, KRAFT_MODE, MIGRATION_MODE)
         if has_claim and not is_aborted:
             yield self._compare()
-        stop = self._controllers(STOP, MIGRATION_MODE, "")
-        yield "stop-controllers", steps.stop_step, replace(stop, has_claim=has_claim, is_aborted=is_aborted)
-        hand_back = replace(self._words, has_claim=has_claim, is_aborted=is_aborted)
+        yield self._stop(has_claim=has_claim, is_aborted=is_aborted)
+        hand_back = HandBackParameters.made_from(self._words, has_claim=has_claim, is_aborted=is_aborted)
         yield "hand-back", steps.hand_back_step, hand_back
         moved = tuple(sorted(self._now.brokers)) if has_claim else self._in_mode(MIGRATION_MODE)
         if moved:
@@ -107,9 +118,8 @@ class StepMaker:
         are_running = bool(self._now.live_controllers)
         is_aborted = self._words.to_phase == REPAIR_CLAIM and self._now.facts.is_copying
         if are_running:
-            stop = replace(self._controllers(STOP, MIGRATION_MODE, ""), is_aborted=is_aborted)
-            yield "stop-controllers", steps.stop_step, stop
-        yield "mend", steps.mend_step, replace(self._words, is_aborted=is_aborted)
+            yield self._stop(has_claim=False, is_aborted=is_aborted)
+        yield "mend", steps.mend_step, HandBackParameters.made_from(self._words, is_aborted=is_aborted)
         if are_running:
             yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
@@ -122,12 +132,13 @@ class StepMaker:
         yield (
             "fail-over",
             steps.fail_over_step,
-            replace(self._controllers(RESTART, MIGRATION_MODE, MIGRATION_MODE), nodes=active),
+            self._controllers(RESTART, MIGRATION_MODE, MIGRATION_MODE, active),
         )
 
     def _unregister(self) -> Iterator[StepDraft]:
         gone = unregistered(self._words.to_phase)
-        yield "unregister", steps.unregister_step, replace(self._words, nodes=() if gone is None else (gone,))
+        nodes = () if gone is None else (gone,)
+        yield "unregister", steps.unregister_step, UnregisterParameters.made_from(self._words, nodes=nodes)
 
     def _in_mode(self, mode: str) -> tuple[int, ...]:
         return tuple(sorted(number for number, each in self._now.modes.items() if each == mode))
@@ -138,37 +149,46 @@ class StepMaker:
         return tuple(numbers[:-1]), tuple(numbers[-1:])
 
     def _roll(self, numbers: tuple[int, ...], from_mode: str, to_mode: str, begins_copy: bool = False) -> StepDraft:
-        words = replace(
+        words = RollParameters.made_from(
             self._words,
-            nodes=numbers,
-            from_mode=from_mode,
-            to_mode=to_mode,
+            **self._order(RESTART, BROKER, numbers, from_mode, to_mode),
             begins_copy=begins_copy,
-            instruction=self._deployer.instruction(RESTART, BROKER, to_mode),
         )
         return f"roll-to-{to_mode}{'-last' if begins_copy else ''}", steps.roll_step, words
 
-    def _controllers(self, action: str, from_mode: str, to_mode: str) -> KraftParameters:
-        return replace(
-            self._words,
-            nodes=tuple(sorted(self._words.controller_addresses)),
-            from_mode=from_mode,
-            to_mode=to_mode,
-            instruction=self._deployer.instruction(action, CONTROLLER, to_mode),
-        )
+    def _stop(self, has_claim: bool, is_aborted: bool) -> StepDraft:
+        order = self._order(STOP, CONTROLLER, tuple(sorted(self._words.controller_addresses)), MIGRATION_MODE, "")
+        words = StopParameters.made_from(self._words, **order, has_claim=has_claim, is_aborted=is_aborted)
+        return "stop-controllers", steps.stop_step, words
+
+    def _controllers(
+        self, action: str, from_mode: str, to_mode: str, numbers: tuple[int, ...] | None = None
+    ) -> OrderParameters:
+        """``numbers`` None: of all controllers."""
+        nodes = tuple(sorted(self._words.controller_addresses)) if numbers is None else numbers
+        return OrderParameters.made_from(self._words, **self._order(action, CONTROLLER, nodes, from_mode, to_mode))
+
+    def _order(self, action: str, role: str, nodes: tuple[int, ...], from_mode: str, to_mode: str) -> dict[str, object]:
+        """The fields of ``OrderParameters``."""
+        return {
+            "nodes": nodes,
+            "from_mode": from_mode,
+            "to_mode": to_mode,
+            "instruction": self._deployer.instruction(action, role, to_mode),
+            "settings": _own_settings(self._settings, nodes, (from_mode, to_mode)),
+        }
 
     def _compare(self) -> StepDraft:
         return "compare", steps.compare_step, self._words
 
 
-def _own_settings(words: KraftParameters) -> dict[str, str]:
+def _own_settings(settings: Mapping[str, str], nodes: tuple[int, ...], modes: tuple[str, str]) -> dict[str, str]:
     """The files of a step's nodes, in the mode that they go to and, for an undo, in the one that they come from."""
-    modes = (words.from_mode, words.to_mode)
     names = {
         settings_file(Path(), role, number, mode).name
         for role in (BROKER, CONTROLLER)
-        for number in words.nodes
+        for number in nodes
         for mode in modes
         if mode
     }
-    return {name: digest for name, digest in words.settings.items() if name in names}
+    return {name: digest for name, digest in settings.items() if name in names}

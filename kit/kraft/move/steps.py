@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
-from kit.engine.model.parameters import StepParameters
 from kit.engine.model.plan import Consent
 from kit.engine.model.step import Change, Step
 from kit.errors import PlanError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.kraft.move.overrides import takes_second_person
+from kit.kraft.move.parameters import (
+    HandBackParameters,
+    KraftParameters,
+    OrderParameters,
+    RollParameters,
+    StopParameters,
+    UnregisterParameters,
+)
 from kit.text.naming import listed, named
 
 (
@@ -50,11 +56,7 @@ REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
 _VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
 SECOND_PERSON_HOURS = 1.0
 """How long an approval holds at most where a second person has to give it."""
-NODE_TIMEOUT_S = 300.0
-"""What one node may take until it runs well in its new mode."""
 COMPARE_S = 180.0
-QUIET_S = 30.0
-"""How long nothing may change after an order was called off, until it counts as not coming any more."""
 HANDED_BACK_S = 3.0
 """From the transaction until a broker may be stopped: one that still believes in KRaft hangs (3.9.1)."""
 STILL_S = 5.0
@@ -87,51 +89,6 @@ def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ())
     return Consent(f"{verb} {cluster_name}", second_person, SECOND_PERSON_HOURS if second_person else None)
 
 
-@dataclass(frozen=True, slots=True)
-class KraftParameters(StepParameters):
-    """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
-
-    ``nodes``: the ids that the step is about: brokers of a roll, or the one that is gone; else controllers.
-    ``from_mode`` and ``to_mode`` of those. ``left_behind``: groups of old consumers that somebody answers for, and that
-    forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
-    ``reports_voters``: the operator answers for it that ``controllers`` are all voters.
-    ``has_claim``: a KRaft controller holds ``/controller``; ``is_aborted``: and its copy was aborted.
-    ``settings``: the operator's files of these nodes and modes, file name → digest, as approved.
-    """
-
-    target: str
-    cluster_name: str
-    to_phase: str
-    all_brokers: Mapping[str, str]
-    controllers: Mapping[str, str]
-    nodes: tuple[int, ...] = ()
-    from_mode: str = ""
-    to_mode: str = ""
-    begins_copy: bool = False
-    has_claim: bool = False
-    is_aborted: bool = False
-    instruction: str = ""
-    by_person: bool = False
-    node_timeout_s: float = NODE_TIMEOUT_S
-    quiet_s: float = QUIET_S
-    left_behind: tuple[str, ...] = ()
-    reported_stopped: tuple[str, ...] = ()
-    reports_voters: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def broker_addresses(self) -> dict[int, str]:
-        return {int(number): address for number, address in self.all_brokers.items()}
-
-    @property
-    def controller_addresses(self) -> dict[int, str]:
-        return {int(number): address for number, address in self.controllers.items()}
-
-    @property
-    def cluster_id(self) -> str:
-        return self.target.removeprefix("cluster ")
-
-
 def broker_item(number: int) -> str:
     return f"broker {number}"
 
@@ -146,7 +103,7 @@ _ON_THE_WAY = {
 }
 
 
-def roll_step(step_id: str, words: KraftParameters) -> Step:
+def roll_step(step_id: str, words: RollParameters) -> Step:
     """Raises:
     PlanError: brokers don't go from the one mode to the other.
     """
@@ -183,7 +140,7 @@ def roll_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def _before_roll(words: KraftParameters) -> str:
+def _before_roll(words: RollParameters) -> str:
     if words.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
     if words.to_mode == KRAFT_MODE:
@@ -192,14 +149,14 @@ def _before_roll(words: KraftParameters) -> str:
     return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
-def performed(words: KraftParameters) -> dict[str, str | None]:
+def performed(words: OrderParameters) -> dict[str, str | None]:
     return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
 
 
 _TOGETHER = "controllers {} together, on empty disks"
 
 
-def start_step(step_id: str, words: KraftParameters) -> Step:
+def start_step(step_id: str, words: OrderParameters) -> Step:
     nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in words.nodes]
     return Step(
         step_id=step_id,
@@ -219,7 +176,7 @@ def start_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def stop_step(step_id: str, words: KraftParameters) -> Step:
+def stop_step(step_id: str, words: StopParameters) -> Step:
     before, is_repair = "no broker is in KRaft mode (it would hang)", words.to_phase in REPAIRS
     if words.is_aborted:
         before += ", the copy was aborted, and no copy was completed since"
@@ -241,7 +198,7 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def hand_back_step(step_id: str, words: KraftParameters) -> Step:
+def hand_back_step(step_id: str, words: HandBackParameters) -> Step:
     claim = "/controller_epoch is set above every epoch used, /controller and /migration are deleted"
     writes = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
     after = "a broker holds /controller, and every broker names it in five answers"
@@ -279,7 +236,7 @@ _MENDED = {
 }
 
 
-def mend_step(step_id: str, words: KraftParameters) -> Step:
+def mend_step(step_id: str, words: HandBackParameters) -> Step:
     """Raises:
     PlanError: the plan repairs no znode.
     """
@@ -301,7 +258,7 @@ def mend_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def wipe_step(step_id: str, words: KraftParameters) -> Step:
+def wipe_step(step_id: str, words: OrderParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=WIPE,
@@ -331,7 +288,7 @@ def compare_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def unregister_step(step_id: str, words: KraftParameters) -> Step:
+def unregister_step(step_id: str, words: UnregisterParameters) -> Step:
     (number,) = words.nodes
     return Step(
         step_id=step_id,
@@ -348,7 +305,7 @@ def unregister_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
-def fail_over_step(step_id: str, words: KraftParameters) -> Step:
+def fail_over_step(step_id: str, words: OrderParameters) -> Step:
     (number,) = words.nodes
     return Step(
         step_id=step_id,

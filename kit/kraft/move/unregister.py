@@ -22,7 +22,8 @@ from kit.errors import ConnectError, ReadError, RunError
 from kit.kraft.analyze.phase import CONTROLLERS, Facts
 from kit.kraft.move.cluster_state import ClusterState, MoveReads, dual_write_problem, waiting_problem
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
-from kit.kraft.move.steps import KraftParameters, broker_item
+from kit.kraft.move.parameters import UnregisterParameters
+from kit.kraft.move.steps import broker_item
 from kit.text.naming import named
 
 REGISTERED, NOT_REGISTERED = "registered with the controllers", "not registered"
@@ -76,11 +77,11 @@ class UnregisterActor(NodeActor):
         self._ask = ask
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
+        words = UnregisterParameters.of(step)
         problem = first_problem(lambda: self._problem(words, self.hands.look(words)))
         return checked(problem, f"{broker_item(words.nodes[0])} is gone, and no partition has a replica on it")
 
-    def _problem(self, words: KraftParameters, standing: ClusterState) -> str | None:
+    def _problem(self, words: UnregisterParameters, standing: ClusterState) -> str | None:
         (number,) = words.nodes
         return (
             goes_on_problem(standing, words.controller_addresses)
@@ -89,10 +90,10 @@ class UnregisterActor(NodeActor):
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = KraftParameters.of(step)
+        words = UnregisterParameters.of(step)
         return StepState.DONE if self._left(words, self.hands.look(words)) is None else StepState.NOT_DONE
 
-    def _left(self, words: KraftParameters, now: ClusterState) -> str | None:
+    def _left(self, words: UnregisterParameters, now: ClusterState) -> str | None:
         if not now.facts.has_log:
             return f"the metadata log can't be read: {now.facts.log_error}"
         (number,) = words.nodes
@@ -102,7 +103,7 @@ class UnregisterActor(NodeActor):
         """Raises:
         RunError: the broker is not gone, or the controller refused; or the registration is there still.
         """
-        words = KraftParameters.of(step)
+        words = UnregisterParameters.of(step)
         (number,) = words.nodes
         item, change = broker_item(number), (REGISTERED, NOT_REGISTERED)
         if self.state(step) == StepState.DONE:
@@ -129,7 +130,7 @@ class UnregisterActor(NodeActor):
         return Outcome.REFUSED, REGISTERED, None, why.strip()
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
+        words = UnregisterParameters.of(step)
         standing = self.hands.look(words)
         problem = first_problem(
             lambda: self._left(words, standing), lambda: goes_on_problem(standing, words.controller_addresses)

@@ -17,7 +17,7 @@ from kit.cli.main import app
 from kit.groups import snapshot
 from kit.groups.analyze import idle as idle_groups
 from kit.kraft import both_stores
-from kit.kraft.move import steps
+from kit.kraft.move import parameters, steps
 from kit.kraft.verbs import kraft as kraft_verbs, plan as kraft_plan
 from kit.lab import command as lab, scenario
 from kit.lab.servers import migrating_cluster
@@ -161,7 +161,7 @@ def test_defaults_of_options_are_those_of_the_functions():
     assert idle.DEAD_AFTER_DAYS == idle_groups.DEAD_AFTER_DAYS
     assert kraft_verbs.SETTLE_S == both_stores.SETTLE_S
     assert (group_verb.PATH, fleet_verb.SETTLE_S) == (group_plan.PATH, rules.SETTLE_S)
-    assert (kraft_plan.PHASES, kraft_plan.NODE_TIMEOUT_S) == (steps.PHASES, steps.NODE_TIMEOUT_S)
+    assert (kraft_plan.PHASES, kraft_plan.NODE_TIMEOUT_S) == (steps.PHASES, parameters.NODE_TIMEOUT_S)
     assert (kraft_plan.REPAIR, kraft_plan.FAIL_OVER) == (steps.REPAIR, steps.FAIL_OVER)
     assert delete_groups.AT_MOST == group_deletions.AT_MOST
     assert (lab.BROKERS, lab.PHASES) == (scenario.BROKERS, migrating_cluster.PHASES)

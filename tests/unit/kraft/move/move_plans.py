@@ -16,8 +16,9 @@ from kit.engine.model.performer import ActedRecord, ItemOutcome, WriteAttempt
 from kit.engine.model.plan import Plan
 from kit.kraft.move import gates, hand_back, steps
 from kit.kraft.move.cluster_state import ClusterState, MoveReads
+from kit.kraft.move.parameters import KraftParameters
 from kit.kraft.move.step_maker import StepMaker
-from kit.kraft.move.steps import KraftParameters, consent_of
+from kit.kraft.move.steps import consent_of
 from kit.kraft.subject import KIND
 from kit.profile import KraftSettings, Profile
 from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain

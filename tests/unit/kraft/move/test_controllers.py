@@ -20,7 +20,8 @@ from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.nodes import CommandNodes, NodeOrder
 from kit.kraft.move.orders import NodeOperator, settings_digests
-from kit.kraft.move.steps import KraftParameters, start_step, stop_step, wipe_step
+from kit.kraft.move.parameters import StopParameters
+from kit.kraft.move.steps import start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
 from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
 from tests.unit.kraft.move.move_plans import PROFILE, SAME, WELL, Report, cluster_with
@@ -29,7 +30,7 @@ from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 IDS = (3000, 3001, 3002)
 ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
 VOTERS = "3000@a:9093,3001@b:9093,3002@c:9093"
-WORDS = KraftParameters(
+WORDS = StopParameters(
     target="cluster abc",
     cluster_name="production",
     to_phase="controllers",

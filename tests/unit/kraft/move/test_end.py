@@ -18,10 +18,12 @@ from kit.kraft.move.end_steps import archive_step, finalise_step, list_step, ret
 from kit.kraft.move.finalise import FinaliseActor
 from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.orders import NodeOperator
+from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.plan import _refuse_detours
+from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.return_flag import ReturnFlagActor
 from kit.kraft.move.step_maker import StepMaker
-from kit.kraft.move.steps import KraftParameters, compare_step
+from kit.kraft.move.steps import compare_step
 from tests.kraft_records import diff, difference, node
 from tests.unit.kraft.move.move_plans import (
     CLUSTER,
@@ -179,7 +181,7 @@ def test_a_finalising_that_was_stopped_in_state_1_can_be_taken_back_by_a_plan_to
     )
     _refuse_detours(cluster, half, "kraft")
     first, second = StepMaker(replace(THREE, to_phase="return the flag"), DEPLOYER, half).steps()
-    words = KraftParameters.of(first)
+    words = parameters_of(first)
     assert (first.kind, words.nodes, words.to_mode) == ("return the flag", (3001, 3002), "migration")
     assert first.undo is None
     assert second.kind == "compare"
@@ -223,7 +225,9 @@ def actor_on(world: dict) -> ReturnFlagActor:
     return ReturnFlagActor(hands)
 
 
-STEP = return_flag_step("01-return-flag", replace(THREE, to_phase="return the flag", nodes=(3001, 3002)))
+STEP = return_flag_step(
+    "01-return-flag", OrderParameters.made_from(replace(THREE, to_phase="return the flag"), nodes=(3001, 3002))
+)
 
 
 def test_the_flag_is_given_back_one_by_one_and_once():
@@ -249,7 +253,7 @@ def test_one_that_was_ordered_and_did_not_come_back_is_started_first():
     assert [number for _, number, *_ in world["orders"]] == [3002, 3001]
     world = {"lacking": {3001}, "silent": {3002}, "state": "MIGRATION", "orders": []}
     with pytest.raises(RunError, match="controller 3001 is not restarted: controller 3002 at c:9093 does not answer"):
-        actor_on(world)._restart(KraftParameters.of(STEP), 3001, Report())
+        actor_on(world)._restart(parameters_of(STEP), 3001, Report())
     for silent, told in (({3001, 3002}, "controller 3001 at b:9093"), ({3000}, "controller 3000 at host:9093")):
         world = {"lacking": {3001, 3002}, "silent": silent, "state": "MIGRATION", "orders": []}
         assert told in actor_on(world).check(STEP).sentence
@@ -285,7 +289,9 @@ def finalising(*lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseAct
     return FinaliseActor(hands), ordered
 
 
-FINALISE = finalise_step("03-finalise", replace(THREE, to_phase="finalised", nodes=(3000, 3001, 3002)))
+FINALISE = finalise_step(
+    "03-finalise", OrderParameters.made_from(replace(THREE, to_phase="finalised"), nodes=(3000, 3001, 3002))
+)
 
 
 @pytest.mark.parametrize(

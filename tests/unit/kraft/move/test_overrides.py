@@ -20,8 +20,8 @@ from kit.kraft.move.gates import Gate, GroupsGate
 from kit.kraft.move.overrides import OLD_CONSUMERS, REHEARSED, SOAK
 from kit.kraft.move.performer import gates_refusal
 from kit.kraft.move.plan import KraftPlanRequest, plan_kraft
+from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.rehearsals import OLDEST, RehearsalResult, keep, newest, sha256_of
-from kit.kraft.move.steps import KraftParameters
 from kit.kraft.status import KraftStatus
 from kit.kraft.verbs.kraft import app
 from kit.kraft.watch import KraftHistory, KraftLook
@@ -118,7 +118,7 @@ def test_without_such_an_override_the_profile_decides_who_approves(site):
 @pytest.mark.parametrize("overridden", [{}, {"old_consumers:shop": "it lives"}])
 def test_groups_that_nobody_answered_for_are_not_left_behind(overridden):
     plan = plan_to("kraft", overridden=overridden)
-    words = replace(KraftParameters.of(plan.steps[0]), left_behind=("orders",))
+    words = replace(parameters_of(plan.steps[0]), left_behind=("orders",))
     forged = plan_to("kraft", overridden=overridden, steps=(replace(plan.steps[0], parameters=words.to_json()),))
     with pytest.raises(PlanError, match=r"altered or forged|leaves other groups behind"):
         refuse_altered(forged)

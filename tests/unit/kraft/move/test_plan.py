@@ -23,10 +23,12 @@ from kit.kraft.analyze.phase import state
 from kit.kraft.move import cluster_state as standing, end_steps, gates, hand_back, performer, plan as planning, steps
 from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED, of_group, of_node, takes_second_person
+from kit.kraft.move.parameters import RollParameters, StopParameters
 from kit.kraft.move.performer import _came_late
 from kit.kraft.move.plan import KraftPlanRequest, _describe_mixed, _refuse_detours
+from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.step_maker import StepMaker
-from kit.kraft.move.steps import REPAIRS, KraftParameters, consent_of, roll_step
+from kit.kraft.move.steps import REPAIRS, consent_of, roll_step
 from kit.kraft.preflight import Preflight
 from kit.kraft.status import KraftStatus
 from kit.kraft.verbs import plan as kraft_plan
@@ -62,8 +64,8 @@ CONTROLLERS = {3000: "host:9093"}
 
 def made(to_phase: str, now: ClusterState) -> list[tuple[str, str, tuple[int, ...]]]:
     words = replace(WORDS, to_phase=to_phase, all_brokers={str(it): at for it, at in now.brokers.items()})
-    parts = [(step, KraftParameters.of(step)) for step in StepMaker(words, DEPLOYER, now).steps()]
-    return [(step.kind, f"{it.from_mode}>{it.to_mode}", it.nodes) for step, it in parts]
+    parts = [(step, step.parameters) for step in StepMaker(words, DEPLOYER, now).steps()]
+    return [(step.kind, f"{it['from_mode']}>{it['to_mode']}", it["nodes"]) for step, it in parts]
 
 
 def test_each_plan_has_the_steps_of_its_phase():
@@ -99,7 +101,7 @@ def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
     facts = replace(in_phase("controllers").facts, nodes=(*nodes, node("controller")))
     facts = replace(facts, control=plain(has_migration=True, controller_id=1, brokers=(1, 2, 3)))
     first, last, _ = StepMaker(replace(WORDS, to_phase="dual write"), DEPLOYER, stand(facts, (1, 2, 3))).steps()
-    assert (KraftParameters.of(first).nodes, KraftParameters.of(last).nodes) == ((2, 3), (1,))
+    assert (parameters_of(first).nodes, parameters_of(last).nodes) == ((2, 3), (1,))
     assert first.undo is not None
     assert last.undo is None
     assert "copying begins" in last.cannot_be_undone
@@ -447,7 +449,7 @@ def test_a_plan_that_asks_less_of_its_approval_is_refused(changed):
 
 def test_a_finalising_step_is_in_no_other_plan():
     final = plan_to("finalised").steps[2]
-    words = replace(KraftParameters.of(final), to_phase="kraft")
+    words = replace(parameters_of(final), to_phase="kraft")
     forged = plan_to("kraft", steps=(end_steps.finalise_step("01-finalise", words),))
     with pytest.raises(PlanError, match="finalises a plan to 'kraft'"):
         refuse_altered(forged)
@@ -467,7 +469,7 @@ def test_a_plan_back_cannot_be_undone_once_control_was_handed_back():
 
 def test_no_broker_skips_a_mode():
     with pytest.raises(PlanError, match="no broker goes from 'zookeeper' to 'kraft' mode"):
-        roll_step("01", replace(WORDS, nodes=(1,), from_mode="zookeeper", to_mode="kraft"))
+        roll_step("01", RollParameters.made_from(WORDS, nodes=(1,), from_mode="zookeeper", to_mode="kraft"))
 
 
 SAVED = {"/controller": saved_znode("{}"), "/controller_epoch": saved_znode("7"), "/migration": saved_znode("{}")}
@@ -638,7 +640,8 @@ def test_a_controller_that_started_after_the_way_back_is_named_by_the_next_plan(
     ],
 )
 def test_an_order_of_another_run_that_came_late_has_to_be_one_of_this_plan_too(to_phase, nodes, mode, told):
-    words = replace(WORDS, to_phase=to_phase, nodes=nodes, from_mode="zookeeper", to_mode="migration")
+    modes = {"from_mode": "zookeeper", "to_mode": "migration"}
+    words = RollParameters.made_from(replace(WORDS, to_phase=to_phase), nodes=nodes, **modes)
     plan = SimpleNamespace(steps=[roll_step("01", words)], observed={"broker modes": Observation({"1": "zookeeper"})})
     now = stand(replace(SOUND, nodes=(node("broker", mode=mode, error=None if mode else "silent"),)))
     assert _came_late(plan, now) == told
@@ -652,10 +655,10 @@ def test_a_step_names_the_files_of_its_nodes_alone():
         "broker-2.kraft",
         "controller-3000.migration",
     )
-    words = replace(WORDS, settings={f"{name}.properties": name for name in files})
-    roll, compare = StepMaker(words, DEPLOYER, in_phase("dual write")).steps()
-    assert set(KraftParameters.of(roll).settings.values()) == {"broker-1.migration", "broker-1.kraft"}
-    assert KraftParameters.of(compare).settings == {}
+    settings = {f"{name}.properties": name for name in files}
+    roll, compare = StepMaker(WORDS, DEPLOYER, in_phase("dual write"), settings).steps()
+    assert set(parameters_of(roll).settings.values()) == {"broker-1.migration", "broker-1.kraft"}
+    assert compare.parameters["settings"] == {}
 
 
 def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_write():
@@ -663,7 +666,7 @@ def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_w
     clock = Clock(monotonic=lambda: at[0], sleep=lambda seconds: at.append(at.pop() + seconds))
     reads = replace(WELL, facts=lambda cluster, brokers: replace(SOUND, nodes=(node("broker"),)))
     plan = SimpleNamespace(
-        steps=[steps.stop_step("01", replace(WORDS, to_phase="zookeeper"))],
+        steps=[steps.stop_step("01", StopParameters.made_from(replace(WORDS, to_phase="zookeeper"), nodes=()))],
         observed={"broker modes": Observation({"1": "zookeeper"})},
     )
     acting = performer.performer(CLUSTER, DEPLOYER, print, clock, Path("runs"), reads=reads)
@@ -679,5 +682,5 @@ def test_a_plan_holds_what_its_approver_vouches_for_the_modes_and_each_file(tmp_
     look = look_at(now, kraft=KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path))
     made = planning._plan(look, DEPLOYER, "kraft", KraftPlanRequest("kraft"), "ann")
     assert made.risks[0].startswith("The brokers are in different modes")
-    assert list(KraftParameters.of(made.steps[0]).settings) == ["broker-1.kraft.properties"]
+    assert list(parameters_of(made.steps[0]).settings) == ["broker-1.kraft.properties"]
     assert set(made.observed["settings files"].value) == {"broker-1.kraft.properties", "broker-2.kraft.properties"}

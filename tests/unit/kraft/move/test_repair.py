@@ -14,13 +14,14 @@ from kit.kraft.move.controllers import StopActor
 from kit.kraft.move.fail_over import FailOverActor
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.orders import NodeOperator
+from kit.kraft.move.parameters import HandBackParameters, OrderParameters, StopParameters
 from kit.kraft.move.plan import _refuse_detours
+from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.repair import RepairActor, damages, first_damage
 from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import (
     HANDED_BACK_S,
     REPAIRS,
-    KraftParameters,
     consent_of,
     fail_over_step,
     hand_back_step,
@@ -53,6 +54,10 @@ IN_ZOOKEEPER = node("broker", mode="zookeeper", has_flag=False)
 UNREACHABLE = node("controller", error="timed out")
 MUTE = node("controller", error="host:9093: DescribeQuorum: CLUSTER_AUTHORIZATION_FAILED", is_listening=True)
 """It runs, and refuses offramp: for what it does to ZooKeeper that is as good as an answer."""
+
+
+def handed(to_phase: str, **changed: bool) -> HandBackParameters:
+    return HandBackParameters.made_from(replace(WORDS, to_phase=to_phase), **changed)
 
 
 def stale(**changed):
@@ -262,7 +267,7 @@ def test_no_rollback_begins_while_the_copy_is_under_way(now, told):
 def test_the_rollback_of_an_aborted_copy_gives_the_claim_back_and_compares_nothing():
     steps = list(StepMaker(replace(WORDS, to_phase="zookeeper"), DEPLOYER, ABORTED).steps())
     assert [each.kind for each in steps] == ["stop controllers", "hand back", "roll brokers", "wipe controllers"]
-    words = [KraftParameters.of(each) for each in steps[:2]]
+    words = [parameters_of(each) for each in steps[:2]]
     assert [(each.has_claim, each.is_aborted) for each in words] == [(True, True)] * 2
 
 
@@ -303,14 +308,14 @@ def test_what_is_typed_names_the_damage_and_the_cluster():
 
 
 def test_stopped_for_a_repair_they_are_not_started_again_by_an_undo():
-    step = stop_step("01", replace(WORDS, to_phase=MIGRATION, nodes=(3000,)))
+    step = stop_step("01", StopParameters.made_from(replace(WORDS, to_phase=MIGRATION), nodes=(3000,)))
     assert "act on what is repaired" in step.cannot_be_undone
     with pytest.raises(PlanError, match="mends no znode"):
-        mend_step("01", replace(WORDS, to_phase="kraft"))
+        mend_step("01", handed("kraft"))
 
 
 def test_the_controllers_of_a_migration_are_not_stopped_by_a_repair():
-    words = replace(WORDS, to_phase=CLAIM)
+    words = handed(CLAIM)
     assert "it is their migration" in StopActor(SimpleNamespace())._not_yet(words, stand())
     assert StopActor(SimpleNamespace())._not_yet(words, stand(replace(SOUND, zk_state="PRE_MIGRATION"))) is None
 
@@ -334,7 +339,7 @@ HELD = {
     ],
 )
 def test_only_the_damage_that_was_approved_is_written(plan, owner, told, deleted):
-    actor, words = RepairActor(SimpleNamespace()), replace(WORDS, to_phase=plan)
+    actor, words = RepairActor(SimpleNamespace()), handed(plan)
     held = {**HELD, "/controller": saved_znode("{}", owner=owner)}
     problem = actor._odd(words, held)
     assert problem is None if told is None else told in problem
@@ -362,7 +367,7 @@ def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_n
     held |= {} if highest is None else epoch_of_a_partition(highest)
     cluster = cluster_with(zookeeper=ZookeeperInMemory(held))
     actor = HandBackActor(SimpleNamespace(look=lambda words: left(plain(), IN_ZOOKEEPER), cluster=cluster))
-    step = hand_back_step("01", replace(WORDS, to_phase="zookeeper", has_claim=True))
+    step = hand_back_step("01", handed("zookeeper", has_claim=True))
     if told is None:
         assert [each.outcome for each in actor.act(step, None)] == ["UNCHANGED"]
     else:
@@ -373,7 +378,7 @@ def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_n
 def mending(now, reads=WELL) -> tuple[RepairActor, object]:
     hands = NodeOperator(cluster_with(zookeeper=ZookeeperInMemory()), DEPLOYER, reads=reads)
     hands.look = lambda words: now
-    return RepairActor(hands), mend_step("01", replace(WORDS, to_phase=MIGRATION))
+    return RepairActor(hands), mend_step("01", handed(MIGRATION))
 
 
 def test_a_damage_that_is_gone_is_not_mended_again():
@@ -394,12 +399,12 @@ def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, 
     unled = metadata({1: "host:9092"}, partition(leader=None), controller=1)
     actor, _ = mending(left(plain(), IN_ZOOKEEPER, SILENT), replace(WELL, metadata=lambda cluster, address: unled))
     actor.hands.still_for = lambda key, value: HANDED_BACK_S
-    found = actor.verify(mend_step("01", replace(WORDS, to_phase=plan)))
+    found = actor.verify(mend_step("01", handed(plan)))
     assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
 
 
 THREE = {"3000": "host:9093", "3001": "b:9093", "3002": "c:9093"}
-FAIL = replace(WORDS, to_phase="fail over", controllers=THREE, nodes=(3000,))
+FAIL = OrderParameters.made_from(replace(WORDS, to_phase="fail over", controllers=THREE), nodes=(3000,))
 
 
 @pytest.fixture
@@ -462,5 +467,5 @@ def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
 
 
 def test_parameters_of_a_repair_are_read_back_from_its_step():
-    step = mend_step("01", replace(WORDS, to_phase=EPOCH))
-    assert KraftParameters.of(step).to_phase == EPOCH
+    step = mend_step("01", handed(EPOCH))
+    assert parameters_of(step).to_phase == EPOCH

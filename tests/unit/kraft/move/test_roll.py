@@ -19,9 +19,10 @@ from kit.kraft.both_stores import MetadataDiff
 from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.nodes import CommandNodes, NodeOrder
 from kit.kraft.move.orders import NodeOperator, settings_digests
+from kit.kraft.move.parameters import RollParameters
 from kit.kraft.move.recipes import RECIPES
 from kit.kraft.move.roll import RollActor
-from kit.kraft.move.steps import KraftParameters, roll_step
+from kit.kraft.move.steps import roll_step
 from kit.profile import KraftSettings
 from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain
 from tests.unit.kraft.move.move_plans import PROFILE, SAME, WELL, cluster_with, members, metadata, partition
@@ -154,7 +155,7 @@ def actor(world: RollingBrokers) -> RollActor:
 
 
 def step(nodes=(1, 2, 3), way=(MIGRATION, KRAFT), **changed):
-    words = KraftParameters(
+    words = RollParameters(
         target="cluster abc",
         cluster_name="production",
         to_phase="kraft",

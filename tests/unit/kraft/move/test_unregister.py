@@ -15,9 +15,11 @@ from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunErro
 from kit.kraft.move import gates
 from kit.kraft.move.cluster_state import READS, MoveReads
 from kit.kraft.move.conditions import Look
+from kit.kraft.move.parameters import UnregisterParameters
 from kit.kraft.move.plan import KraftPlanRequest, _refuse_unregistered
+from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.step_maker import StepMaker
-from kit.kraft.move.steps import KraftParameters, consent_of, unregister_step, unregistered
+from kit.kraft.move.steps import consent_of, unregister_step, unregistered
 from kit.kraft.move.unregister import (
     UnregisterActor,
     UnregisterBrokerRequest,
@@ -33,7 +35,7 @@ GOAL = "unregister broker 7"
 LEFT = stand(replace(SOUND, registrations=(broker(), broker(node_id=7, is_fenced=True))))
 """Broker 1 runs; of broker 7 the registration is left."""
 OVER = stand(replace(SOUND, registrations=(broker(),)))
-STEP = unregister_step("01-unregister", replace(WORDS, to_phase=GOAL, nodes=(7,)))
+STEP = unregister_step("01-unregister", UnregisterParameters.made_from(replace(WORDS, to_phase=GOAL), nodes=(7,)))
 
 
 @pytest.mark.parametrize("goal", ["unregister broker", "unregister broker -1", "unregister broker ٣", "unregister 3"])
@@ -48,7 +50,7 @@ def test_only_a_number_names_a_broker(goal):
 def test_the_plan_names_the_broker_and_so_does_the_approver():
     words = replace(WORDS, to_phase=GOAL)
     (step,) = StepMaker(words, DEPLOYER, LEFT).steps()
-    assert (step.kind, KraftParameters.of(step).nodes, step.changes[0].item) == (
+    assert (step.kind, parameters_of(step).nodes, step.changes[0].item) == (
         "unregister a broker",
         (7,),
         "broker 7",

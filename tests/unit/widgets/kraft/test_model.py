@@ -15,6 +15,7 @@ from kit.engine.model.states import RunState
 from kit.engine.rendering.text import plan_text
 from kit.errors import InputError, UnsafePlan
 from kit.kraft.analyze.phase import NEXT_STEPS, PHASES, UNKNOWN
+from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.steps import start_step
 from kit.kraft.status import _judged
 from kit.operations.operations import Operations
@@ -242,7 +243,7 @@ def test_what_is_typed_enables_the_approval_while_the_cluster_is_watched(move):
 
 
 def test_each_node_of_a_run_has_a_line():
-    words = replace(WORDS, nodes=(3000, 3001), to_mode="migration")
+    words = OrderParameters.made_from(WORDS, nodes=(3000, 3001), to_mode="migration")
     plan = plan_to("kraft", steps=(start_step("01-start", words),))
     line = Event("r", 1, "2026-11-23T12:00:01Z", 0, "attempted", "ACTING", "01-start", *[None] * 9, previous="")
     asked = replace(line, details='{"items":["controller 3000","controller 3001"]}')
