@@ -27,8 +27,9 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import ConnectError, OfframpError, StepFailed
 from kit.moves.fleet import plan as fleet, wave
-from kit.moves.fleet.wave import CircuitBreakerActor, WaveActor
-from kit.moves.group import plan as group, replace, soak, subject as group_subject, toggle
+from kit.moves.fleet.wave import WaveActor
+from kit.moves.group import circuit_breaker, plan as group, replace, soak, subject as group_subject, toggle
+from kit.moves.group.circuit_breaker import CircuitBreakerActor
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.soak import SoakActor
@@ -152,7 +153,7 @@ class Process:
     def _fleet(self) -> ClusterPerformer:
         actors = {
             wave.WAVE: WaveActor(self.cluster),
-            wave.CIRCUIT_BREAKER: CircuitBreakerActor(self.cluster, self.clock),
+            circuit_breaker.CIRCUIT_BREAKER: CircuitBreakerActor(self.cluster, self.clock),
         }
         return Hand(self, actors, fleet.RECIPES, lambda plan: fleet.observe_plan(self.cluster, plan))
 
@@ -284,9 +285,9 @@ def seams() -> Iterator[None]:
             stack.enter_context(patch.object(module, "read_group_state", look))
         for module in (wave, fleet):
             stack.enter_context(patch.object(module, "observe_some", _sight))
-        stack.enter_context(patch.object(wave, "observe_groups", _whole_sight))
+        stack.enter_context(patch.object(circuit_breaker, "observe_groups", _whole_sight))
         stack.enter_context(patch.object(wave, "readable_group_states", _readable))
-        stack.enter_context(patch.object(wave, "views", views))
+        stack.enter_context(patch.object(circuit_breaker, "views", views))
         stack.enter_context(patch.object(toggle, "_Watch", _NoWatch))
         yield
 

@@ -19,14 +19,14 @@ from kit.lab.members.new_consumers import NewMember
 from kit.moves.protocol.plan import ProtocolPlanRequest
 from kit.operations.operations import Operations
 from kit.profile import load_profile
-from kit.protocol.facts import Answers
+from kit.protocol.facts import ROLLING, STOPPED, Answers
 from tests.servers.awaiting import awaited
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
 from tests.soak import Record, report, soak_only
 
 pytestmark = pytest.mark.timeout(3 * 3600)
 
-ROUNDS, BROKER_EVERY, MOST_RESUMES = 200, 10, 20
+ROUNDS, BROKER_EVERY, STOPPED_EVERY, MOST_RESUMES = 200, 10, 5, 20
 SEED, READY = 848, Answers(clients_ready=True)
 
 
@@ -51,11 +51,11 @@ def started(lab: Lab, cluster: Cluster, name: str) -> ProtocolGroup:
     return group
 
 
-def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], None]) -> int:
+def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], None], how: str = ROLLING) -> int:
     """Plan and execute; resume until the run is verified. Return how often it was resumed."""
     group.settled(3)
     plan = Operations(group.cluster, runs).make_plan(
-        ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, answers=READY)
+        ProtocolPlanRequest(group.name, to, soak_s=0.0, observe_s=0.5, quiet_s=1.0, answers=READY, how=how)
     )
     desk = Operations(group.cluster, runs, tell=tell)
     desk.approve(plan, plan.subject, plan.digest[:8], "second person")
@@ -63,7 +63,8 @@ def moved(group: ProtocolGroup, runs: Path, to: str, tell: Callable[[Event], Non
     result: RunResult = run.act()
     resumes = 0
     while result.state != RunState.VERIFIED and resumes < MOST_RESUMES:
-        group.settled(3)
+        if how == ROLLING:
+            group.settled(3)
         result, resumes = run.resume(), resumes + 1
     result.raise_unless(RunState.VERIFIED)
     return resumes
@@ -101,7 +102,7 @@ def test_a_coordinator_that_moves_in_the_midst_of_a_run(lab, cluster, tmp_path):
 
 @soak_only
 def test_moves_there_and_back_with_kills(lab, cluster, tmp_path, record_property: Record):
-    """Members are killed when their replacement is ordered, and coordinators between replacements; each round anew."""
+    """Members are killed when their stop is ordered, and coordinators between moves. Some moves stop all members."""
     chance, kills, brokers, resumes = random.Random(SEED), 0, 0, 0
     group = started(lab, cluster, "moves-with-kills")
 
@@ -120,8 +121,10 @@ def test_moves_there_and_back_with_kills(lab, cluster, tmp_path, record_property
         if turn % BROKER_EVERY == BROKER_EVERY - 1:
             restart_coordinator(lab, group)
             brokers += 1
-        resumes += moved(group, tmp_path / "runs", ("consumer", "classic")[turn % 2], kill)
+        how = STOPPED if turn % STOPPED_EVERY == STOPPED_EVERY - 1 else ROLLING
+        resumes += moved(group, tmp_path / "runs", ("consumer", "classic")[turn % 2], kill, how)
     found = group.proof().summary.row(0, named=True)
     done = f"{ROUNDS} moves, {kills} members and {brokers} coordinators killed, {resumes} resumes"
-    report(record_property, done, records=found["records"], lost=found["lost"], twice=found["duplicates_tail"])
+    figures = {"records": found["records"], "lost": found["lost"], "twice": found["duplicates_tail"]}
+    report(record_property, done, **figures, longest_pause_ms=found["longest_stall_ms"])
     assert_each_once(group, killed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from kit.lab import Lab
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
 from kit.moves.protocol import group_configs
+from kit.moves.protocol.fleet import ProtocolFleetRequest
 from kit.moves.protocol.group_configs import fetch_configs
 from kit.moves.protocol.plan import ProtocolPlanRequest
 from kit.operations.operations import Operations
@@ -26,6 +28,7 @@ from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.awaiting import awaited
 from tests.servers.protocol_group import PARTITIONS, ProtocolGroup, assert_each_once
+from tests.servers.raw_member import RawMember, assignment, subscription
 from tests.soak import soak_only
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
@@ -103,6 +106,30 @@ def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, clu
     assert (after.stage, after.protocol.group_type) == ("classic", "classic")
     assert all((after.offsets[pair].kafka or 0) >= (each.kafka or 0) for pair, each in committed.items())
     assert_each_once(group)
+
+
+def test_many_groups_are_moved_in_waves_and_a_group_that_cannot_be_moved_is_left_out(kraft_lab, cluster, desk):
+    groups = [ProtocolGroup(kraft_lab, cluster, f"fleet-{number}", rate=30.0) for number in range(2)]
+    for each in groups:
+        each.start([NewMember(each.name, [each.name], f"{each.name}-0")])
+    RawMember("fleet-user-data", subscription([groups[0].name]), assignment(b"x")).join(cluster.broker_client)
+    every = ProtocolPlanRequest("", "consumer", **{**QUICK, "soak_s": 0.0})
+    with pytest.raises(PlanError, match="fleet-user-data: k848_user_data"):
+        desk.make_plan(ProtocolFleetRequest(every, ("fleet-0", "fleet-user-data")))
+    with pytest.raises(UnsafePlan, match=r"group fleet-0: .*k848_clients"):
+        desk.make_plan(ProtocolFleetRequest(replace(every, answers=Answers()), ("fleet-0",)))
+    plan = desk.make_plan(ProtocolFleetRequest(every, pattern="fleet-.*", wave=1, pause_s=2.0, max_read_ms=60_000.0))
+    assert (plan.targets, plan.subject) == (("fleet-0", "fleet-1"), "2 groups")
+    one = ["replace", "prove ownership"]
+    assert [step.kind for step in plan.steps] == [*one, "brake between waves", *one]
+    assert plan.risks[-1].startswith("Not moved: 1 group.")
+    run = begun(desk, plan)
+    run.act().raise_unless(RunState.VERIFIED)
+    assert [each.settled(1).stage for each in groups] == ["consumer"] * 2
+    run.undo().raise_unless(RunState.UNDONE)
+    assert [each.settled(1).stage for each in groups] == ["classic"] * 2
+    for each in groups:
+        assert_each_once(each)
 
 
 def test_a_deployment_of_another_operator_in_the_midst_ends_the_run_and_names_its_member(kraft_lab, cluster, tmp_path):

@@ -26,17 +26,14 @@ from kit.groups import views
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.moves.fleet.subject import KIND
-from kit.moves.fleet.wave import (
+from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, wave_step
+from kit.moves.group.circuit_breaker import (
     CIRCUIT_BREAKER,
-    WAVE,
     CircuitBreakerActor,
     CircuitBreakerParameters,
-    WaveActor,
-    WaveParameters,
     circuit_breaker_step,
     observe_some,
     read_ms,
-    wave_step,
 )
 from kit.moves.group.plan import refuse_without_zookeeper
 from kit.moves.group.rules import SETTLE_S

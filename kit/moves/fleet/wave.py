@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import polars as pl
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.clock import Clock
 from kit.engine.model.parameters import StepParameters
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Change, Step
-from kit.engine.model.values import Json
-from kit.errors import ConnectError, RunError
-from kit.groups import views
-from kit.groups.snapshot import Snapshot, observe
+from kit.moves.group.circuit_breaker import observe_some
 from kit.moves.group.group_state import GroupState, counted, readable_group_states
 from kit.moves.group.rules import SETTLE_S
 from kit.moves.group.toggle import (
@@ -33,7 +25,7 @@ from kit.moves.group.toggle import (
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 
-WAVE, CIRCUIT_BREAKER = "wave", "circuit breaker"
+WAVE = "wave"
 NOT_FOLLOWING = "not_following"
 """In the evidence of a wave: group → why it does not follow."""
 
@@ -77,36 +69,6 @@ def wave_step(words: WaveParameters) -> Step:
         changes=tuple(Change(mode_path(group), toggle.mode, words.after) for group, toggle in words.toggles.items()),
         undo="Each toggle that is as this step left it is set back.",
         affects=(f"wave {words.number} toggles",),
-        parameters=words.to_json(),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitBreakerParameters(StepParameters):
-    """Watch the groups toggled so far, and the cluster, for ``pause_s`` seconds after wave ``number``.
-
-    Their lag may grow by ``lag_tolerance`` records; a read of the cluster may take ``max_read_ms``.
-    """
-
-    number: int
-    groups: tuple[str, ...]
-    pause_s: float
-    lag_tolerance: int
-    max_read_ms: float
-
-
-def circuit_breaker_step(words: CircuitBreakerParameters) -> Step:
-    return Step(
-        step_id=f"wave-{words.number:02d}-pause",
-        kind=CIRCUIT_BREAKER,
-        title=f"Watch {quantity(len(words.groups), 'group')} for {words.pause_s:g} s before the next wave",
-        precondition="none",
-        verification=(
-            f"their lag does not grow by more than {words.lag_tolerance} records, and a read of the cluster takes no"
-            f" longer than {words.max_read_ms:.0f} ms"
-        ),
-        deadline_s=words.pause_s + SETTLE_S,
-        undo="There is nothing to take back.",
         parameters=words.to_json(),
     )
 
@@ -204,129 +166,6 @@ class WaveActor:
 
     def _toggle(self, group: str) -> Toggle:
         return read_toggle(self._cluster.zookeeper, group)
-
-
-class CircuitBreakerActor:
-    """Changes nothing; fails when the groups or the cluster do badly."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
-        observe: Callable[[Cluster, Iterable[str]], Snapshot[pl.DataFrame]] | None = None,
-    ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._observe = observe or observe_groups
-        self._began: dict[str, tuple[float, _Lags]] = {}
-
-    def check(self, step: Step) -> Checked:
-        n_groups = len(CircuitBreakerParameters.of(step).groups)
-        return Checked(True, f"{quantity(n_groups, 'group was', 'groups were')} toggled")
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-    def verify(self, step: Step) -> Verified:
-        """Measure the lag of the toggled groups and the time of a read, until the pause is over.
-
-        Raises:
-            RunError: the circuit breaker: lag or the time of a read are beyond their limits.
-        """
-        words = CircuitBreakerParameters.of(step)
-        snapshot = self._observe(self._cluster, words.groups)
-        now, took_ms = self._clock.monotonic(), read_ms(snapshot)
-        lags = _lags(snapshot)
-        began, first = self._began.setdefault(step.step_id, (now, {}))
-        known = {place: lag for place, lag in lags.items() if lag is not None}
-        first |= {place: lag for place, lag in known.items() if place not in first}
-        grown = sum(known[place] - lag for place, lag in first.items() if place in known)
-        _raise_beyond(words, grown, took_ms)
-        pause_s = words.pause_s
-        if now - began < pause_s:
-            return Verified(False, f"watching for {pause_s:g} s")
-        missing = sorted(set(first) - set(known))
-        if missing:
-            return Verified(False, f"the lag of {_places(missing)} was known before and is unknown now")
-        n_unknown = len(lags) - len(known)
-        evidence: dict[str, Json] = {
-            "lag_growth": grown if first else None,
-            "n_unknown_lags": n_unknown,
-            "read_ms": round(took_ms),
-        }
-        unknown = f"; the lag of {quantity(n_unknown, 'partition')} is unknown" if n_unknown else ""
-        return Verified(True, f"after {pause_s:g} s all is well{unknown}", evidence)
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-
-_Lags: TypeAlias = dict[tuple[str, str, int], int]
-
-
-def _lags(snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str, int], int | None]:
-    """By group, topic and partition, where Kafka may hold an offset; None: unknown, which is no 0."""
-    rows = views.lag(snapshot).filter(~pl.col("is_stale") & ~pl.col("has_no_commit"), store=KAFKA)
-    return {(group, topic, number): lag for group, topic, number, lag in rows.select(*_PLACE, "lag").iter_rows()}
-
-
-_PLACE = ("group_id", "topic", "partition")
-
-
-def _places(places: Sequence[tuple[str, str, int]]) -> str:
-    """The first of them, and how many there are."""
-    group, topic, number = places[0]
-    more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-    return f"{group} on {topic}-{number}{more}"
-
-
-def _raise_beyond(words: CircuitBreakerParameters, grown: int, took_ms: float) -> None:
-    if grown > words.lag_tolerance:
-        raise RunError(
-            f"the circuit breaker: the lag of the toggled groups grew by {quantity(grown, 'record')}, more than"
-            f" {words.lag_tolerance:,}"
-        )
-    if took_ms > words.max_read_ms:
-        raise RunError(
-            f"the circuit breaker: a read of the cluster took {took_ms:.0f} ms, more than {words.max_read_ms:.0f} ms"
-        )
-
-
-def read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
-    """How long ZooKeeper and the brokers were read: without what this process then makes of the answers."""
-    return float(snapshot.read_timings["duration_ms"].sum())
-
-
-def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
-    """One snapshot of these groups.
-
-    Raises:
-        ConnectError: something could not be read.
-    """
-    snapshot = observe_some(cluster, groups)
-    errors = snapshot.read_errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
-    if not errors.is_empty():
-        raise ConnectError(f"something could not be read: {errors['error'][0]}")
-    return snapshot
-
-
-def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
-    """The same where single groups may have rows with errors.
-
-    Raises:
-        ConnectError: something could not be read that any group may hang on.
-    """
-    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
-    errors = snapshot.read_errors.filter(pl.col("group_id").is_null() & pl.col("topic").is_null())
-    if not errors.is_empty():
-        raise ConnectError(f"something could not be read: {errors['error'][0]}")
-    return snapshot
 
 
 def _first(problems: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.clients.cluster import Cluster
 from kit.protocol.checks import check_group
-from kit.protocol.facts import STOPPED, Request
+from kit.protocol.facts import STOPPED, ProtocolFacts, Request
 from kit.protocol.verdicts import group_of, read_facts
 from kit.tables.conditions import INFO, Condition
 
@@ -21,6 +21,14 @@ def checked_facts(cluster: Cluster, group_id: str, request: Request) -> list[Con
         NotFound: no coordinator knows the group.
         ConnectError, ReadError: see ``kit.protocol.verdicts.read_facts``.
     """
-    facts = read_facts(cluster, group_id.__eq__, request.how == STOPPED)
+    return rules_of(read_facts(cluster, group_id.__eq__, request.how == STOPPED), group_id, request)
+
+
+def rules_of(facts: ProtocolFacts, group_id: str, request: Request) -> list[Condition]:
+    """The checks of one group by facts that were read before.
+
+    Raises:
+        NotFound: no coordinator knows the group.
+    """
     found = check_group(facts, group_of(facts, group_id), request)
     return [each for each in found if each.severity != INFO and each.check_id != STABLE]

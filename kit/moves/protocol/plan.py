@@ -15,41 +15,35 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.actor import Actor, ClusterPerformer
 from kit.engine.model.observation import IGNORED, MAY_GROW, Observation
 from kit.engine.model.plan import STOP, WAY_BACK_S, Plan
-from kit.engine.model.recipes import Recipes, of_parameters
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
-from kit.moves.group import plan as group
 from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
-from kit.moves.group.replace import ReplaceActor
-from kit.moves.group.replacement import KIND as REPLACE, QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
+from kit.moves.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
 from kit.moves.group.rules import Limits, findings_of_members
-from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
-from kit.moves.protocol import group_configs, prove
+from kit.moves.group.soak import SoakParameters, soak_step
+from kit.moves.protocol import group_configs
 from kit.moves.protocol.checked import checked_facts
 from kit.moves.protocol.group_configs import (
     CONFIG_RIGHTS,
-    ConfigActor,
     ConfigParameters,
     config_step,
     fetch_configs,
     refuse_invalid,
 )
-from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
+from kit.moves.protocol.prove import ProofParameters, proof_step
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
-from kit.moves.protocol.stop_and_start import StoppedActor
-from kit.moves.protocol.stopped import START_ALL, STOP_ALL, StoppedParameters, place_of, start_step, stop_step
+from kit.moves.protocol.stopped import StoppedParameters, place_of, start_step, stop_step
 from kit.moves.protocol.subject import KIND
 from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
-from kit.tables.conditions import Condition, raise_if_unsafe, unmet, warnings
+from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.text.quantity import quantity
 
 UNANSWERED = Answers()
@@ -146,13 +140,13 @@ def plan_protocol(
     before = read_protocol_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
-    proven_from = _log_end(cluster, request.group_id)
+    proven_from = log_end(cluster, request.group_id)
     checked = checked_facts(cluster, request.group_id, request.checked)
     seen = Observed(before, now, proven_from, configs, tuple(checked))
     return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
-def _log_end(cluster: Cluster, group_id: str) -> int | None:
+def log_end(cluster: Cluster, group_id: str) -> int | None:
     """Where the proof of the run begins in ``__consumer_offsets``; None: the login can't read that topic."""
     try:
         return fetch_ownership(cluster.profile, group_id).end
@@ -197,8 +191,8 @@ def plan_from(
         targets=(request.group_id,),
         made_by=made_by,
         made_at=datetime.now(UTC),
-        observed={**_observed(now), **({"group_configs": Observation(dict(configs))} if configs else {})},
-        steps=_numbered(steps),
+        observed={**observed(now), **({"group_configs": Observation(dict(configs))} if configs else {})},
+        steps=numbered(steps),
         parameters={
             "to_protocol": request.to_protocol,
             "canary": request.canary,
@@ -211,46 +205,6 @@ def plan_from(
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
     )
-
-
-RECIPES: Recipes = {
-    group_configs.KIND: of_parameters(ConfigParameters, config_step),
-    prove.KIND: of_parameters(ProofParameters, proof_step),
-    STOP_ALL: of_parameters(StoppedParameters, stop_step),
-    START_ALL: of_parameters(StoppedParameters, start_step),
-}
-"""Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
-
-
-def performer_of(context: PlanContext) -> ClusterPerformer:
-    """Executes this module's plans."""
-    cluster, deployer = context.cluster, deployer_of(context.cluster.profile)
-    stopped = StoppedActor(cluster, deployer, context.say)
-    actors: dict[str, Actor] = {
-        REPLACE: ReplaceActor(cluster, deployer, context.say, read=read_protocol_state),
-        SOAK: SoakActor(cluster, read=read_protocol_state),
-        group_configs.KIND: ConfigActor(cluster),
-        prove.KIND: ProofActor(cluster),
-        STOP_ALL: stopped,
-        START_ALL: stopped,
-    }
-    recipes = {**group.RECIPES, **RECIPES}
-    return ClusterPerformer(
-        cluster.confirmed_id,
-        actors,
-        recipes,
-        lambda plan: observe(cluster, plan),
-        refusal=lambda plan: refusal(cluster, plan),
-    )
-
-
-def refusal(cluster: Cluster, plan: Plan) -> str | None:
-    """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
-    to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
-    assert isinstance(answers, Mapping)
-    request = Request(str(to_protocol), str(plan.parameters.get("how", ROLLING)), Answers.from_json(answers))
-    checked = checked_facts(cluster, plan.targets[0], request)
-    return "; ".join(unmet(checked, plan.overridden)) or None
 
 
 def parse_configs(texts: Sequence[str]) -> dict[str, str]:
@@ -269,21 +223,6 @@ def parse_configs(texts: Sequence[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed, as it is now; of offsets those that it knew of."""
-    observed = _observed(read_protocol_state(cluster, plan.targets[0]))
-    values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
-    planned, current = plan.observed["kafka_offsets"].value, values["kafka_offsets"]
-    assert isinstance(planned, Mapping)
-    assert isinstance(current, Mapping)
-    values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in planned}
-    configs = plan.observed["group_configs"].value if "group_configs" in plan.observed else {}
-    assert isinstance(configs, Mapping)
-    if configs:
-        values["group_configs"] = dict(fetch_configs(cluster, plan.targets[0], sorted(configs)))
-    return values
-
-
 def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None:
     if now.stage == Stage.EMPTY:
         raise PlanError(
@@ -299,7 +238,8 @@ def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None
         raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
 
 
-def _observed(now: ProtocolState) -> dict[str, Observation]:
+def observed(now: ProtocolState) -> dict[str, Observation]:
+    """What a plan observes of one group, with what may move until it is executed."""
     members: dict[str, Json] = {
         flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in PROTOCOLS
     }
@@ -376,7 +316,8 @@ def _config_steps(request: ProtocolPlanRequest, before: Mapping[str, str | None]
     return [config_step("set-group-configs", words)] if after else []
 
 
-def _numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
+def numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The steps with their number in the plan before their id."""
     return tuple(replace(step, step_id=f"{number:02d}-{step.step_id}") for number, step in enumerate(steps, 1))
 
 

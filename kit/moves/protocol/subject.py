@@ -8,11 +8,13 @@ from kit.terminal.verb import Verb
 
 KIND = "protocol migration"
 PLAN_KINDS = (
-    PlanKind(named(KIND), "kit.moves.protocol.plan:RECIPES", "kit.moves.protocol.plan:performer_of", RUN_LOCK),
+    PlanKind(
+        named(KIND), "kit.moves.protocol.performer:RECIPES", "kit.moves.protocol.performer:performer_of", RUN_LOCK
+    ),
 )
 PLAN_VERBS = {
     "protocol": Verb(
-        "kit.moves.protocol.verb:app", "Move one group to the consumer protocol (KIP-848), or back to the classic one."
+        "kit.moves.protocol.verb:app", "Move groups to the consumer protocol (KIP-848), or back to the classic one."
     )
 }
 RULES = {"protocol": "kit.protocol.checks:RULES"}

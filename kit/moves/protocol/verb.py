@@ -9,7 +9,7 @@ import typer
 from kit.engine.model.plan import STOP, UNDO
 from kit.operations.verbs.operations import (
     WAY_BACK_HOURS,
-    GroupToo,
+    GroupsToo,
     Overrides,
     UndoOnFailure,
     WayBack,
@@ -27,8 +27,11 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("protocol")
 def plan_protocol(
     to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")],
-    group: Annotated[str | None, typer.Argument(help="The group.")] = None,
-    group_too: GroupToo = None,
+    groups: Annotated[list[str] | None, typer.Argument(help="The group, or several.")] = None,
+    groups_too: GroupsToo = None,
+    pattern: Annotated[
+        str | None, typer.Option("--groups", help="Instead: all groups whose whole id matches and that can be moved.")
+    ] = None,
     how: Annotated[
         str, typer.Option(help="Replace members one by one (rolling), or stop all and then start all (stopped).")
     ] = "rolling",
@@ -48,6 +51,11 @@ def plan_protocol(
     rights_granted: RightsGranted = None,
     monitoring: Monitoring = None,
     assignor: RemoteAssignor = None,
+    wave: Annotated[int, typer.Option(help="Of several groups: how many are moved before a pause.")] = 10,
+    pause: Annotated[float, typer.Option(help="Of several groups: seconds to watch them in a pause.")] = 60.0,
+    max_read_ms: Annotated[
+        float | None, typer.Option(help="Of several groups: longest read of them; by default 5 times now.")
+    ] = None,
     way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -56,18 +64,20 @@ def plan_protocol(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Move one group to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
+    """Move groups to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
 
     The plan replaces the members one by one. The first consumer-protocol member converts the group. With --how stopped,
-    all members stop before the first new one starts.
+    all members stop before the first new one starts. Several groups are moved one after the other, in waves.
     """
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.moves.protocol.fleet import ProtocolFleetRequest
         from kit.moves.protocol.plan import ProtocolPlanRequest, parse_configs
         from kit.protocol.facts import Answers
 
-        (name,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
-        request = ProtocolPlanRequest(
-            name,
+        names = named_groups(groups, groups_too)
+        is_one = len(names) == 1 and pattern is None
+        each = ProtocolPlanRequest(
+            names[0] if is_one else "",
             to,
             canary=canary,
             soak_s=soak,
@@ -81,7 +91,9 @@ def plan_protocol(
             answers=Answers(clients_ready, rights_granted, tools_of(monitoring), assignor),
             how=how,
         )
-        say(f"reading group {name} …")
-        with waiting(f"reading group {name}"):
-            plan = operations.make_plan(request, override or ())
+        fleet = None if is_one else ProtocolFleetRequest(each, names, pattern, wave, pause, max_read_ms)
+        whom = f"group {names[0]}" if is_one else f"the groups of {operations.cluster.name}"
+        say(f"reading {whom} …")
+        with waiting(f"reading {whom}"):
+            plan = operations.make_plan(fleet or each, override or ())
         show_plan(plan, as_json)

@@ -10,7 +10,8 @@ from kit.engine.model.observation import Observation
 from kit.engine.model.plan import STOP, Plan
 from kit.engine.model.step import Change
 from kit.errors import PlanError
-from kit.moves.fleet.wave import CircuitBreakerParameters, WaveParameters, circuit_breaker_step, wave_step
+from kit.moves.fleet.wave import WaveParameters, wave_step
+from kit.moves.group.circuit_breaker import CircuitBreakerParameters, circuit_breaker_step
 from kit.moves.group.replacement import ReplaceParameters, replace_step
 from kit.moves.group.soak import SoakParameters, soak_step
 from kit.moves.group.toggle import Toggle, ToggleParameters, toggle_step

@@ -12,7 +12,7 @@ import pytest
 
 from kit.errors import RunError
 from kit.groups.snapshot import Snapshot
-from kit.moves.fleet.wave import CircuitBreakerActor, CircuitBreakerParameters, circuit_breaker_step
+from kit.moves.group.circuit_breaker import CircuitBreakerActor, CircuitBreakerParameters, circuit_breaker_step
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, CommittedOffset, LogOffset
 from kit.tables.polars import stamped_frame

@@ -1,0 +1,103 @@
+"""What executes plans of protocols, of one group or of many: the recipes and actors of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kit.clients.cluster import Cluster
+from kit.engine.model.actor import Actor, ClusterPerformer
+from kit.engine.model.plan import Plan
+from kit.engine.model.recipes import Recipes, of_parameters
+from kit.engine.model.values import Json
+from kit.engine.plan_kind import PlanContext
+from kit.moves.group import plan as group
+from kit.moves.group.circuit_breaker import CircuitBreakerParameters
+from kit.moves.group.deploy import deployer_of
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.replacement import KIND as REPLACE
+from kit.moves.group.soak import KIND as SOAK, SoakActor
+from kit.moves.protocol import group_configs, prove
+from kit.moves.protocol.brake import BRAKE, BrakeActor, brake_step
+from kit.moves.protocol.checked import rules_of
+from kit.moves.protocol.group_configs import ConfigActor, ConfigParameters, config_step, fetch_configs
+from kit.moves.protocol.plan import observed
+from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
+from kit.moves.protocol.state import read_protocol_state
+from kit.moves.protocol.stop_and_start import StoppedActor
+from kit.moves.protocol.stopped import START_ALL, STOP_ALL, StoppedParameters, start_step, stop_step
+from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
+from kit.protocol.verdicts import read_facts
+from kit.tables.conditions import unmet
+
+RECIPES: Recipes = {
+    group_configs.KIND: of_parameters(ConfigParameters, config_step),
+    prove.KIND: of_parameters(ProofParameters, proof_step),
+    STOP_ALL: of_parameters(StoppedParameters, stop_step),
+    START_ALL: of_parameters(StoppedParameters, start_step),
+    BRAKE: of_parameters(CircuitBreakerParameters, brake_step),
+}
+"""Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
+
+
+def performer_of(context: PlanContext) -> ClusterPerformer:
+    """Executes this module's plans."""
+    cluster, deployer = context.cluster, deployer_of(context.cluster.profile)
+    stopped = StoppedActor(cluster, deployer, context.say)
+    actors: dict[str, Actor] = {
+        REPLACE: ReplaceActor(cluster, deployer, context.say, read=read_protocol_state),
+        SOAK: SoakActor(cluster, read=read_protocol_state),
+        group_configs.KIND: ConfigActor(cluster),
+        prove.KIND: ProofActor(cluster),
+        STOP_ALL: stopped,
+        START_ALL: stopped,
+        BRAKE: BrakeActor(cluster),
+    }
+    recipes = {**group.RECIPES, **RECIPES}
+    return ClusterPerformer(
+        cluster.confirmed_id,
+        actors,
+        recipes,
+        lambda plan: observe(cluster, plan),
+        refusal=lambda plan: refusal(cluster, plan),
+    )
+
+
+def refusal(cluster: Cluster, plan: Plan) -> str | None:
+    """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
+    to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
+    assert isinstance(answers, Mapping)
+    request = Request(str(to_protocol), str(plan.parameters.get("how", ROLLING)), Answers.from_json(answers))
+    facts = read_facts(cluster, set(plan.targets).__contains__, request.how == STOPPED)
+    problems = {target: unmet(rules_of(facts, target, request), plan.overridden) for target in plan.targets}
+    name = len(plan.targets) > 1
+    return "; ".join(f"{target}: {it}" if name else it for target, each in problems.items() for it in each) or None
+
+
+def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+    """What the plan observed, as it is now; of offsets those that it knew of. Of many groups: each by its group id."""
+    planned = {name: observation.value for name, observation in plan.observed.items()}
+    if len(plan.targets) == 1:
+        return _observe_one(cluster, plan.targets[0], planned)
+    found = {target: _observe_one(cluster, target, _of_group(planned, target)) for target in plan.targets}
+    return {name: {target: each[name] for target, each in found.items()} for name in planned}
+
+
+def _of_group(planned: Mapping[str, Json], target: str) -> dict[str, Json]:
+    values: dict[str, Json] = {}
+    for name, value in planned.items():
+        assert isinstance(value, Mapping)
+        values[name] = value[target]
+    return values
+
+
+def _observe_one(cluster: Cluster, group_id: str, planned: Mapping[str, Json]) -> dict[str, Json]:
+    values: dict[str, Json] = {name: it.value for name, it in observed(read_protocol_state(cluster, group_id)).items()}
+    known, current = planned["kafka_offsets"], values["kafka_offsets"]
+    assert isinstance(known, Mapping)
+    assert isinstance(current, Mapping)
+    values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in known}
+    configs = planned.get("group_configs", {})
+    assert isinstance(configs, Mapping)
+    if configs:
+        values["group_configs"] = dict(fetch_configs(cluster, group_id, sorted(configs)))
+    return values

@@ -1,0 +1,81 @@
+"""Plans of many groups: what they consist of, and the brake between two waves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count, repeat
+from types import SimpleNamespace
+
+import pytest
+
+from kit.errors import InputError, RunError
+from kit.moves.group.circuit_breaker import CircuitBreakerParameters
+from kit.moves.group.deploy import Manual
+from kit.moves.group.group_state import CLASSIC, CONSUMER
+from kit.moves.protocol.brake import BrakeActor, brake_step
+from kit.moves.protocol.fleet import ProtocolFleetRequest, merged
+from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
+from kit.operations.kinds import refuse_altered
+from tests.models.protocol_groups import group
+from tests.unit.moves.fleet.one_mezkcc import one_mezkcc
+
+EACH = ProtocolPlanRequest("", CONSUMER)
+STEP = brake_step("03-brake", CircuitBreakerParameters(1, ("orders",), 60.0, 10, 500.0))
+
+
+def test_a_plan_of_many_groups_is_the_plans_of_its_groups_with_a_brake_between_waves():
+    seen = Observed(group(CLASSIC, CLASSIC), group(CLASSIC, CLASSIC), 7)
+    requests = [ProtocolPlanRequest(name, CONSUMER) for name in "abc"]
+    plans = [plan_from(seen, "cluster", Manual(), each, "ann") for each in requests]
+    single = plans[0]
+    made = merged(plans, ProtocolFleetRequest(EACH, pattern=".*", wave=2), 500.0, n_left=4)
+    one = [step.kind for step in single.steps]
+    assert [step.kind for step in made.steps] == [*one, *one, "brake between waves", *one]
+    assert [step.step_id[:3] for step in made.steps] == [f"{number:02d}-" for number in range(1, len(made.steps) + 1)]
+    assert made.risks.count(single.risks[0]) == 1
+    assert made.risks[-1] == "Not moved: 4 groups. Run: offramp protocol check"
+    refuse_altered(made)
+    assert "brake between waves" not in {
+        step.kind for step in merged(plans, ProtocolFleetRequest(EACH, pattern=".*", pause_s=0.0), 500.0, 0).steps
+    }
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {},
+        {"groups": ("a",), "pattern": ".*"},
+        {"groups": ("a", "a")},
+        {"groups": ("a",), "wave": 0},
+        {"groups": ("a",), "pause_s": -1.0},
+        {"groups": ("a",), "each": replace(EACH, members=("m",))},
+        {"groups": ("a",), "each": replace(EACH, configs={"consumer.session.timeout.ms": "45000"})},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(wishes):
+    with pytest.raises(InputError):
+        ProtocolFleetRequest(**{"each": EACH, **wishes})
+
+
+def brake(*epochs: int) -> BrakeActor:
+    """A minute passes between two looks; the members lag behind their group in the last one if it is negative."""
+    looks = iter(
+        {"orders": group(CONSUMER, CONSUMER, epochs=(abs(each), abs(each), abs(each), each)).protocol}
+        for each in epochs
+    )
+    times = count(0, 60)
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)))
+    observed = repeat(one_mezkcc(700, 1.0, kafka=10))
+    return BrakeActor(SimpleNamespace(), clock, lambda cluster, groups: next(observed), lambda *_: next(looks))  # type: ignore[arg-type]
+
+
+def test_a_group_that_keeps_rebalancing_ends_the_run_and_is_named():
+    made = brake(7, 9, 10)
+    assert [made.verify(STEP).ok for _ in range(2)] == [False, True]
+    with pytest.raises(RunError, match="the epoch of group orders rose 3 times"):
+        made.verify(STEP)
+
+
+def test_the_next_wave_waits_until_the_groups_are_stable():
+    made = brake(7, -7, 7)
+    assert [made.verify(STEP).ok for _ in range(3)] == [False, False, True]
