@@ -34,7 +34,8 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 
 REQUEST = (
     "what", "source", "target", "groups", "topics", "partitions", "selection", "to", "to_group", "file",
-    "other_cluster", "edited", "allow_backwards", "skip_backwards", "new_groups", "overrides", "on_failure",
+    "other_cluster", "edited", "allow_backwards", "skip_backwards", "new_groups", "exclusive", "overrides",
+    "on_failure",
 )  # fmt: skip
 
 
@@ -58,6 +59,7 @@ class OffsetRequest(t.HasTraits):
     allow_backwards = t.Bool(False, help="Offsets may go backwards: records are read again.")
     skip_backwards = t.Bool(False, help="Leave out offsets that would go backwards.")
     new_groups = t.Bool(False, help="Groups that neither store knows may be written.")
+    exclusive = t.Bool(False, help="Each group in Kafka is joined while its offsets are written.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
     on_failure = t.Enum(
         [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
@@ -128,6 +130,7 @@ class OffsetRequest(t.HasTraits):
             allow_backwards=self.allow_backwards,
             skip_backwards=self.skip_backwards,
             new_groups=self.new_groups,
+            is_exclusive=self.exclusive,
             overrides=tuple(self.overrides.replace(",", " ").split()),
             on_failure=self.on_failure,
         )

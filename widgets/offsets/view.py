@@ -68,6 +68,7 @@ class OffsetsWizard(Wizard):
             self._only(self._box("allow_backwards", "Offsets may go backwards: records are read again"), *WRITES),
             self._only(self._box("skip_backwards", "Leave out offsets that would go backwards"), *WRITES),
             self._only(self._box("new_groups", "Write also for groups that neither store knows"), RESET, IMPORT),
+            self._only(self._box("exclusive", "Join each group in Kafka while its offsets are written"), *WRITES),
             self.failing(),
             self.text("overrides", "Override rules"),
         )

@@ -62,6 +62,7 @@ def copy(
     to_group: Annotated[str | None, typer.Option(help="Write them for this group; needs exactly one --group.")] = None,
     allow_backwards: Backwards = False,
     skip_backwards: Skip = False,
+    exclusive: Exclusive = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
     runs: RunsFolder = None,
@@ -74,7 +75,7 @@ def copy(
         raise typer.BadParameter("name --from and --to, or --to-cluster")
     if to_group is not None and len(groups or ()) != 1:
         raise typer.BadParameter("--to-group needs exactly one --group")
-    options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
+    options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure, exclusive)
     selection = partial(_selection, groups, topics, partitions)
     renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
     if to_cluster is not None:
