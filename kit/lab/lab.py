@@ -109,7 +109,7 @@ class Lab:
         try:
             self.consumption.mkdir()
             self.production.mkdir()
-            self.security = Security(self.folder, moves=self._controllers > 0) if self._secured else None
+            self.security = self._new_security() if self._secured else None
             if self.security is not None:
                 self.security.make_certificates()
             self.servers = self._servers()
@@ -120,6 +120,9 @@ class Lab:
             self.supervisor.close()
             raise
         return self
+
+    def _new_security(self) -> Security:
+        return Security(self.folder, moves=self._controllers > 0)
 
     def _servers(self) -> Servers:
         if self._kraft:

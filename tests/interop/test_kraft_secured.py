@@ -3,6 +3,7 @@
 Two brokers that call each other by SASL_SSL with SCRAM, one or three controllers with PLAIN, a ZooKeeper
 that keeps what nodes write to them (``zookeeper.set.acl``); one of every kind of metadata, and a producer. A broker's
 key store has a password that only the encoder secret opens: the certificate that the broker shows proves it was read.
+With Kerberos all of them, ZooKeeper too, and offramp log in by tickets.
 ``make soak``.
 """
 
@@ -34,7 +35,9 @@ from kit.lab.entities import alter_config, done, make_one_of_everything
 from kit.lab.lab import PROTECTED_GROUP
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.servers.security import USER
+from tests.interop.kraft_logins import LABS
 from tests.interop.kraft_scene import OVERRIDES, KraftScene
+from tests.servers.realm import missing
 from tests.soak import soak_only
 
 pytestmark = [
@@ -70,7 +73,7 @@ def admin_of(lab: Lab) -> AdminClient:
 
 def give_rights(lab: Lab) -> None:
     """To the profile's user: by ACLs on brokers; controllers know those only after the copy."""
-    lab.migration.quorum.super_users = (USER,)
+    lab.migration.quorum.super_users = (*lab.migration.quorum.super_users, USER)
     literal, principal, allow = ResourcePatternType.LITERAL, f"User:{USER}", AclPermissionType.ALLOW
     on_cluster = (ResourceType.BROKER, "kafka-cluster", literal, principal, "*")
     on_topics = (ResourceType.TOPIC, "*", literal, principal, "*")
@@ -101,17 +104,32 @@ def other_store(lab: Lab) -> str:
 def refuse_a_stranger(scene: KraftScene) -> None:
     """Plan with a profile whose session of ZooKeeper is not the brokers'."""
     text = scene.file.read_text(encoding="utf-8")
-    lines = [each for each in text.splitlines() if "OFFRAMP_ZK_PASSWORD" not in each and each != 'username = "kafka"']
+    before, section, keys = text.partition("[clusters.lab.security.zookeeper]")
+    own, bracket, after = keys.partition("\n[")
+    lines = [before + section, *(each for each in own.splitlines() if each.startswith("digest")), bracket + after]
     overrides = [word for name in OVERRIDES["controllers"] for word in ("--override", name)]
     scene.file.write_text("\n".join(lines), encoding="utf-8")
     scene.refuse("a stranger", UnsafePlan, "plan", "kraft", "--to", "controllers", *overrides)
     scene.file.write_text(text, encoding="utf-8")
 
 
-@pytest.fixture(scope="module", params=[1, 3], ids=["1 controller", "3 controllers"])
+WALKS = [
+    pytest.param((1, "SCRAM"), id="1 controller"),
+    *(
+        pytest.param((3, login), id=f"3 controllers, {login}", marks=marks)
+        for login, marks in {
+            "SCRAM": (),
+            "Kerberos": pytest.mark.skipif(bool(missing()), reason=missing()),
+        }.items()
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=WALKS)
 def scene(request: pytest.FixtureRequest) -> Iterator[SecuredMove]:
     """``noted``: the certificate in the store that only the enciphered password opens."""
-    with Lab(brokers=2, controllers=request.param, secured=True) as lab, pytest.MonkeyPatch.context() as environment:
+    controllers, login = request.param
+    with LABS[login](controllers) as lab, pytest.MonkeyPatch.context() as environment:
         for name, secret in lab.secrets.items():
             environment.setenv(name, secret)
         make_one_of_everything(lab.migration, lab.security.password)

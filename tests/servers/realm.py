@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -31,8 +31,9 @@ def missing() -> str:
 class Realm:
     """Up while the block runs. ``environment``: for libkrb5 of this process; ``options``: for JVMs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, users: Sequence[str] = ()) -> None:
         self.folder = folder
+        self._principals = (KAFKA, PEER, ZOOKEEPER, USER, *users)
 
     def __enter__(self) -> Realm:
         from k5test.realm import MITRealm
@@ -49,7 +50,7 @@ class Realm:
             create_host=False,
             get_creds=False,
         )
-        for principal in (KAFKA, PEER, ZOOKEEPER, USER):
+        for principal in self._principals:
             self._realm.addprinc(principal)
             self._realm.extract_keytab(principal, str(self.keytab(principal)))
         self.jaas.write_text("".join(self._section(*each) for each in _SECTIONS), encoding="utf-8")
