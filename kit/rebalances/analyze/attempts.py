@@ -103,14 +103,23 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
     rows: list[MemberRebalance] = []
     owned: tuple[str, ...] | None = None
     for attempt in instance.attempts:
+        if rows and _is_new_member(rows[-1], attempt):
+            owned = None
         if rows and rows[-1].left_at is None and (left_at := _left_at(attempt)):
             rows[-1] = replace(rows[-1], left_at=left_at)
         if not is_rebalance(attempt):
             continue
         row = _row(instance, attempt, owned)
-        owned = row.owned
+        owned = None if attempt.was_left else row.owned
         rows.append(row)
     return rows
+
+
+def _is_new_member(before: MemberRebalance, attempt: RebalanceAttempt) -> bool:
+    """Whether the member starts without the partitions of the rebalance before: it left, or another process began."""
+    member = attempt.value_of("member_id")
+    is_other = None not in (member, before.member_id) and member != before.member_id
+    return is_other or attempt.life != before.life or before.left_at is not None
 
 
 def _left_at(attempt: RebalanceAttempt) -> datetime | None:

@@ -92,6 +92,16 @@ _NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
 _NAME_AN_OLD_GENERATION = ("heartbeat_failed", "commit_failed", "join_failed", "join_reason", "coordinator_found")
 """A line of such an event may print the generation that the member had before."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")
+_THROWN_OUT = (
+    "poll_timeout",
+    "session_timeout",
+    "heartbeat_failed",
+    "member_fenced",
+    "member_reset",
+    "lost",
+    "lost_all",
+)
+_FOR_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
 _GONE = ("LEAVING", "UNSUBSCRIBED", "STALE", "FENCED", "FATAL")
 
 
@@ -164,7 +174,15 @@ class RebalanceAttempt:
         phase = phase_of(event)
         if self.is_done:
             return phase in (Phase.OPENING, Phase.LEFT, Phase.STARTED)
-        return bool(self.failures) and phase is Phase.STARTED
+        return phase is Phase.STARTED and (bool(self.failures) or self.was_left)
+
+    @property
+    def was_left(self) -> bool:
+        """Whether its member left on its own, and has not asked to join since: the time until it does is of no
+        rebalance. A member that was thrown out rejoins, and its leaving is the reason."""
+        is_out = any(event["kind"] in _THROWN_OUT or _FOR_TIMEOUT.search(event["text"]) for event in self.events)
+        started = any(phase_of(event) is Phase.STARTED for event in self.events)
+        return not is_out and not started and any(leaves(event) for event in self.events)
 
     @property
     def has_failed(self) -> bool:
