@@ -241,9 +241,11 @@ def snapshot(
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             with waiting("reading"):
                 taken = observe(cluster, pattern)
+                hidden = hidden_topics(cluster)
         keep(taken)
         rows = taken.read_timings.select("snapshot_id", "step", "duration_ms", "n_rows")
         Listing(as_json=as_json).print(rows.with_columns(rows["duration_ms"].round(1)))
+        say(*hidden)
         say_unseen(taken)
         verify_read(taken)
 

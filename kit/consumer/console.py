@@ -17,16 +17,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from kit.consumer.hand_over import Events, HandOver
 from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.consumer.kafka.rebalance_consumer import RebalanceConsumer
 from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.consumer.zookeeper.streams import ConsumerTimeout, Stream
-from kit.errors import ChildEnded, InputError, OfframpError
+from kit.errors import ChildEnded, InputError, OfframpError, ReadError
+from kit.text.visible import visible
 
 log = logging.getLogger("offramp.consumer")
+_UNREADABLE = {KafkaError.GROUP_AUTHORIZATION_FAILED: "group", KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic"}
+"""Error of the consumer → the resource on which the login lacks READ."""
 
 POLL_SECONDS = 0.2
 END_SECONDS = 30.0
@@ -141,6 +144,12 @@ class KafkaMember:
             return self.hand_over.take(message, self.client_id)
         if error.fatal():
             raise KafkaException(error)
+        if (resource := _UNREADABLE.get(error.code())) is not None:  # Java's consumer ends as well.
+            of_topic = f" {visible(topic)}" if (topic := message.topic()) else ""
+            raise ReadError(
+                f"{self.client_id} left the group: the login lacks READ on the {resource}{of_topic}. Grant it: "
+                f"kafka-acls --add --allow-principal User:LOGIN --operation Read --{resource} …"
+            )
         log.warning("%s: %s", self.client_id, error.str())
         return True
 

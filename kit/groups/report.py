@@ -23,7 +23,9 @@ from kit import errors
 from kit.clients.cluster import connect
 from kit.errors import InputError, OfframpError, PartialRead, ReadError, StoresDiffer
 from kit.groups.notebook_files import notebooks
+from kit.groups.read.rights import fetch_unseen_groups
 from kit.groups.show.page import render_html
+from kit.groups.unseen import hidden_topics
 from kit.profile import Profile
 from kit.text.quantity import quantity
 from kit.text.visible import file_name
@@ -87,6 +89,8 @@ def run_report(
         raise InputError(f"{quantity(keep, 'report')} can't be kept: this one stays, so --keep is 1 or more")
     with connect(profile, is_patient=False) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
+        for line in filter(None, [*hidden_topics(cluster), fetch_unseen_groups(cluster.broker_client)]):
+            say(line)
     folder = new_folder(output.absolute(), file_name(profile.name), datetime.now(UTC))
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
     parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}

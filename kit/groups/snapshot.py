@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +24,8 @@ from kit.clients.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
 from kit.groups.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.groups.read.other_trees import other_trees_sentence
-from kit.groups.read.rights import IF_HIDDEN, fetch_unseen_groups
+from kit.groups.read.rights import DESCRIBE, IF_HIDDEN, fetch_group_rights, fetch_unseen_groups
+from kit.groups.read.topics import fetch_undescribable
 from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.profile import Profile
 from kit.release import version
@@ -200,17 +201,32 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
     with reading.step("coordinators") as done:
         coordinated = fetch_groups(cluster.broker_client, accepts)
         done(len(coordinated.committed_offsets))
-    rows = _assemble(metadata, registered, consumers, coordinated)
+    partitions = _partitions(cluster, metadata, registered)
+    rows = _assemble(metadata, partitions, registered, consumers, coordinated)
     with reading.step("log offsets") as done:
         rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
         done(len(rows[tables.LOG_OFFSETS]))
-    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
-    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
+    hidden = _hidden_groups(cluster, consumers, coordinated) if unseen_groups is not None else []
+    unlisted = [*coordinated.errors, *_strays(consumers, registered), *hidden]
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, unlisted)
+    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     unseen = ". ".join(filter(None, [unseen_groups, other_trees_sentence(consumers.other_trees if consumers else ())]))
     info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen or None)
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
     return info, rows
+
+
+def _hidden_groups(
+    cluster: Cluster, consumers: ConsumersTree | None, coordinated: CoordinatedGroups
+) -> list[ReadError]:
+    """Groups of ZooKeeper whose half in Kafka the login may not describe: to this login Kafka lists them nowhere."""
+    if consumers is None:
+        return []
+    groups = set(consumers.groups["group_id"]) - set(coordinated.groups["group_id"])
+    rights = fetch_group_rights(cluster.broker_client, groups)
+    hidden = sorted(group for group, may in rights.items() if not isinstance(may, str) and DESCRIBE not in may)
+    return [ReadError(KAFKA, group, None, group, _HIDDEN_GROUP) for group in hidden]
 
 
 def _snapshot_id(info: SnapshotInfo) -> str:
@@ -259,22 +275,23 @@ def _fetch_zookeeper(
     return consumers, registered
 
 
-def _partitions(metadata: ClusterMetadata, registered: BrokersTree | None) -> list[TopicPartition]:
+def _partitions(cluster: Cluster, metadata: ClusterMetadata, registered: BrokersTree | None) -> list[TopicPartition]:
     """Metadata's partitions; a topic that only ZooKeeper has is a row with an error."""
     rows = list(metadata.topic_partitions)
-    unknown = (registered.topics if registered else frozenset()) - {row.topic for row in rows}
-    error = "registered in ZooKeeper, unknown to the brokers: being created or deleted"
-    return rows + [TopicPartition(topic, 0, False, None, None, (), (), error) for topic in sorted(unknown)]
+    unknown = sorted((registered.topics if registered else frozenset()) - {row.topic for row in rows})
+    errors = dict.fromkeys(unknown, "registered in ZooKeeper, unknown to the brokers: being created or deleted")
+    errors |= dict.fromkeys(fetch_undescribable(cluster.broker_client, unknown), _HIDDEN)
+    return rows + [TopicPartition(topic, 0, False, None, None, (), (), error) for topic, error in errors.items()]
 
 
 def _assemble(
     metadata: ClusterMetadata,
+    partitions: Sequence[TopicPartition],
     registered: BrokersTree | None,
     consumers: ConsumersTree | None,
     coordinated: CoordinatedGroups,
 ) -> dict[tables.Table, tables.Columns]:
     """Every table that does not wait for the ends of the logs."""
-    partitions = _partitions(metadata, registered)
     registrations = consumers.registrations if consumers else ()
     expanded = expand_subscriptions(registrations, {row.topic for row in partitions})
     sources: list[ConsumersTree | CoordinatedGroups] = [consumers, coordinated] if consumers else [coordinated]
@@ -312,7 +329,7 @@ def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, tables.Columns
     wanted = [row for row in starmap(TopicPartition, known.rows(*known.values)) if row.topic in topics]
     led = [row for row in wanted if row.leader is not None]
     leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
-    vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
+    vanished = _vanished(cluster, {(row.topic, row.partition) for row in wanted}, *referring[1:])
     return tables.LOG_OFFSETS.columns_of([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
 
 
@@ -333,15 +350,19 @@ def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
     )
 
 
-def _vanished(known: set[tuple[str, int]], *referring: tables.Columns) -> list[LogOffset]:
-    """Partitions that are committed or owned and that no broker knows."""
-    pairs = {pair for table in referring for pair in table.rows("topic", "partition")}
-    topics = {topic for topic, _ in known}
-    gone = "no broker knows this topic: it was deleted, or never existed"
-    errors = {True: "the topic exists, but has no such partition", False: gone}
-    vanished = sorted(pairs - known)
-    return [LogOffset(topic, partition, None, None, errors[topic in topics]) for topic, partition in vanished]
+def _vanished(cluster: Cluster, known: set[tuple[str, int]], *referring: tables.Columns) -> list[LogOffset]:
+    """Partitions that are committed or owned and that no broker lists: nor does it list what the login can't see."""
+    vanished = sorted({pair for table in referring for pair in table.rows("topic", "partition")} - known)
+    errors = dict.fromkeys((topic for topic, _ in vanished), _GONE)
+    errors |= {topic: "the topic exists, but has no such partition" for topic, _ in known if topic in errors}
+    absent = [topic for topic, error in errors.items() if error is _GONE]
+    errors |= dict.fromkeys(fetch_undescribable(cluster.broker_client, absent), _HIDDEN)
+    return [LogOffset(topic, partition, None, None, errors[topic]) for topic, partition in vanished]
 
+
+_GONE = "no broker knows this topic: it was deleted, or never existed"
+_HIDDEN_GROUP = "the login lacks DESCRIBE on the group: its state, members and offsets in Kafka are unknown"
+_HIDDEN = "the login lacks DESCRIBE on the topic: its offsets, and whether it exists, are unknown"
 
 _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 """Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""

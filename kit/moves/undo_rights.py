@@ -15,6 +15,7 @@ from kit.clients.zookeeper_rights import CREATE, DELETE as DELETE_BELOW, Acls, f
 from kit.groups.read.rights import (
     ALTER_CONFIGS,
     DELETE,
+    DESCRIBE,
     DESCRIBE_CONFIGS,
     READ,
     Rights,
@@ -28,9 +29,12 @@ RULES: tuple[Rule, ...] = (UNDO_RIGHTS,)
 _NAMES = {
     READ: "READ",
     DELETE: "DELETE",
+    DESCRIBE: "DESCRIBE",
     DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
     ALTER_CONFIGS: "ALTER_CONFIGS",
 }
+_WITHOUT_DESCRIBE = frozenset({DESCRIBE_CONFIGS, ALTER_CONFIGS})
+"""Operations that do not include DESCRIBE."""
 _BELOW = {CREATE: "create", DELETE_BELOW: "delete"}
 _SHOWN = 3
 _MEANS = "An undo would fail there, if the same login runs it"
@@ -92,7 +96,9 @@ def _lacking(
 ) -> Iterator[tuple[str, str, int]]:
     for (kind, name), codes in wanted.items():
         has = rights[kind, name]
-        if not isinstance(has, str):
+        if not has and _WITHOUT_DESCRIBE.issuperset(codes):
+            yield kind, name, DESCRIBE  # Without it the brokers report no right at all.
+        elif not isinstance(has, str):
             yield from ((kind, name, code) for code in sorted(codes) if code not in has)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +13,26 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
-from kit.errors import NotFound, RunError, UnsafePlan
+from kit.errors import NotFound, ReadError, RunError, UnsafePlan
+from kit.lab.members.new_consumers import NewMember
+from kit.lab.members.python import PythonMember
+from tests.servers.awaiting import SECONDS
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.issuer import SECRET, Issuer
 from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, Right, SaslLab, allowed, by_tokens, grant
-from tests.servers.verb_rights import ELSEWHERE, GROUP, RUNS, VERBS, weaker
-from tests.soak import first
+from tests.servers.verb_rights import (
+    ELSEWHERE,
+    GROUP,
+    LOCK_NAMES,
+    LOCK_TOPIC,
+    MOVING,
+    RUNS,
+    VERBS,
+    WITH_ZOOKEEPER,
+    Verb,
+    weaker,
+)
+from tests.soak import first, soak_only
 
 TOPIC, OTHER = "payments", "refunds"
 DESCRIBE_CLUSTER, READ_TOPICS, READ_GROUPS = OFFSETS
@@ -154,17 +170,49 @@ def watched(lab: SaslLab) -> SaslLab:
     return lab
 
 
+@pytest.fixture(scope="module")
+def moving(watched: SaslLab) -> SaslLab:
+    """With a group that has a member of the classic protocol."""
+    watched.start_new_consumers([NewMember(MOVING, [TOPIC], f"{MOVING}-1")])
+    return watched
+
+
+@pytest.fixture(scope="module")
+def old_lab(issuer: Issuer) -> Iterator[SaslLab]:
+    """With ZooKeeper, and a group whose member can be toggled."""
+    with SaslLab(by_tokens(issuer)) as running:
+        await_coordinator(running)
+        running.create_topic(TOPIC, 1)
+        running.start_python_members([PythonMember("mezkcc", MOVING, [TOPIC])])
+        yield running
+
+
 @pytest.mark.parametrize("verb", first(list(VERBS), 4))
-def test_each_verb_needs_exactly_its_rights(watched: SaslLab, issuer: Issuer, tmp_path: Path, verb: str) -> None:
-    words, said, exit_code = VERBS[verb]
+def test_each_verb_needs_exactly_its_rights(
+    watched: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, request: pytest.FixtureRequest
+) -> None:
+    if MOVING in VERBS[verb].words:
+        request.getfixturevalue("moving")
+    needs_exactly(watched, issuer, tmp_path, verb, VERBS[verb])
+
+
+@soak_only
+@pytest.mark.parametrize("verb", WITH_ZOOKEEPER)
+def test_each_verb_with_zookeeper_needs_exactly_its_rights(
+    old_lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str
+) -> None:
+    needs_exactly(old_lab, issuer, tmp_path, verb, WITH_ZOOKEEPER[verb])
+
+
+def needs_exactly(lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, needed: Verb) -> None:
+    """With its rights the verb succeeds; without any one of them its output names this right."""
+    words, said, exit_code = needed
 
     def typed(user: str, rights: tuple[Right, ...]) -> Result:
-        grant(watched, user, *rights)
+        grant(lab, user, *rights)
         place = [str(tmp_path / user)] if words[-1] == RUNS else []
-        named = [word.replace("{file}", str(tmp_path / user)) for word in words]
-        return CliRunner().invoke(
-            app, [*named, *place, "--profile-file", str(profile_of(watched, issuer, user, tmp_path))]
-        )
+        named = [word.replace("{file}", str(tmp_path / user.replace("*", "every"))) for word in words]
+        return CliRunner().invoke(app, [*named, *place, "--profile-file", str(profile_of(lab, issuer, user, tmp_path))])
 
     whole = typed(f"{verb} whole", tuple(said))
     assert whole.exit_code == exit_code, whole.output
@@ -177,8 +225,55 @@ def test_each_verb_needs_exactly_its_rights(watched: SaslLab, issuer: Issuer, tm
         assert sentence in " ".join(lacking.output.split()), (right, lacking.output)
 
 
+CONSUMING: dict[Right, str] = {
+    ("Read", "Group", "consumed"): "the login lacks READ on the group",
+    ("Read", "Topic", TOPIC): f"the login lacks READ on the topic {TOPIC}",
+}
+
+
+@pytest.mark.parametrize("right", [None, *first(list(CONSUMING))])
+def test_a_member_needs_read_on_its_group_and_its_topic(
+    lab: SaslLab, issuer: Issuer, tmp_path: Path, right: Right | None
+) -> None:
+    """A member that never gets a record must not stay silently in its group."""
+    user = f"consumes without {right}"
+    rest = [each for each in CONSUMING if each != right]
+    grant(lab, user, *rest, *(weaker(right) if right else ()))
+    words = ["consume", "--flavour", "kc", "-g", "consumed", "-t", TOPIC, "--from-beginning", "--max-messages", "1"]
+    file = ["--profile-file", str(profile_of(lab, issuer, user, tmp_path))]
+    ended = subprocess.run(
+        [sys.executable, "-m", "kit", *words, *file], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ended.returncode == (ReadError.exit_code if right else 0), ended.stderr
+    if right:
+        assert CONSUMING[right] in ended.stderr
+
+
+def test_a_lock_is_broken_by_read_on_its_group(watched: SaslLab, issuer: Issuer, tmp_path: Path) -> None:
+    held = tmp_path / "held.toml"
+    held.write_text(watched.profile_toml(), encoding="utf-8")
+    words = [sys.executable, "-m", "tests.servers.lock_holder", str(held), "30", "locked", "run-1"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        try:
+            assert holder.stdout.readline() == "held\n"
+            for right, exit_code in ((LOCK_NAMES, RunError.exit_code), (LOCK[0], 0)):
+                user = f"breaks by {right[0]}"
+                grant(watched, user, LOCK_TOPIC, right)
+                file = ["--profile-file", str(profile_of(watched, issuer, user, tmp_path))]
+                done = CliRunner().invoke(app, ["lock", "break", "locked", "--run", "run-1", *file])
+                assert done.exit_code == exit_code, done.output
+                assert ("--operation Read --group offramp.lock." in done.output) == (exit_code != 0)
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+            assert holder.stdout.readline() == "LockLost\n"
+        finally:
+            holder.kill()
+
+
 def test_the_rights_of_each_verb_of_the_page_are_tried_or_it_is_said_why_not() -> None:
     page = (Path(__file__).parents[2] / "docs/security.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `offramp ")]
     needy = {verb.strip("|` ").removeprefix("offramp ") for verb, _, kafka, _ in rows if kafka != "none"}
-    assert needy - VERBS.keys() - ELSEWHERE.keys() == {"approve"} & needy
+    assert needy - VERBS.keys() - WITH_ZOOKEEPER.keys() - ELSEWHERE.keys() == {"approve"} & needy

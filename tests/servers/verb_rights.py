@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from tests.servers.sasl_lab import CLUSTER, OFFSETS, Right
 
-GROUP = "watched"
+GROUP, MOVING = "watched", "moving"
 DESCRIBE_CLUSTER: Right = ("Describe", "Broker", CLUSTER)
 DESCRIBE_TOPICS: Right = ("Describe", "Topic", "*")
 DESCRIBE_GROUPS: Right = ("Describe", "Group", "*")
 READ_TOPICS: Right = ("Read", "Topic", "*")
+ALTER_GROUP: Right = ("AlterConfigs", "Group", MOVING)
 READ_OFFSETS_TOPIC: Right = ("Read", "Topic", "__consumer_offsets")
 CONFIGS_OF_CLUSTER: Right = ("DescribeConfigs", "Broker", CLUSTER)
 CONFIGS_OF_TOPICS: Right = ("DescribeConfigs", "Topic", "*")
@@ -26,6 +27,12 @@ OBSERVED: Mapping[Right, str] = {
 UNDOABLE = dict(zip(OFFSETS, ("Whether the login can see every topic is not known", "READ on topic", "READ on group")))
 RUNS = "--runs"
 """A verb with it gets a folder of its own."""
+
+
+PROTOCOL = ("plan", "protocol", "-g", MOVING, "--to", "consumer", "--clients-ready", "--observe", "1")
+DESCRIBED: Mapping[Right, str] = {DESCRIBE_TOPICS: "the login lacks DESCRIBE on the topic"}
+PLANNED = {**DESCRIBED, DESCRIBE_GROUPS: "the login lacks DESCRIBE on the group"}
+"""Plans of groups in ZooKeeper."""
 
 
 class Verb(NamedTuple):
@@ -84,14 +91,31 @@ VERBS = {
         LOCK_NAMES: "lacks DESCRIBE on Group with the prefix offramp.lock.",
         LOCK_TOPIC: "lacks DESCRIBE on Topic offramp.lock",
     }, exit_code=8),
+    "snapshot": Verb(("snapshot", "--history", "{file}"), OBSERVED),
+    "plan protocol": Verb((*PROTOCOL, RUNS), {
+        **DESCRIBED,
+        DESCRIBE_GROUPS: "Kafka hides each group that the login may not DESCRIBE",
+        CONFIGS_OF_CLUSTER: "Grant the login DESCRIBE_CONFIGS on the cluster",
+        READ_OFFSETS_TOPIC: "This login can't read __consumer_offsets",
+    }),
+    "plan protocol with configs": Verb((*PROTOCOL, "--group-config", "consumer.session.timeout.ms=45000", RUNS), {
+        **DESCRIBED,
+        DESCRIBE_GROUPS: "does not have DESCRIBE on group 'moving'",
+        CONFIGS_OF_CLUSTER: "Grant the login DESCRIBE_CONFIGS on the cluster",
+        ALTER_GROUP: "ALTER_CONFIGS on group 'moving'",
+    }),
 }  # fmt: skip
+WITH_ZOOKEEPER = {
+    "plan group": Verb(
+        ("plan", "group", "-g", MOVING, "--to", "Kafka coordination", "--min-stable", "0", "--observe", "1", RUNS),
+        PLANNED,
+    ),
+    "plan fleet": Verb(("plan", "fleet", "--to", "kafka", "--min-stable", "0", RUNS), PLANNED),
+}
 
 ELSEWHERE = {
     "connect": "tests/servers/test_connect.py grants the rights one by one",
     "plan offsets import": "as plan offsets reset, from a file",
-    "plan protocol": "tests/servers/test_protocol_moves.py has members; the right on a group is that of protocol check",
-    "plan group": "needs ZooKeeper: tests/servers/test_kerberos.py",
-    "plan fleet": "as plan group",
     "plan kraft": "tests/interop/test_kraft_secured.py",
     "kraft status": "tests/servers/test_secured_kraft.py",
     "kraft preflight": "tests/servers/test_secured_kraft.py",
@@ -99,8 +123,7 @@ ELSEWHERE = {
     "kraft save": "as kraft preflight",
     "kraft watch": "as kraft status and kraft diff",
     "rebalances": "reads as groups --idle --offsets-topic does",
-    "report": "reads as groups does, in a notebook",
-    "snapshot": "reads as groups does, into a history",
+    "report": "reads as snapshot does, in a notebook: half a minute each",
     "plan show": "the rights of the plan's command",
     "act": "tests/servers/test_rights.py",
     "resume": "as act",

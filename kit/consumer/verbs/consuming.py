@@ -166,7 +166,8 @@ def _await_topics(profile: Profile, options: ConsumeOptions) -> None:
                 waited = f" after {options.topic_seconds:g} s" if options.topic_seconds else ""
                 raise NotFound(
                     f"cluster {profile.name!r} has no topic {', '.join(map(repr, missing))}{waited}; nothing was "
-                    "registered. Correct the name, or wait for the topic with --wait-for-topics SECONDS"
+                    "registered. Correct the name, grant the login READ on the topic, or wait for it with"
+                    " --wait-for-topics SECONDS"
                 )
             time.sleep(LOOK_SECONDS)
 

@@ -214,7 +214,7 @@ def plan_from(
     ``rights`` asks ZooKeeper whether an undo may delete the toggles that the run creates; None: it is not asked.
     """
     rows = fleet(snapshot, request.to, request.min_stable_s)
-    chosen = _chosen(rows, request)
+    chosen = _chosen(rows, snapshot.read_errors, request)
     findings = _findings(len(chosen), request)
     if rights is not None:
         findings.append(rights((group, mode) for group, mode, _ in _toggles(chosen)))
@@ -277,7 +277,7 @@ def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
     return pl.lit(snapshot.read_timings["observed_at"][0])
 
 
-def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
+def _chosen(rows: pl.DataFrame, errors: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     missing = set(request.groups) - set(rows["group_id"].to_list())
     if missing:
         raise NotFound(
@@ -295,9 +295,18 @@ def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     if ready.is_empty():
         raise PlanError(
             f"of {quantity(len(named), 'group')} none is ready to be toggled to {request.to}; "
-            "`offramp readiness` says why"
+            f"`offramp readiness` says why{_first_reason(refused, errors)}"
         )
     return ready
+
+
+def _first_reason(refused: pl.DataFrame, errors: pl.DataFrame) -> str:
+    """Of the first group that is not ready; what could not be read of it comes first."""
+    if refused.is_empty():
+        return ""
+    unread = errors.join(refused, on="group_id", how="semi").sort("subject").select("group_id", "error")
+    rows = [*unread.rows(), *refused.sort("group_id").select("group_id", "not_ready_reason").rows()]
+    return ". For example {}: {}".format(*rows[0])
 
 
 def _findings(count: int, request: FleetPlanRequest) -> list[Condition]:

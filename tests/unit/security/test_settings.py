@@ -5,12 +5,29 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import puresasl.mechanisms
 import pytest
+from confluent_kafka import Producer
+from kafka.net.sasl import get_sasl_mechanism
 
-from kit.security.clients import TokenCallback, kafka_python_login, kazoo_login, librdkafka_login
+from kit.security.clients import (
+    BY_TOKEN,
+    IN_WHEEL,
+    TokenCallback,
+    kafka_python_login,
+    kazoo_login,
+    librdkafka_login,
+)
 from kit.security.kerberos import KerberosLogin
 from kit.security.secret import SecretReference
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.security.settings import (
+    GSSAPI,
+    KAFKA_KEYS,
+    OAUTHBEARER,
+    ZOOKEEPER_KEYS,
+    KafkaSecurity,
+    ZookeeperSecurity,
+)
 
 SECRET = SecretReference(env="S")
 PASSWORD = {"username": "u", "password": SECRET}
@@ -96,3 +113,15 @@ def test_kerberos_of_kafka_and_of_zookeeper_are_apart():
     assert kafka["sasl_kerberos_name"] == KerberosLogin("kafka", "p", Path("k"))
     zookeeper = kazoo_login(ZookeeperSecurity(service_name="zk", **keytab))
     assert zookeeper["sasl_options"]["login"] == KerberosLogin("zk", "p", Path("k"))
+
+
+def test_the_table_of_logins_is_what_the_installed_clients_can_do():
+    """docs/security.md makes its table from these: KAFKA_KEYS, ZOOKEEPER_KEYS, IN_WHEEL."""
+    for mechanism in KAFKA_KEYS:
+        assert get_sasl_mechanism(OAUTHBEARER if mechanism in BY_TOKEN else mechanism) is not None
+    assert ZOOKEEPER_KEYS.keys() <= puresasl.mechanisms.mechanisms.keys()
+    for mechanism in IN_WHEEL:
+        name = OAUTHBEARER if mechanism in BY_TOKEN else mechanism
+        login = {"sasl.username": "u", "sasl.password": "p"} if name != OAUTHBEARER else {}
+        Producer({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": name, **login})
+    assert KAFKA_KEYS.keys() - IN_WHEEL == {GSSAPI}
