@@ -74,6 +74,7 @@ class TlsLab(SaslLab):
             "listener.security.protocol.map": f"{broker.added['listener.security.protocol.map']},SASL_SSL:SASL_SSL",
             "listener.name.sasl_ssl.sasl.enabled.mechanisms": "GSSAPI",
             "listener.name.sasl_ssl.gssapi.sasl.jaas.config": self._between,
+            "listener.name.sasl_ssl.gssapi.connections.max.reauth.ms": "4000",
             "inter.broker.listener.name": "SASL_SSL",
             "sasl.mechanism.inter.broker.protocol": "GSSAPI",
             "super.users": f"{broker.added['super.users']};User:kafka",
@@ -237,6 +238,38 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 10}
 
 
+def over_tls(lab: TlsLab, realm: Realm, kafka: str, folder: Path) -> Path:
+    """A profile of the third listener."""
+    text = written(lab, kafka, login(realm, KAFKA)).read_text(encoding="utf-8")
+    for plain, secured in (
+        (lab.servers.addresses("SASL_PLAINTEXT"), lab.servers.addresses("SASL_SSL")),
+        ('protocol = "SASL_PLAINTEXT"', f'protocol = "SASL_SSL"\nca_file = "{lab.certificates.file("ca.pem")}"'),
+    ):
+        text = text.replace(plain, secured)
+    file = folder / "offramp.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_tickets_that_end_while_connected_are_named(lab: TlsLab, realm: Realm, tmp_path: Path) -> None:
+    """The broker asks for a new login before the session ends, and the tickets of kinit are renewed by nobody."""
+    realm.tickets(tmp_path / "cache")
+    cache = f'ticket_cache = "FILE:{tmp_path / "cache"}"'
+    with connect(load_profile(file=over_tls(lab, realm, cache, tmp_path)), SECONDS) as cluster:
+        realm.tickets(tmp_path / "cache", "1s")
+
+        def refusal() -> OfframpError | None:
+            try:
+                cluster.confirmed_id()
+            except OfframpError as error:
+                return error
+            return None
+
+        error = awaited(refusal, bool, "the end of the tickets")
+    assert isinstance(error, AuthenticationFailed), repr(error)
+    assert "have expired. Get new ones: kinit" in str(error)
+
+
 def test_offsets_are_reset_over_tls_on_brokers_that_call_each_other_by_kerberos(
     lab: TlsLab, realm: Realm, tmp_path: Path
 ) -> None:
@@ -245,14 +278,7 @@ def test_offsets_are_reset_over_tls_on_brokers_that_call_each_other_by_kerberos(
     lab.produce("over-tls", 50)
     wait_until(lambda: topics.all_in_sync(lab.admin, 2), "both replicas in sync", SECONDS)
     commit(lab, "over-tls", TopicPartition("over-tls", 0, 10))
-    text = written(lab, login(realm), login(realm, KAFKA)).read_text(encoding="utf-8")
-    for plain, secured in (
-        (lab.servers.addresses("SASL_PLAINTEXT"), lab.servers.addresses("SASL_SSL")),
-        ('protocol = "SASL_PLAINTEXT"', f'protocol = "SASL_SSL"\nca_file = "{lab.certificates.file("ca.pem")}"'),
-    ):
-        text = text.replace(plain, secured)
-    file = tmp_path / "offramp.toml"
-    file.write_text(text, encoding="utf-8")
+    file = over_tls(lab, realm, login(realm), tmp_path)
     assert [row for row in check_connections(load_profile(file=file), SECONDS) if row.state == "failed"] == []
     verbs = OffsetVerbs(file, tmp_path / "runs")
     verbs.reset("over-tls", 20)
