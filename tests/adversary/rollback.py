@@ -20,7 +20,7 @@ from kit.engine.model.performer import WriteAttempt
 from kit.errors import OfframpError
 from kit.kraft.move import cluster_state as standing, conditions, controllers
 from kit.kraft.move.cluster_state import ClusterState, MoveReads
-from kit.kraft.move.conditions import Look
+from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StopActor
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.orders import NodeOperator
@@ -125,7 +125,7 @@ class ContestedMove:
         self.hands = NodeOperator(
             self.cluster, self, clock=Clock(monotonic=lambda: self.at, sleep=self.sleep), reads=self.reads
         )
-        self.hands.look = lambda words: self.look()  # type: ignore[method-assign]
+        self.hands.read_state = lambda words: self.look()  # type: ignore[method-assign]
 
     needs_person = False
 
@@ -256,7 +256,7 @@ def roll_back(world: ContestedMove) -> bool:
     Raises:
         Wrong: nobody controls the cluster, and nothing that the plan writes next would change that.
     """
-    seen = Look(world.cluster, world.look(), Path("runs"), reads=world.reads)
+    seen = GateInputs(world.cluster, world.look(), Path("runs"), reads=world.reads)
     gates = (
         conditions.sees,
         conditions.ids_known,

@@ -38,7 +38,7 @@ from kit.engine.model.event import Event
 from kit.engine.model.plan import Plan, load_plan
 from kit.engine.runs_folder import PLANS, PREFIX, add_approval
 from kit.errors import OfframpError, TargetBusy
-from kit.kraft.move.cluster_state import READS, look
+from kit.kraft.move.cluster_state import READS, read_cluster_state
 from kit.kraft.move.plan import KraftPlanRequest
 from kit.kraft.move.rehearsals import RehearsalResult, keep
 from kit.kraft.move.sync import sync_problem
@@ -279,7 +279,7 @@ class KraftScene(KraftWalk):
             try:
                 with self.connected() as cluster:
                     there = broker_addresses(cluster)
-                    facts = look(cluster, there, READS).facts
+                    facts = read_cluster_state(cluster, there, READS).facts
                     return sync_problem(cluster, facts, there) if len(there) == n_brokers else f"only {there} answer"
             except OfframpError as error:
                 return str(error)

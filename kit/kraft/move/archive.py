@@ -49,8 +49,10 @@ class ArchiveActor(_ReadingActor):
         self._save = save
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
+        parameters = KraftParameters.of(step)
+        return checked(
+            first_problem(lambda: _unread(self.hands.read_state(parameters))), "ZooKeeper's control znodes are read"
+        )
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """What a process saved before it was cut off stays: nothing was finalised since.
@@ -91,8 +93,8 @@ class ArchiveActor(_ReadingActor):
 
 class ListActor(_ReadingActor):
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper answers")
+        parameters = KraftParameters.of(step)
+        return checked(first_problem(lambda: _unread(self.hands.read_state(parameters))), "ZooKeeper answers")
 
     def verify(self, step: Step) -> Verified:
         """Name what stays in ZooKeeper.
@@ -105,5 +107,5 @@ class ListActor(_ReadingActor):
         return Verified(True, f"In ZooKeeper stay: {sentences}.", {"stays": tuple(each.to_json() for each in rows)})
 
 
-def _unread(standing: ClusterState) -> str | None:
-    return next(iter(standing.control.problems), None)
+def _unread(state: ClusterState) -> str | None:
+    return next(iter(state.control.problems), None)

@@ -140,7 +140,7 @@ class MoveReads:
 READS = MoveReads()
 
 
-def look(
+def read_cluster_state(
     cluster: Cluster,
     brokers: Mapping[int, str] | None,
     reads: MoveReads,
@@ -153,14 +153,14 @@ def look(
         ConnectError: ZooKeeper, or without ``brokers`` every broker, does not answer.
     """
     asked = broker_addresses(cluster) if brokers is None else dict(brokers)
-    standing = ClusterState(reads.facts(cluster, asked), asked, reported_stopped=reported_stopped)
-    _ = standing.control
-    return standing
+    state = ClusterState(reads.facts(cluster, asked), asked, reported_stopped=reported_stopped)
+    _ = state.control
+    return state
 
 
 def contradictions(
     cluster: Cluster,
-    standing: ClusterState,
+    state: ClusterState,
     watch: Callable[[KazooClient | None, Facts], Facts] = watched,
 ) -> list[Condition]:
     """What no plan goes on with; in dual write ``/migration`` is watched for it.
@@ -168,7 +168,7 @@ def contradictions(
     Raises:
         ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.
     """
-    seen = replace(standing, facts=watch(cluster.zookeeper, standing.facts))
+    seen = replace(state, facts=watch(cluster.zookeeper, state.facts))
     facts = replace(seen.facts, control=seen.control)
     return [each for each in findings(facts) if each.severity in (ALARM, BLOCK)]
 
@@ -180,13 +180,13 @@ def zookeeper_of(cluster: Cluster) -> KazooClient:
     return cluster.zookeeper
 
 
-def broker_problem(standing: ClusterState, broker_id: int, mode: str) -> str | None:
+def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None:
     """Why a broker does not yet run well in ``mode``."""
-    is_listed = broker_id in standing.control.brokers
-    now, registration = standing.modes.get(broker_id), standing.registration(broker_id)
+    is_listed = broker_id in state.control.brokers
+    now, registration = state.modes.get(broker_id), state.registration(broker_id)
     who = f"broker {broker_id}"
     if now is None:
-        return f"{who} does not answer at {standing.brokers.get(broker_id)}"
+        return f"{who} does not answer at {state.brokers.get(broker_id)}"
     if now != mode:
         return f"{who} runs in {now} mode, not {mode}"
     if is_listed != (mode != KRAFT_MODE):
@@ -211,18 +211,18 @@ def _describe_mode(numbers: Sequence[int], mode: str | None) -> str:
     return f"{named(numbers, 'broker {} is', 'brokers {} are')} in {mode} mode"
 
 
-def registered_problem(standing: ClusterState) -> str | None:
+def registered_problem(state: ClusterState) -> str | None:
     """Who does not run in KRaft mode alone: brokers fenced, registered as migrating, or in ``/brokers/ids``."""
-    not_ready = [each.node_id for each in standing.facts.registered_brokers if each.is_migrating or each.is_fenced]
-    places = {"registered in ZooKeeper mode or fenced": not_ready, "in /brokers/ids": standing.control.brokers}
+    not_ready = [each.node_id for each in state.facts.registered_brokers if each.is_migrating or each.is_fenced]
+    places = {"registered in ZooKeeper mode or fenced": not_ready, "in /brokers/ids": state.control.brokers}
     told = [f"{named(them, 'broker {} is', 'brokers {} are')} {place}" for place, them in places.items() if them]
     return "; ".join(told) or None
 
 
-def joined_problem(standing: ClusterState) -> str | None:
+def joined_problem(state: ClusterState) -> str | None:
     """Brokers that registered since the plan was made: it moves none of them, and without controllers they hang."""
-    known = {*standing.control.brokers, *(each.node_id for each in standing.facts.registered_brokers)}
-    joined = sorted(known - set(standing.brokers))
+    known = {*state.control.brokers, *(each.node_id for each in state.facts.registered_brokers)}
+    joined = sorted(known - set(state.brokers))
     if not joined:
         return None
     return (
@@ -232,37 +232,37 @@ def joined_problem(standing: ClusterState) -> str | None:
 
 
 def controllers_problem(
-    standing: ClusterState, controllers: Mapping[int, str], has_flag: bool | None = True
+    state: ClusterState, controllers: Mapping[int, str], has_flag: bool | None = True
 ) -> str | None:
     """Every controller answers, with or without the flag (None: either); they are all the voters; one leads."""
     for number, address in controllers.items():
-        node = standing.controller_at(address)
+        node = state.controller_at(address)
         if node is None:
-            row = next((each for each in standing.facts.controllers if each.address == address), None)
+            row = next((each for each in state.facts.controllers if each.address == address), None)
             error = row.error if row is not None and row.error else ""
             why = error.removeprefix(f"{address}: ").removeprefix(f"{address} does not answer as a controller: ")
             return f"controller {number} at {address} does not answer{why and f': {why}'}"
         if has_flag is not None and node.has_flag is not has_flag:
             return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
-    leader = standing.facts.leader
+    leader = state.facts.leader
     if leader is None:
         return "no controller leads the quorum"
-    if (problem := voters_problem(standing, controllers)) is not None:
+    if (problem := voters_problem(state, controllers)) is not None:
         return problem
     if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
         return (
             f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
             f" {controllers.get(leader.node_id)}: mend the ids in [clusters.NAME.kraft] controllers"
         )
-    if not standing.facts.has_log:
-        return f"the metadata log can't be read: {standing.facts.log_error}"
+    if not state.facts.has_log:
+        return f"the metadata log can't be read: {state.facts.log_error}"
     return None
 
 
-def running_problem(standing: ClusterState) -> str | None:
+def running_problem(state: ClusterState) -> str | None:
     """Which controllers run, or may run."""
-    live = standing.live_controllers
-    may_run = {each.address: each.error for each in standing.unreachable_controllers if each in live}
+    live = state.live_controllers
+    may_run = {each.address: each.error for each in state.unreachable_controllers if each in live}
     running = [each.address for each in live if each.address not in may_run]
     problems = [named(running, "controller {} still runs", "controllers {} still run")] if running else []
     problems += [unreachable(address, error) for address, error in may_run.items()]
@@ -273,30 +273,30 @@ def unreachable(address: str, error: str | None) -> str:
     return f"controller {address} can't be reached, so it may run ({error})"
 
 
-def voters_problem(standing: ClusterState, controllers: Mapping[int, str], is_reported: bool = False) -> str | None:
+def voters_problem(state: ClusterState, controllers: Mapping[int, str], is_reported: bool = False) -> str | None:
     """Whether the quorum has a controller that the profile does not name: no order would reach it.
 
     Only the leader tells the voters. Without one nobody does (``unknown_voters``), unless a person answers for it
     (``is_reported``): but not while most of the named controllers answer, which wait for an election.
     """
-    leader, answering = standing.facts.leader, standing.answering_controllers
+    leader, answering = state.facts.leader, state.answering_controllers
     if leader is None and 2 * len(answering) > len(controllers):
         return (
             f"{_answer(answering)} and none leads the quorum, so its voters are not known: name every controller in"
             " [clusters.NAME.kraft] controllers. If all are named, wait for the election"
         )
     if leader is None:
-        return None if is_reported or not answering else unknown_voters(standing, controllers)
+        return None if is_reported or not answering else unknown_voters(state, controllers)
     if set(leader.voters) == set(controllers):
         return None
     voters = named(sorted(leader.voters), "voter")
     return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
 
 
-def unknown_voters(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+def unknown_voters(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
     """Why most of the voters may be controllers that the profile does not name: too few of the named ones answer."""
-    answering = standing.answering_controllers
-    if standing.facts.leader is not None or 2 * len(answering) > len(controllers):
+    answering = state.answering_controllers
+    if state.facts.leader is not None or 2 * len(answering) > len(controllers):
         return None
     told = f"{_answer(answering)} and does not lead" if answering else "no controller reports a leader"
     return (
@@ -310,9 +310,9 @@ def _answer(answering: Sequence[NodeFact]) -> str:
     return named((each.address for each in answering), "controller {} answers", "controllers {} answer")
 
 
-def claim_problem(standing: ClusterState, has_claim: bool) -> str | None:
+def claim_problem(state: ClusterState, has_claim: bool) -> str | None:
     """Whether the holder of ``/controller`` is of the kind that the plan found."""
-    control = standing.control
+    control = state.control
     if bool(control.is_controller_persistent) is has_claim:
         return None
     if has_claim:
@@ -323,17 +323,17 @@ def claim_problem(standing: ClusterState, has_claim: bool) -> str | None:
     )
 
 
-def copied_problem(standing: ClusterState) -> str | None:
+def copied_problem(state: ClusterState) -> str | None:
     """Whether the copy was completed since the plan was made."""
-    checkpoint = standing.control.checkpoint
+    checkpoint = state.control.checkpoint
     if checkpoint is None:
-        return standing.control.refused("/migration") or standing.control.undecodable("/migration")
+        return state.control.refused("/migration") or state.control.undecodable("/migration")
     return f"/migration has the offset {checkpoint}: the copy was completed since the plan was made. Plan again"
 
 
-def first_checkpoint_problem(standing: ClusterState) -> str | None:
+def first_checkpoint_problem(state: ClusterState) -> str | None:
     """Whether ``/migration`` is as controllers make it when they start."""
-    control = standing.control
+    control = state.control
     if control.has_migration is None:
         return control.refused("/migration") or "/migration could not be read"
     if (odd := control.undecodable("/migration")) is not None:
@@ -348,40 +348,40 @@ def first_checkpoint_problem(standing: ClusterState) -> str | None:
     return None
 
 
-def without_flag(standing: ClusterState, controllers: Mapping[int, str]) -> tuple[int, ...]:
+def without_flag(state: ClusterState, controllers: Mapping[int, str]) -> tuple[int, ...]:
     """The controllers that say that they run without the migration flag."""
-    nodes = {number: standing.controller_at(address) for number, address in controllers.items()}
+    nodes = {number: state.controller_at(address) for number, address in controllers.items()}
     return tuple(sorted(number for number, node in nodes.items() if node is not None and node.has_flag is False))
 
 
-def flag_problem(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+def flag_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
     """Why a controller may not be given the flag back: the migration is over, or the active one lacks the flag too."""
-    problem, leader = controllers_problem(standing, controllers, has_flag=None), standing.facts.leader
+    problem, leader = controllers_problem(state, controllers, has_flag=None), state.facts.leader
     if problem is not None or leader is None:
         return problem
-    if standing.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {standing.facts.zk_state}, not {STATE_MIGRATION}"
+    if state.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {state.facts.zk_state}, not {STATE_MIGRATION}"
     return None if leader.has_flag else f"controller {leader.node_id}, which is active, runs without the migration flag"
 
 
-def waiting_problem(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+def waiting_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
     """The controllers wait for brokers, and have copied nothing."""
-    problem, state = controllers_problem(standing, controllers), standing.facts.zk_state
+    problem, zk_state = controllers_problem(state, controllers), state.facts.zk_state
     if problem is not None:
         return problem
-    if state != PRE_MIGRATION:
-        return f"the metadata log says the state {state}, not {PRE_MIGRATION}"
-    return first_checkpoint_problem(standing)
+    if zk_state != PRE_MIGRATION:
+        return f"the metadata log says the state {zk_state}, not {PRE_MIGRATION}"
+    return first_checkpoint_problem(state)
 
 
-def dual_write_problem(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+def dual_write_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
     """The copy is done, and KRaft holds ``/controller``; that ``/migration`` moves takes two looks."""
-    control, leader = standing.control, standing.facts.leader
-    problem = controllers_problem(standing, controllers)
+    control, leader = state.control, state.facts.leader
+    problem = controllers_problem(state, controllers)
     if problem is not None or leader is None:
         return problem
-    if standing.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {standing.facts.zk_state}, not {STATE_MIGRATION}"
+    if state.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {state.facts.zk_state}, not {STATE_MIGRATION}"
     if not control.is_controller_persistent or control.controller_id not in controllers:
         return f"/controller is held by {control.controller_id}, not by a KRaft controller"
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
@@ -392,9 +392,9 @@ def dual_write_problem(standing: ClusterState, controllers: Mapping[int, str]) -
     return None
 
 
-def behind_problem(cluster: Cluster, standing: ClusterState, reads: MoveReads) -> str | None:
+def behind_problem(cluster: Cluster, state: ClusterState, reads: MoveReads) -> str | None:
     """Whether every voter of the quorum has fetched nearly all of the active controller's log."""
-    leader = standing.facts.leader
+    leader = state.facts.leader
     if leader is None:
         return "no controller leads the quorum"
     try:

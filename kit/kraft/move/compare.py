@@ -19,10 +19,10 @@ class CompareActor(NodeActor):
         self._firsts: dict[str, int] = {}
 
     def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        standing = self.hands.look(words)
+        parameters = KraftParameters.of(step)
+        state = self.hands.read_state(parameters)
         return checked(
-            first_problem(lambda: controllers_problem(standing, words.controller_addresses)), "the controllers answer"
+            first_problem(lambda: controllers_problem(state, parameters.controller_addresses)), "the controllers answer"
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -32,17 +32,17 @@ class CompareActor(NodeActor):
         return []
 
     def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
-        problem = first_problem(lambda: self._unsettled(words))
+        parameters = KraftParameters.of(step)
+        problem = first_problem(lambda: self._unsettled(parameters))
         return verified(problem, "") if problem else self.compared(step, "ZooKeeper and KRaft hold the same")
 
-    def _unsettled(self, words: KraftParameters) -> str | None:
-        standing = self.hands.look(words)
-        problem = dual_write_problem(standing, words.controller_addresses)
+    def _unsettled(self, parameters: KraftParameters) -> str | None:
+        state = self.hands.read_state(parameters)
+        problem = dual_write_problem(state, parameters.controller_addresses)
         if problem is not None:
             return problem
-        checkpoint = standing.control.checkpoint or 0
-        if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
+        checkpoint = state.control.checkpoint or 0
+        if checkpoint <= self._firsts.setdefault(parameters.to_phase, checkpoint):
             return "/migration was not seen to move yet"
         return None
 

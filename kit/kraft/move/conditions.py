@@ -53,7 +53,7 @@ from kit.text.visible import argument, toml_key
 
 
 @dataclass(frozen=True)
-class Look:
+class GateInputs:
     """What gates look at; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
 
     ``gone``: the broker whose registration a plan ends.
@@ -96,7 +96,7 @@ class Look:
         return [each for each in self.preflight.rows if each.check_id not in overridable]
 
 
-Problem = Callable[[Look], str | None]
+Problem = Callable[[GateInputs], str | None]
 _BOTH = "{} are ids of brokers and of controllers"
 _NOT_FORGOTTEN = (
     "once gone from /brokers/ids, where one that was killed stays until its session ends; started before, it"
@@ -104,56 +104,56 @@ _NOT_FORGOTTEN = (
 )
 
 
-def ids_known(look: Look) -> str | None:
-    profile = look.cluster.profile
+def ids_known(inputs: GateInputs) -> str | None:
+    profile = inputs.cluster.profile
     if profile.kraft.addresses and len(profile.kraft.ids) == len(profile.kraft.addresses):
-        clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
+        clash = sorted(set(profile.kraft.ids) & set(inputs.now.brokers))
         if clash:
             return named(clash, "{} is the id of a broker and of a controller", _BOTH)
-        return voters_problem(look.now, profile.kraft.ids, is_reported=True)  # Else ``voters_known`` refuses.
+        return voters_problem(inputs.now, profile.kraft.ids, is_reported=True)  # Else ``voters_known`` refuses.
     return (
         "the profile does not name every controller with its id: write"
         f' [clusters.{toml_key(profile.name)}.kraft] controllers = "3000@host:9093,…"'
     )
 
 
-def voters_known(look: Look) -> str | None:
-    return unknown_voters(look.now, look.controllers)
+def voters_known(inputs: GateInputs) -> str | None:
+    return unknown_voters(inputs.now, inputs.controllers)
 
 
-def voters_known_of_running(look: Look) -> str | None:
+def voters_known_of_running(inputs: GateInputs) -> str | None:
     """A left-over ``/migration`` is mostly of controllers that are gone."""
-    return unknown_voters(look.now, look.controllers) if look.now.answering_controllers else None
+    return unknown_voters(inputs.now, inputs.controllers) if inputs.now.answering_controllers else None
 
 
-def every_broker(look: Look) -> str | None:
+def every_broker(inputs: GateInputs) -> str | None:
     """Nobody is forgotten: who is registered anywhere was asked, and answers."""
-    control = look.now.control
-    known = set(control.brokers) | {each.node_id for each in look.now.facts.registered_brokers}
-    missing = sorted(known - set(look.now.brokers))
+    control = inputs.now.control
+    known = set(control.brokers) | {each.node_id for each in inputs.now.facts.registered_brokers}
+    missing = sorted(known - set(inputs.now.brokers))
     if missing:
         registered = named(missing, "broker {} is", "brokers {} are")
         them = _them(missing)
-        told = f"{registered} registered, and the cluster's metadata does not name {them}: start {them}"
-        return f"{told}{_unregistered(look, missing)}"
-    silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
+        describe_rows = f"{registered} registered, and the cluster's metadata does not name {them}: start {them}"
+        return f"{describe_rows}{_unregistered(inputs, missing)}"
+    silent = sorted(number for number, mode in inputs.now.modes.items() if mode is None)
     if silent:
-        told = named(silent, "broker {} does not answer", "brokers {} do not answer")
-        told = f"{told}: start {_them(silent)}{_unregistered(look, silent)}"
-        forgotten = not set(silent) & set(look.now.control.brokers)
-        return told if forgotten else f"{told} {_NOT_FORGOTTEN}"
-    return None if look.now.brokers else "no broker is known"
+        describe_rows = named(silent, "broker {} does not answer", "brokers {} do not answer")
+        describe_rows = f"{describe_rows}: start {_them(silent)}{_unregistered(inputs, silent)}"
+        forgotten = not set(silent) & set(inputs.now.control.brokers)
+        return describe_rows if forgotten else f"{describe_rows} {_NOT_FORGOTTEN}"
+    return None if inputs.now.brokers else "no broker is known"
 
 
 def _them(items: Sequence[object]) -> str:
     return "it" if len(items) == 1 else "them"
 
 
-def _unregistered(look: Look, numbers: Sequence[int]) -> str:
+def _unregistered(inputs: GateInputs, numbers: Sequence[int]) -> str:
     """What else helps where the metadata log keeps the registration of a broker that was taken away."""
-    registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
+    registered = {each.node_id for each in inputs.now.facts.registered_brokers} - set(inputs.now.control.brokers)
     kept = [each for each in numbers if each in registered]
-    if not kept or look.now.phase not in (CONTROLLERS, DUAL_WRITE, KRAFT):
+    if not kept or inputs.now.phase not in (CONTROLLERS, DUAL_WRITE, KRAFT):
         return ""
     plans = listed(f"offramp plan kraft --unregister {each}" for each in kept)
     return (
@@ -162,11 +162,11 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
     )
 
 
-def sync(look: Look) -> str | None:
-    problem = sync_problem(look.cluster, look.now.facts, look.now.brokers, reads=look.reads)
+def sync(inputs: GateInputs) -> str | None:
+    problem = sync_problem(inputs.cluster, inputs.now.facts, inputs.now.brokers, reads=inputs.reads)
     if problem is None:
         return None
-    servers = argument(look.cluster.profile.bootstrap_servers)
+    servers = argument(inputs.cluster.profile.bootstrap_servers)
     return (
         f"{problem}. Start the brokers that are missing, and wait until this names no partition: kafka-topics.sh"
         f" --bootstrap-server {servers} --describe --under-replicated-partitions. Replicas on a broker that is gone for"
@@ -174,57 +174,57 @@ def sync(look: Look) -> str | None:
     )
 
 
-def told(rows: Sequence[Condition]) -> str | None:
+def describe_rows(rows: Sequence[Condition]) -> str | None:
     sentences = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     return f"{'; '.join(sentences)}{more}: see offramp kraft preflight" if rows else None
 
 
-def preflight(look: Look) -> str | None:
-    return told(blocking(look.rows("A06", "L03")))
+def preflight(inputs: GateInputs) -> str | None:
+    return describe_rows(blocking(inputs.rows("A06", "L03")))
 
 
-def brokers_start(look: Look) -> str | None:
+def brokers_start(inputs: GateInputs) -> str | None:
     """A broker in ZooKeeper or migration mode reads every credential when it starts, and every ACL; it ends beside a
     malformed one."""
-    rows = [each for each in look.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
-    problem = told([each for each in rows if each.is_met is not True])
+    rows = [each for each in inputs.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
+    problem = describe_rows([each for each in rows if each.is_met is not True])
     return problem and f"a broker may not start again beside it: {problem}"
 
 
-def low_epoch(look: Look) -> str | None:
-    return told([each for each in look.preflight.rows if each.check_id == "L03" and each.is_met is False])
+def low_epoch(inputs: GateInputs) -> str | None:
+    return describe_rows([each for each in inputs.preflight.rows if each.check_id == "L03" and each.is_met is False])
 
 
 def preflight_known(*elsewhere: str) -> Problem:
     """``elsewhere``: checks that are not asked yet."""
 
-    def look_at(look: Look) -> str | None:
-        return told(not_known(look.rows(*elsewhere)))
+    def look_at(inputs: GateInputs) -> str | None:
+        return describe_rows(not_known(inputs.rows(*elsewhere)))
 
     return look_at
 
 
 def phase(*allowed: str) -> Problem:
-    def look_at(look: Look) -> str | None:
-        if look.now.phase in allowed:
+    def look_at(inputs: GateInputs) -> str | None:
+        if inputs.now.phase in allowed:
             return None
-        return f"the cluster is in phase {look.now.phase!r}; this plan begins in {' or '.join(map(repr, allowed))}"
+        return f"the cluster is in phase {inputs.now.phase!r}; this plan begins in {' or '.join(map(repr, allowed))}"
 
     return look_at
 
 
-def no_contradiction(look: Look) -> str | None:
-    bad = contradictions(look.cluster, look.now)
+def no_contradiction(inputs: GateInputs) -> str | None:
+    bad = contradictions(inputs.cluster, inputs.now)
     return "; ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad) or None
 
 
-def waiting(look: Look) -> str | None:
-    return waiting_problem(look.now, look.controllers)
+def waiting(inputs: GateInputs) -> str | None:
+    return waiting_problem(inputs.now, inputs.controllers)
 
 
-def left_to_move(look: Look) -> str | None:
-    if set(look.now.modes.values()) != {MIGRATION_MODE}:
+def left_to_move(inputs: GateInputs) -> str | None:
+    if set(inputs.now.modes.values()) != {MIGRATION_MODE}:
         return None
     return (
         "every broker is in migration mode already: the copy begins by itself, once the controllers have what they wait"
@@ -233,16 +233,16 @@ def left_to_move(look: Look) -> str | None:
     )
 
 
-def dual_write(look: Look) -> str | None:
-    return dual_write_problem(look.now, look.controllers)
+def dual_write(inputs: GateInputs) -> str | None:
+    return dual_write_problem(inputs.now, inputs.controllers)
 
 
-def same(look: Look) -> str | None:
-    return dual_write_problem(look.now, look.controllers) or diff_problem(look.cluster, look.reads)
+def same(inputs: GateInputs) -> str | None:
+    return dual_write_problem(inputs.now, inputs.controllers) or diff_problem(inputs.cluster, inputs.reads)
 
 
-def old_members(look: Look, without: Collection[str] = ()) -> str | None:
-    live = {name: members for name, members in look.old_members.items() if name not in without}
+def old_members(inputs: GateInputs, without: Collection[str] = ()) -> str | None:
+    live = {name: members for name, members in inputs.old_members.items() if name not in without}
     if not live:
         return None
     names = ", ".join(f"{group} ({len(members)})" for group, members in list(live.items())[:10])
@@ -261,41 +261,41 @@ def _to_kafka(group: str) -> str:
     return f"{to} {name}" if group.startswith("-") else f"{name} {to}"
 
 
-def lives(look: Look, group: str) -> str | None:
+def lives(inputs: GateInputs, group: str) -> str | None:
     """Whether one group, which somebody leaves behind, still has members."""
-    members = look.old_members.get(group, ())
+    members = inputs.old_members.get(group, ())
     return f"group {group} is left behind with {len(members)} live members, who will own nothing" if members else None
 
 
-def all_in_kraft_mode(look: Look) -> str | None:
-    bad = (broker_problem(look.now, number, KRAFT_MODE) for number in look.now.brokers)
+def all_in_kraft_mode(inputs: GateInputs) -> str | None:
+    bad = (broker_problem(inputs.now, number, KRAFT_MODE) for number in inputs.now.brokers)
     if (problem := next((each for each in bad if each), None)) is not None:
         return problem
-    return registered_problem(look.now)
+    return registered_problem(inputs.now)
 
 
-def log_known(look: Look) -> str | None:
+def log_known(inputs: GateInputs) -> str | None:
     """Who runs tells its log; nobody who runs is a fact, too. Before the copy is completed no log has what ZooKeeper
     lacks, and controllers that died from the copy have no leader."""
-    if look.now.facts.is_copying and look.now.facts.leader is None:
+    if inputs.now.facts.is_copying and inputs.now.facts.leader is None:
         return None
-    answering = look.now.answering_controllers
-    mute = [each for each in look.now.live_controllers if each.error is not None and each.is_listening]
-    if mute and not look.now.facts.has_log:
+    answering = inputs.now.answering_controllers
+    mute = [each for each in inputs.now.live_controllers if each.error is not None and each.is_listening]
+    if mute and not inputs.now.facts.has_log:
         return (
             f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
             " have rights there; one that hangs has to be stopped by hand"
         )
-    if not answering or look.now.facts.has_log:
+    if not answering or inputs.now.facts.has_log:
         return None
     answer = named((each.address for each in answering), "controller {} answers", "controllers {} answer")
-    return f"{answer}, and the log can't be read: {look.now.facts.log_error or 'no reason given'}"
+    return f"{answer}, and the log can't be read: {inputs.now.facts.log_error or 'no reason given'}"
 
 
-def reached(look: Look) -> str | None:
+def reached(inputs: GateInputs) -> str | None:
     """Which controllers may run, because their state is not known and no person reports them as stopped."""
-    live = look.now.live_controllers
-    unknown = [each for each in look.now.unreachable_controllers if each in live]
+    live = inputs.now.live_controllers
+    unknown = [each for each in inputs.now.unreachable_controllers if each in live]
     if not unknown:
         return None
     problems = "; ".join(unreachable(each.address, each.error) for each in unknown)
@@ -305,19 +305,19 @@ def reached(look: Look) -> str | None:
     )
 
 
-def reaches(look: Look, address: str) -> str | None:
+def reaches(inputs: GateInputs, address: str) -> str | None:
     """The state of one controller that a person reports as stopped."""
-    error = next((each.error for each in look.now.unreachable_controllers if each.address == address), None)
+    error = next((each.error for each in inputs.now.unreachable_controllers if each.address == address), None)
     return error and f"{unreachable(address, error)}; a person reports it as stopped"
 
 
-def controllers_silent(look: Look) -> str | None:
-    problem = running_problem(look.now)
+def controllers_silent(inputs: GateInputs) -> str | None:
+    problem = running_problem(inputs.now)
     return problem and f"{problem}. Stop the controllers: offramp plan kraft --to zookeeper"
 
 
-def no_broker_in_kraft_mode(look: Look) -> str | None:
-    in_kraft = sorted(number for number, mode in look.now.modes.items() if mode == KRAFT_MODE)
+def no_broker_in_kraft_mode(inputs: GateInputs) -> str | None:
+    in_kraft = sorted(number for number, mode in inputs.now.modes.items() if mode == KRAFT_MODE)
     if not in_kraft:
         return None
     return (
@@ -326,9 +326,9 @@ def no_broker_in_kraft_mode(look: Look) -> str | None:
     )
 
 
-def nothing_synced(look: Look) -> str | None:
+def nothing_synced(inputs: GateInputs) -> str | None:
     """``/migration`` in the epoch of controllers whose log holds no migration: they have written to ZooKeeper."""
-    leader, control = look.now.facts.leader, look.now.control
+    leader, control = inputs.now.facts.leader, inputs.now.control
     if leader is None or control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
         return None
     return (
@@ -338,8 +338,8 @@ def nothing_synced(look: Look) -> str | None:
     )
 
 
-def controllers_gone(look: Look) -> str | None:
-    if look.now.live_controllers or look.now.facts.is_copying:
+def controllers_gone(inputs: GateInputs) -> str | None:
+    if inputs.now.live_controllers or inputs.now.facts.is_copying:
         return None
     return (
         "no controller answers, and nobody can see from here whether their disks hold the migration still. If they do:"
@@ -348,49 +348,51 @@ def controllers_gone(look: Look) -> str | None:
     )
 
 
-def no_copy(look: Look) -> str | None:
-    facts = look.now.facts
+def no_copy(inputs: GateInputs) -> str | None:
+    facts = inputs.now.facts
     if not facts.is_copying or facts.is_copy_aborted:
         return None
     return (
-        f"the copy from ZooKeeper is under way: KRaft controller {look.now.control.controller_id} holds /controller,"
+        f"the copy from ZooKeeper is under way: KRaft controller {inputs.now.control.controller_id} holds /controller,"
         " and /migration has no offset. No log shows an aborted copy. Wait for the end of the copy (offramp kraft"
         " status), then plan again"
     )
 
 
-def is_gone(look: Look) -> str | None:
-    return None if look.gone is None else gone_problem(look.now, look.gone)
+def is_gone(inputs: GateInputs) -> str | None:
+    return None if inputs.gone is None else gone_problem(inputs.now, inputs.gone)
 
 
-def no_replicas(look: Look) -> str | None:
-    return None if look.gone is None else replicas_problem(look.cluster, look.now.facts, look.gone, look.reads)
+def no_replicas(inputs: GateInputs) -> str | None:
+    return (
+        None if inputs.gone is None else replicas_problem(inputs.cluster, inputs.now.facts, inputs.gone, inputs.reads)
+    )
 
 
-def three_controllers(look: Look) -> str | None:
-    number = len(look.controllers)
+def three_controllers(inputs: GateInputs) -> str | None:
+    number = len(inputs.controllers)
     return None if number >= 3 else f"the quorum of {number} has no majority while one is restarted: nobody would lead"
 
 
-def caught_up(look: Look) -> str | None:
-    return behind_problem(look.cluster, look.now, look.reads)
+def caught_up(inputs: GateInputs) -> str | None:
+    return behind_problem(inputs.cluster, inputs.now, inputs.reads)
 
 
-def v0(look: Look) -> str | None:
-    rows = [each for each in look.preflight.rows if each.check_id == "R03" and each.phase == ROLLBACK]
-    return told([each for each in rows if each.is_met is False])
+def v0(inputs: GateInputs) -> str | None:
+    rows = [each for each in inputs.preflight.rows if each.check_id == "R03" and each.phase == ROLLBACK]
+    return describe_rows([each for each in rows if each.is_met is False])
 
 
-def v0_known(look: Look) -> str | None:
-    rows = [each for each in look.preflight.rows if each.check_id == "R03" and each.is_met is None]
-    return told(rows)
+def v0_known(inputs: GateInputs) -> str | None:
+    rows = [each for each in inputs.preflight.rows if each.check_id == "R03" and each.is_met is None]
+    return describe_rows(rows)
 
 
 def settings(role: str, mode: str) -> Problem:
     """The operator's files for the next mode, or for an undo, are there and right; the lab makes its own."""
 
-    def look_at(look: Look) -> str | None:
-        profile, numbers = look.cluster.profile, look.now.brokers if role == BROKER else look.controllers
+    def look_at(inputs: GateInputs) -> str | None:
+        profile, numbers = inputs.cluster.profile, inputs.now.brokers if role == BROKER else inputs.controllers
         if profile.deploy.nodes.kind == LAB:
             return None
         folder = profile.kraft.settings_dir
@@ -405,40 +407,41 @@ def settings(role: str, mode: str) -> Problem:
     return look_at
 
 
-def wiped(look: Look) -> str | None:
-    return disks_problem(look.runs, look.cluster.cluster_id)
+def wiped(inputs: GateInputs) -> str | None:
+    return disks_problem(inputs.runs, inputs.cluster.cluster_id)
 
 
-def rehearsed(look: Look) -> str | None:
-    result, now = newest_rehearsal(look.runs, look.cluster.cluster_id), look.clock.now()
+def rehearsed(inputs: GateInputs) -> str | None:
+    result, now = newest_rehearsal(inputs.runs, inputs.cluster.cluster_id), inputs.clock.now()
     if result is not None:
         if result.is_ahead(now):
-            set_aside(look.runs, look.cluster.cluster_id)
+            set_aside(inputs.runs, inputs.cluster.cluster_id)
         return result.problem(now)
     return (
-        f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
-        f" rehearse FILE --runs {look.runs}"
+        f"no rehearsal of this cluster is kept in {inputs.runs / REHEARSALS}: offramp kraft save FILE, then offramp"
+        f" kraft"
+        f" rehearse FILE --runs {inputs.runs}"
     )
 
 
-def active_flag(look: Look) -> str | None:
-    return flag_problem(look.now, look.controllers)
+def active_flag(inputs: GateInputs) -> str | None:
+    return flag_problem(inputs.now, inputs.controllers)
 
 
-def soaked(look: Look) -> str | None:
-    profile = look.cluster.profile
+def soaked(inputs: GateInputs) -> str | None:
+    profile = inputs.cluster.profile
     if profile.kraft.history_dir is None:
         return (
             "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
             f" [clusters.{toml_key(profile.name)}.kraft] history_dir"
         )
-    states = KraftHistory(profile.kraft.history_dir).states_of(look.cluster.cluster_id)
-    return soak_problem(states, look.clock.now(), profile.kraft.soak_hours)
+    states = KraftHistory(profile.kraft.history_dir).states_of(inputs.cluster.cluster_id)
+    return soak_problem(states, inputs.clock.now(), profile.kraft.soak_hours)
 
 
-def writes(look: Look) -> str | None:
-    return writes_problem(look.cluster)
+def writes(inputs: GateInputs) -> str | None:
+    return writes_problem(inputs.cluster)
 
 
-def sees(look: Look) -> str | None:
-    return hidden_problem(look.cluster)
+def sees(inputs: GateInputs) -> str | None:
+    return hidden_problem(inputs.cluster)

@@ -44,7 +44,7 @@ from kit.text.naming import named
 
 class ControllerActor(NodeActor):
     def _order_each(
-        self, words: OrderParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
+        self, parameters: OrderParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
         """All at once, so that no controller is long without the others; what the deployer said of each.
 
@@ -54,12 +54,12 @@ class ControllerActor(NodeActor):
         """
         if not numbers:
             return {}
-        if (problem := self.hands.edited_problem(words, CONTROLLER, numbers, modes[1])) is not None:
+        if (problem := self.hands.edited_problem(parameters, CONTROLLER, numbers, modes[1])) is not None:
             raise RunError(f"{problem}. No controller was ordered to {action}")
         report.attempt([controller_item(number) for number in numbers], {"action": action})
         with ThreadPoolExecutor(len(numbers)) as together:
             given = {
-                number: together.submit(self.hands.order, words, CONTROLLER, number, action, modes)
+                number: together.submit(self.hands.order, parameters, CONTROLLER, number, action, modes)
                 for number in numbers
             }
         errors = {number: error for number, order in given.items() if (error := order.exception()) is not None}
@@ -70,10 +70,10 @@ class ControllerActor(NodeActor):
             raise RunError("; ".join(f"{controller_item(number)}: {error}" for number, error in errors.items()))
         return {number: order.result()[1] for number, order in given.items()}
 
-    def _settle_open(self, words: OrderParameters, report: Report) -> None:
+    def _settle_open(self, parameters: OrderParameters, report: Report) -> None:
         """Before an undo: an order that was not seen to come may come into the midst of it. Raises RunError."""
-        running = {each.address for each in self.hands.look(words).live_controllers}
-        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
+        running = {each.address for each in self.hands.read_state(parameters).live_controllers}
+        places = {controller_item(number): at for number, at in parameters.controller_addresses.items()}
 
         def has_come(attempt: WriteAttempt) -> bool:
             """What is no order can't come; of a wipe nothing is seen."""
@@ -82,37 +82,39 @@ class ControllerActor(NodeActor):
             seen = {START: is_running, STOP: not is_running, WIPE: True}
             return attempt.item not in places or seen.get(str(action), False)
 
-        self.hands.cancel_open_orders(words, report, has_come)
+        self.hands.cancel_open_orders(parameters, report, has_come)
 
-    def flag_of(self, words: OrderParameters, attempt: WriteAttempt) -> bool | None:
+    def flag_of(self, parameters: OrderParameters, attempt: WriteAttempt) -> bool | None:
         """Of the controller that an attempt is about; None: it does not answer."""
-        places = {controller_item(number): at for number, at in words.controller_addresses.items()}
-        node = self.hands.look(words).controller_at(places.get(attempt.item, ""))
+        places = {controller_item(number): at for number, at in parameters.controller_addresses.items()}
+        node = self.hands.read_state(parameters).controller_at(places.get(attempt.item, ""))
         return None if node is None else node.has_flag
 
-    def _n_running(self, words: OrderParameters) -> int:
-        return len(self.hands.look(words).live_controllers)
+    def _n_running(self, parameters: OrderParameters) -> int:
+        return len(self.hands.read_state(parameters).live_controllers)
 
-    def _by_running(self, words: OrderParameters, done: int) -> StepState:
+    def _by_running(self, parameters: OrderParameters, done: int) -> StepState:
         """Of a step after which so many controllers run."""
-        n_running, not_done = self._n_running(words), len(words.controllers) - done
+        n_running, not_done = self._n_running(parameters), len(parameters.controllers) - done
         if n_running == done:
             return StepState.DONE
         return StepState.NOT_DONE if n_running == not_done else StepState.PARTLY
 
-    def _outcomes(self, words: OrderParameters, answers: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
+    def _outcomes(
+        self, parameters: OrderParameters, answers: dict[int, str], before: str, after: str
+    ) -> list[ItemOutcome]:
         def outcome(number: int) -> ItemOutcome:
             item = controller_item(number)
             if number not in answers:
                 return ItemOutcome(item, Outcome.UNCHANGED, before, after)
             return ItemOutcome(item, Outcome.CONFIRMED, before, after, details={"said": answers[number]})
 
-        return [outcome(number) for number in words.nodes]
+        return [outcome(number) for number in parameters.nodes]
 
 
-def refuse_astray(words: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> None:
+def refuse_unordered_change(parameters: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> None:
     """Raises RunError: while one controller was ordered to be restarted another one got or lost the flag."""
-    for other, at in words.controller_addresses.items():
+    for other, at in parameters.controller_addresses.items():
         was, node = before.controller_at(at), now.controller_at(at)
         if other != number and was is not None and node is not None and was.has_flag is not node.has_flag:
             flag = "with" if node.has_flag else "without"
@@ -125,18 +127,18 @@ def refuse_astray(words: OrderParameters, number: int, before: ClusterState, now
 
 class StartActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = OrderParameters.of(step)
+        parameters = OrderParameters.of(step)
         return checked(
             first_problem(
-                lambda: self.hands.instruction_problem(words, START, CONTROLLER),
-                lambda: self._not_before(self.hands.look(words)),
+                lambda: self.hands.instruction_problem(parameters, START, CONTROLLER),
+                lambda: self._not_before(self.hands.read_state(parameters)),
             ),
             "nothing of another attempt is there",
         )
 
-    def _not_before(self, standing: ClusterState) -> str | None:
+    def _not_before(self, state: ClusterState) -> str | None:
         """The left-over ``/migration`` that makes controllers delete topics; those of this run answer already."""
-        control = standing.control
+        control = state.control
         if control.is_controller_persistent:
             return (
                 f"KRaft controller {control.controller_id} holds /controller: the copy has begun (offramp kraft status)"
@@ -145,20 +147,20 @@ class StartActor(ControllerActor):
             return (
                 f"/migration says the checkpoint {control.checkpoint}, of another attempt: offramp plan kraft --repair"
             )
-        if control.has_migration and not standing.live_controllers:
+        if control.has_migration and not state.live_controllers:
             return (
                 "/migration is there, and no controller answers. If this run ordered them: look why they do not run, or"
                 " undo it. Else /migration is of another attempt: offramp plan kraft --repair"
             )
         if control.problems:
             return control.problems[0]
-        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
+        moved = {number: mode for number, mode in state.modes.items() if mode != ZOOKEEPER_MODE}
         return f"not every broker is in ZooKeeper mode: {describe_modes(moved)}" if moved else None
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = OrderParameters.of(step)
-        by_running = self._by_running(words, len(words.controllers))
-        if by_running == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
+        parameters = OrderParameters.of(step)
+        by_running = self._by_running(parameters, len(parameters.controllers))
+        if by_running == StepState.NOT_DONE and self.hands.read_state(parameters).control.has_migration:
             return StepState.PARTLY
         return by_running
 
@@ -169,20 +171,20 @@ class StartActor(ControllerActor):
             RunError: an order failed, or the controllers did not come in time.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = OrderParameters.of(step)
-        standing = self.hands.look(words)
-        running = {each.address for each in standing.live_controllers}
-        starting = [it for it in words.nodes if words.controller_addresses[it] not in running]
-        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
+        parameters = OrderParameters.of(step)
+        state = self.hands.read_state(parameters)
+        running = {each.address for each in state.live_controllers}
+        starting = [it for it in parameters.nodes if parameters.controller_addresses[it] not in running]
+        answers = self._order_each(parameters, START, ("", MIGRATION_MODE), report, starting)
         if answers:
             report.attempt([MIGRATION_ZNODE])
-        self.hands.wait_until(words, lambda now: self._waiting_problem(words, now), report)
+        self.hands.wait_until(parameters, lambda now: self._waiting_problem(parameters, now), report)
         outcome = Outcome.CONFIRMED if answers else Outcome.UNCHANGED
-        done = self._outcomes(words, answers, "not running", "running with the migration flag")
+        done = self._outcomes(parameters, answers, "not running", "running with the migration flag")
         return [*done, ItemOutcome(MIGRATION_ZNODE, outcome, None, "nothing copied yet")]
 
-    def _waiting_problem(self, words: OrderParameters, now: ClusterState) -> str | None:
-        problem = controllers_problem(now, words.controller_addresses)
+    def _waiting_problem(self, parameters: OrderParameters, now: ClusterState) -> str | None:
+        problem = controllers_problem(now, parameters.controller_addresses)
         if problem is not None:
             return problem
         if now.facts.zk_state != PRE_MIGRATION:
@@ -190,18 +192,22 @@ class StartActor(ControllerActor):
         return first_checkpoint_problem(now)
 
     def verify(self, step: Step) -> Verified:
-        words = OrderParameters.of(step)
-        problem = first_problem(lambda: self._waiting_problem(words, self.hands.look(words)))
-        return verified(problem, f"{named(words.nodes, 'controller {} waits', 'controllers {} wait')} for the brokers")
+        parameters = OrderParameters.of(step)
+        problem = first_problem(lambda: self._waiting_problem(parameters, self.hands.read_state(parameters)))
+        return verified(
+            problem, f"{named(parameters.nodes, 'controller {} waits', 'controllers {} wait')} for the brokers"
+        )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        words = OrderParameters.of(step)
-        return checked(first_problem(lambda: self._begun_problem(self.hands.look(words))), "nothing is copied yet")
+        parameters = OrderParameters.of(step)
+        return checked(
+            first_problem(lambda: self._begun_problem(self.hands.read_state(parameters))), "nothing is copied yet"
+        )
 
-    def _begun_problem(self, standing: ClusterState) -> str | None:
-        if standing.control.checkpoint is not None or standing.control.is_controller_persistent:
+    def _begun_problem(self, state: ClusterState) -> str | None:
+        if state.control.checkpoint is not None or state.control.is_controller_persistent:
             return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
-        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
+        moved = {number: mode for number, mode in state.modes.items() if mode != ZOOKEEPER_MODE}
         if not moved:
             return None
         return (
@@ -217,21 +223,21 @@ class StartActor(ControllerActor):
             RunError: an order failed, a controller still answers, or ``/migration`` was not deleted.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = OrderParameters.of(step)
-        self._settle_open(words, report)
-        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
-        self.hands.wait_until(words, running_problem, report)
+        parameters = OrderParameters.of(step)
+        self._settle_open(parameters, report)
+        answers = self._order_each(parameters, STOP, (MIGRATION_MODE, ""), report, parameters.nodes)
+        self.hands.wait_until(parameters, running_problem, report)
         report.attempt([MIGRATION_ZNODE])
         outcome = forget_migration(zookeeper_of(self.cluster))
         report([outcome])
         if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
             raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
-        if (late := running_problem(self.hands.look(words))) is not None:
+        if (late := running_problem(self.hands.read_state(parameters))) is not None:
             raise RunError(f"{late}, after all were stopped: {_CAME_LATE}. Nothing was wiped; undo the run again")
-        self._order_each(words, WIPE, ("", ""), report, words.nodes)
-        if (late := running_problem(self.hands.look(words))) is not None:
+        self._order_each(parameters, WIPE, ("", ""), report, parameters.nodes)
+        if (late := running_problem(self.hands.read_state(parameters))) is not None:
             raise RunError(f"{late}, after all were stopped and wiped: {_CAME_LATE}. Undo the run again")
-        return [*self._outcomes(words, answers, "running with the migration flag", "stopped"), outcome]
+        return [*self._outcomes(parameters, answers, "running with the migration flag", "stopped"), outcome]
 
 
 _CAME_LATE = "an order to start came late, or somebody started it"
@@ -239,53 +245,55 @@ _CAME_LATE = "an order to start came late, or somebody started it"
 
 class StopActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = StopParameters.of(step)
+        parameters = StopParameters.of(step)
         return checked(
             first_problem(
-                lambda: self.hands.instruction_problem(words, STOP, CONTROLLER),
-                lambda: self._modes_problem(words, self.hands.look(words)),
+                lambda: self.hands.instruction_problem(parameters, STOP, CONTROLLER),
+                lambda: self._modes_problem(parameters, self.hands.read_state(parameters)),
             ),
             "no broker is in KRaft mode",
         )
 
-    def _modes_problem(self, words: StopParameters, standing: ClusterState) -> str | None:
-        if (problem := joined_problem(standing)) is not None:
+    def _modes_problem(self, parameters: StopParameters, state: ClusterState) -> str | None:
+        if (problem := joined_problem(state)) is not None:
             return problem
-        if words.to_phase in REPAIRS:
-            in_kraft = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
+        if parameters.to_phase in REPAIRS:
+            in_kraft = {number: mode for number, mode in state.modes.items() if mode in (KRAFT_MODE, None)}
             return describe_modes(in_kraft) if in_kraft else None
-        wanted = (MIGRATION_MODE,) if words.has_claim else (ZOOKEEPER_MODE, MIGRATION_MODE)
-        wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
+        wanted = (MIGRATION_MODE,) if parameters.has_claim else (ZOOKEEPER_MODE, MIGRATION_MODE)
+        wrong = {number: mode for number, mode in state.modes.items() if mode not in wanted}
         return f"not every broker is in {' or '.join(wanted)} mode: {describe_modes(wrong)}" if wrong else None
 
-    def _refuse_stop(self, words: StopParameters, was_ordered: bool) -> None:
+    def _refuse_stop(self, parameters: StopParameters, was_ordered: bool) -> None:
         """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
 
         Raises:
             RunError: what they hold is not what ZooKeeper holds, or that can't be told although one leads.
         """
-        standing = self.hands.look(words)
-        is_partly = was_ordered and len(standing.answering_controllers) < len(words.controllers)
-        if is_partly and standing.facts.leader is None:
+        state = self.hands.read_state(parameters)
+        is_partly = was_ordered and len(state.answering_controllers) < len(parameters.controllers)
+        if is_partly and state.facts.leader is None:
             return  # Nobody is left who could tell.
-        problem = first_problem(lambda: self._not_yet(words, standing, is_partly))
-        if problem is None or (is_partly and self.hands.look(words).facts.leader is None):
+        problem = first_problem(lambda: self._not_yet(parameters, state, is_partly))
+        if problem is None or (is_partly and self.hands.read_state(parameters).facts.leader is None):
             return
         raise RunError(f"{problem}; no controller was stopped{' now' if was_ordered else ''}")
 
-    def _not_yet(self, words: StopParameters, standing: ClusterState, is_partly: bool = False) -> str | None:
+    def _not_yet(self, parameters: StopParameters, state: ClusterState, is_partly: bool = False) -> str | None:
         """While one leads. ``is_partly``: some have been stopped already."""
-        voters = None if is_partly else voters_problem(standing, words.controller_addresses, words.reports_voters)
-        if words.to_phase in REPAIRS:
-            state = standing.facts.zk_state
-            if state == MIGRATION:
-                return f"their log says the state {state}: it is their migration"
-            return (copied_problem(standing) if words.is_aborted else None) or voters
-        if not words.has_claim or words.is_aborted:
-            return claim_problem(standing, words.has_claim) or copied_problem(standing) or voters
-        problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
+        voters = (
+            None if is_partly else voters_problem(state, parameters.controller_addresses, parameters.reports_voters)
+        )
+        if parameters.to_phase in REPAIRS:
+            zk_state = state.facts.zk_state
+            if zk_state == MIGRATION:
+                return f"their log says the state {zk_state}: it is their migration"
+            return (copied_problem(state) if parameters.is_aborted else None) or voters
+        if not parameters.has_claim or parameters.is_aborted:
+            return claim_problem(state, parameters.has_claim) or copied_problem(state) or voters
+        problem = None if is_partly else dual_write_problem(state, parameters.controller_addresses)
         reads = self.hands.reads
-        problem = problem or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=reads)
+        problem = problem or sync_problem(self.cluster, state.facts, parameters.broker_addresses, reads=reads)
         return problem or diff_problem(self.cluster, reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -298,18 +306,20 @@ class StopActor(ControllerActor):
             RunError: they may not be stopped yet, an order failed, or one still answers after the time for a node.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = StopParameters.of(step)
-        self._refuse_stop(words, bool(report.acted.attempts))
-        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
-        self.hands.wait_until(words, running_problem, report)
-        return self._outcomes(words, answers, "running with the migration flag", "stopped")
+        parameters = StopParameters.of(step)
+        self._refuse_stop(parameters, bool(report.acted.attempts))
+        answers = self._order_each(parameters, STOP, (MIGRATION_MODE, ""), report, parameters.nodes)
+        self.hands.wait_until(parameters, running_problem, report)
+        return self._outcomes(parameters, answers, "running with the migration flag", "stopped")
 
     def verify(self, step: Step) -> Verified:
-        words = StopParameters.of(step)
-        return verified(first_problem(lambda: running_problem(self.hands.look(words))), "no controller answers")
+        parameters = StopParameters.of(step)
+        return verified(
+            first_problem(lambda: running_problem(self.hands.read_state(parameters))), "no controller answers"
+        )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        control = self.hands.look(StopParameters.of(step)).control
+        control = self.hands.read_state(StopParameters.of(step)).control
         return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -319,36 +329,36 @@ class StopActor(ControllerActor):
             RunError: an order failed, or the controllers did not come in time.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = StopParameters.of(step)
-        self._settle_open(words, report)
-        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
-        addresses = words.controller_addresses
-        self.hands.wait_until(words, lambda now: controllers_problem(now, addresses), report)
-        return self._outcomes(words, answers, "stopped", "running with the migration flag")
+        parameters = StopParameters.of(step)
+        self._settle_open(parameters, report)
+        answers = self._order_each(parameters, START, ("", MIGRATION_MODE), report, parameters.nodes)
+        addresses = parameters.controller_addresses
+        self.hands.wait_until(parameters, lambda now: controllers_problem(now, addresses), report)
+        return self._outcomes(parameters, answers, "stopped", "running with the migration flag")
 
 
 class WipeActor(ControllerActor):
     """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
 
     def check(self, step: Step) -> Checked:
-        words = OrderParameters.of(step)
+        parameters = OrderParameters.of(step)
         return checked(
             first_problem(
-                lambda: self.hands.instruction_problem(words, WIPE, CONTROLLER),
-                lambda: self._problem(words, self.hands.look(words)),
+                lambda: self.hands.instruction_problem(parameters, WIPE, CONTROLLER),
+                lambda: self._problem(parameters, self.hands.read_state(parameters)),
             ),
             "no controller answers, and ZooKeeper has no /migration",
         )
 
-    def _problem(self, words: OrderParameters, standing: ClusterState) -> str | None:
-        there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
-        return running_problem(standing) or there or self._left_behind(words, standing)
+    def _problem(self, parameters: OrderParameters, state: ClusterState) -> str | None:
+        there = None if state.control.has_migration is False else "/migration is there, or can't be read"
+        return running_problem(state) or there or self._left_behind(parameters, state)
 
-    def _left_behind(self, words: OrderParameters, standing: ClusterState) -> str | None:
+    def _left_behind(self, parameters: OrderParameters, state: ClusterState) -> str | None:
         """A broker that came into migration mode after the plan was made: it waits for controllers that are gone."""
-        if words.to_phase in REPAIRS:
+        if parameters.to_phase in REPAIRS:
             return None  # Brokers are repaired by a plan of their own.
-        late = {number: mode for number, mode in standing.modes.items() if mode not in (ZOOKEEPER_MODE, None)}
+        late = {number: mode for number, mode in state.modes.items() if mode not in (ZOOKEEPER_MODE, None)}
         if not late:
             return None
         return (
@@ -367,11 +377,15 @@ class WipeActor(ControllerActor):
             RunError: an order failed.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = OrderParameters.of(step)
-        answers = self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        parameters = OrderParameters.of(step)
+        answers = self._order_each(parameters, WIPE, ("", ""), report, parameters.nodes)
         why = "a disk can't be seen from outside; the deployer said: {}"
-        return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in words.nodes]
+        return [
+            ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in parameters.nodes
+        ]
 
     def verify(self, step: Step) -> Verified:
-        words = OrderParameters.of(step)
-        return verified(first_problem(lambda: self._problem(words, self.hands.look(words))), "no controller answers")
+        parameters = OrderParameters.of(step)
+        return verified(
+            first_problem(lambda: self._problem(parameters, self.hands.read_state(parameters))), "no controller answers"
+        )

@@ -11,7 +11,7 @@ _ONE_BY_ONE = "controllers {}, one by one,"
 _LAST = "controllers {} without the migration flag, the active one last"
 
 
-def archive_step(step_id: str, words: KraftParameters) -> Step:
+def archive_step(step_id: str, parameters: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=ARCHIVE,
@@ -19,43 +19,43 @@ def archive_step(step_id: str, words: KraftParameters) -> Step:
         precondition="ZooKeeper answers",
         verification="the file holds every znode of Kafka's but /consumers, without a secret, and its SHA-256 is in the"
         " evidence",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         undo="There is nothing to take back: the file stays.",
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def list_step(step_id: str, words: KraftParameters) -> Step:
+def list_step(step_id: str, parameters: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=LIST,
         title="List what stays in ZooKeeper; nothing of it is deleted",
         precondition="ZooKeeper answers",
         verification="what stays is in the evidence, by kind: how much, who reads it still, who may delete it",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         undo="There is nothing to take back.",
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def return_flag_step(step_id: str, words: OrderParameters) -> Step:
+def return_flag_step(step_id: str, parameters: OrderParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=FLAG_STEP,
-        title=f"Restart {named(words.nodes, 'controller {}', _ONE_BY_ONE)} with the migration flag",
+        title=f"Restart {named(parameters.nodes, 'controller {}', _ONE_BY_ONE)} with the migration flag",
         precondition="before each: the log says state 1, every controller answers, the active one has the flag",
         verification="every controller answers with the migration flag, and dual write goes on (state 1)",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in words.nodes),
+        deadline_s=parameters.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in parameters.nodes),
         cannot_be_undone="a controller without the flag finalises the migration as soon as it is elected",
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )
 
 
-def finalise_step(step_id: str, words: OrderParameters) -> Step:
-    nodes = words.nodes
+def finalise_step(step_id: str, parameters: OrderParameters) -> Step:
+    nodes = parameters.nodes
     return Step(
         step_id=step_id,
         kind=FINALISE,
@@ -63,11 +63,11 @@ def finalise_step(step_id: str, words: OrderParameters) -> Step:
         precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
         " hold the same, compared again now",
         verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "with the migration flag", "without it") for it in nodes),
         cannot_be_undone="the first controller that leads without the flag ends the migration for good; ZooKeeper gets"
         " no change any more",
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )

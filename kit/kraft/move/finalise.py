@@ -17,7 +17,7 @@ from kit.kraft.move.cluster_state import (
     dual_write_problem,
     registered_problem,
 )
-from kit.kraft.move.controllers import ControllerActor, refuse_astray
+from kit.kraft.move.controllers import ControllerActor, refuse_unordered_change
 from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
 from kit.kraft.move.orders import checked, first_problem, verified
 from kit.kraft.move.parameters import OrderParameters
@@ -28,40 +28,40 @@ from kit.text.naming import named
 
 class FinaliseActor(ControllerActor):
     def check(self, step: Step) -> Checked:
-        words = OrderParameters.of(step)
+        parameters = OrderParameters.of(step)
         return checked(
             first_problem(
-                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
-                lambda: self._not_ready(words, self.hands.look(words)),
+                lambda: self.hands.instruction_problem(parameters, RESTART, CONTROLLER),
+                lambda: self._not_ready(parameters, self.hands.read_state(parameters)),
             ),
             "every broker is in KRaft mode, and both stores hold the same",
         )
 
-    def _not_ready(self, words: OrderParameters, standing: ClusterState) -> str | None:
+    def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
         """Before the first restart all of it; once the log says state 3 there is only the way on."""
-        problem = self._brokers_problem(words, standing)
-        if problem is not None or standing.facts.zk_state == POST_MIGRATION:
+        problem = self._brokers_problem(parameters, state)
+        if problem is not None or state.facts.zk_state == POST_MIGRATION:
             return problem
-        if standing.phase not in (KRAFT, PHASE_FINALISED) or standing.facts.zk_state != MIGRATION:
-            return f"the cluster is in phase {standing.phase!r}, state {standing.facts.zk_state}"
-        if not any(each.has_flag is False for each in standing.answering_controllers):
-            problem = dual_write_problem(standing, words.controller_addresses)
+        if state.phase not in (KRAFT, PHASE_FINALISED) or state.facts.zk_state != MIGRATION:
+            return f"the cluster is in phase {state.phase!r}, state {state.facts.zk_state}"
+        if not any(each.has_flag is False for each in state.answering_controllers):
+            problem = dual_write_problem(state, parameters.controller_addresses)
         return problem or diff_problem(self.cluster, self.hands.reads)
 
-    def _brokers_problem(self, words: OrderParameters, standing: ClusterState) -> str | None:
-        if (problem := registered_problem(standing)) is not None:
+    def _brokers_problem(self, parameters: OrderParameters, state: ClusterState) -> str | None:
+        if (problem := registered_problem(state)) is not None:
             return problem
-        wrong_mode = next(
-            filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
+        wrong_mode = next(filter(None, (broker_problem(state, number, KRAFT_MODE) for number in state.brokers)), None)
+        return wrong_mode or sync_problem(
+            self.cluster, state.facts, parameters.broker_addresses, reads=self.hands.reads
         )
-        return wrong_mode or sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = OrderParameters.of(step)
-        standing = self.hands.look(words)
-        flags = {each.has_flag for each in standing.answering_controllers}
-        is_all = len(standing.answering_controllers) == len(words.controllers)
-        if is_all and flags == {False} and standing.facts.zk_state == POST_MIGRATION:
+        parameters = OrderParameters.of(step)
+        state = self.hands.read_state(parameters)
+        flags = {each.has_flag for each in state.answering_controllers}
+        is_all = len(state.answering_controllers) == len(parameters.controllers)
+        if is_all and flags == {False} and state.facts.zk_state == POST_MIGRATION:
             return StepState.DONE
         return StepState.NOT_DONE if is_all and flags == {True} else StepState.PARTLY
 
@@ -69,65 +69,67 @@ class FinaliseActor(ControllerActor):
         """Raises:
         RunError: a broker is not as it has to be, or a controller did not come back; nothing more is restarted.
         """
-        words, outcomes = OrderParameters.of(step), list[ItemOutcome]()
-        self.hands.cancel_open_orders(words, report, lambda attempt: self.flag_of(words, attempt) is False)
-        left = list(words.nodes)
+        parameters, outcomes = OrderParameters.of(step), list[ItemOutcome]()
+        self.hands.cancel_open_orders(parameters, report, lambda attempt: self.flag_of(parameters, attempt) is False)
+        left = list(parameters.nodes)
         while left:
-            standing = self.hands.look(words)
-            silent, leader = self._silent(words, standing), standing.facts.leader
+            state = self.hands.read_state(parameters)
+            silent, leader = self._silent(parameters, state), state.facts.leader
             is_active = leader.node_id if leader is not None else None
             number = min(left, key=lambda it: (it not in silent, it == is_active, left.index(it)))
             left.remove(number)
-            outcomes.append(self._restart(words, number, standing, report))
+            outcomes.append(self._restart(parameters, number, state, report))
             report(outcomes[-1:])
         return outcomes
 
-    def _restart(self, words: OrderParameters, number: int, standing: ClusterState, report: Report) -> ItemOutcome:
+    def _restart(self, parameters: OrderParameters, number: int, state: ClusterState, report: Report) -> ItemOutcome:
         item, change = controller_item(number), ("with the migration flag", "without it")
-        node = standing.controller_at(words.controller_addresses[number])
+        node = state.controller_at(parameters.controller_addresses[number])
         if node is not None and node.has_flag is False:
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
-        others = [each for each in self._silent(words, standing) if each != number]
+        others = [each for each in self._silent(parameters, state) if each != number]
         missing = named(others, "controller {} does not answer", "controllers {} do not answer") if others else None
         if node is not None and missing is not None:
             raise RunError(f"{item} is not restarted: {missing}, and the quorum needs most of them: start what is down")
         problem = first_problem(
-            lambda: self.hands.edited_problem(words, CONTROLLER, [number], FINALISED),
-            lambda: self._brokers_problem(words, standing),
+            lambda: self.hands.edited_problem(parameters, CONTROLLER, [number], FINALISED),
+            lambda: self._brokers_problem(parameters, state),
         )
         if problem is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         report.attempt([item])
         try:
-            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
-            self.hands.wait_until(words, lambda now: self._not_back(words, number, standing, now), report)
+            _, answer = self.hands.order(parameters, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
+            self.hands.wait_until(parameters, lambda now: self._not_back(parameters, number, state, now), report)
         except RunError as error:
             report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
-    def _silent(self, words: OrderParameters, standing: ClusterState) -> list[int]:
-        return [number for number, at in words.controller_addresses.items() if standing.controller_at(at) is None]
+    def _silent(self, parameters: OrderParameters, state: ClusterState) -> list[int]:
+        return [number for number, at in parameters.controller_addresses.items() if state.controller_at(at) is None]
 
-    def _not_back(self, words: OrderParameters, number: int, before: ClusterState, now: ClusterState) -> str | None:
+    def _not_back(
+        self, parameters: OrderParameters, number: int, before: ClusterState, now: ClusterState
+    ) -> str | None:
         """Raises:
         RunError: another controller changed, which nobody ordered.
         """
-        refuse_astray(words, number, before, now)
-        node = now.controller_at(words.controller_addresses[number])
+        refuse_unordered_change(parameters, number, before, now)
+        node = now.controller_at(parameters.controller_addresses[number])
         if node is None or node.has_flag is not False:
             return f"controller {number} does not answer without the flag yet"
         if now.facts.leader is None or not now.facts.has_log:
             return "no controller leads the quorum"
-        return self._brokers_problem(words, now)
+        return self._brokers_problem(parameters, now)
 
     def verify(self, step: Step) -> Verified:
-        words = OrderParameters.of(step)
-        return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
+        parameters = OrderParameters.of(step)
+        return verified(first_problem(lambda: self._unfinished(parameters)), "the migration is finalised")
 
-    def _unfinished(self, words: OrderParameters) -> str | None:
-        standing = self.hands.look(words)
-        problem = controllers_problem(standing, words.controller_addresses, has_flag=False)
-        if problem is None and standing.facts.zk_state != POST_MIGRATION:
-            return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
-        return problem or self._brokers_problem(words, standing)
+    def _unfinished(self, parameters: OrderParameters) -> str | None:
+        state = self.hands.read_state(parameters)
+        problem = controllers_problem(state, parameters.controller_addresses, has_flag=False)
+        if problem is None and state.facts.zk_state != POST_MIGRATION:
+            return f"the metadata log says the state {state.facts.zk_state}, not {POST_MIGRATION}"
+        return problem or self._brokers_problem(parameters, state)

@@ -14,7 +14,7 @@ from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.errors import OfframpError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.kraft.move import conditions
-from kit.kraft.move.conditions import Look, Problem
+from kit.kraft.move.conditions import GateInputs, Problem
 from kit.kraft.move.nodes import BROKER, CONTROLLER, FINALISED as FINAL_MODE
 from kit.kraft.move.overrides import (
     OLD_CONSUMERS,
@@ -47,13 +47,13 @@ class Gate:
     problem: Problem
     where: tuple[str, ...] = ()
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
+    def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         """What ``overrides`` name is told apart, where a gate has parts that are overridden one by one."""
-        yield self._found(self.rule, self.problem, look)
+        yield self._found(self.rule, self.problem, inputs)
 
-    def _found(self, rule: Rule, problem: Problem, look: Look) -> Condition:
+    def _found(self, rule: Rule, problem: Problem, inputs: GateInputs) -> Condition:
         try:
-            answer = problem(look)
+            answer = problem(inputs)
         except OfframpError as error:
             return rule.found(None, str(error))
         return rule.found(answer is None, answer or f"{rule.holds}.")
@@ -62,33 +62,33 @@ class Gate:
 class GroupsGate(Gate):
     """Old consumers: a finding for each group that is left behind, one for all others, which nobody overrides."""
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
+    def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         groups = left_behind(overrides)
         others = replace(self.rule, overridden_by=NEVER)
-        yield self._found(others, lambda seen: conditions.old_members(seen, without=groups), look)
+        yield self._found(others, lambda seen: conditions.old_members(seen, without=groups), inputs)
         for group in groups:
-            yield self._found(of_group(group), lambda seen, group=group: conditions.lives(seen, group), look)  # type: ignore[misc]
+            yield self._found(of_group(group), lambda seen, group=group: conditions.lives(seen, group), inputs)  # type: ignore[misc]
 
 
 class StoppedGate(Gate):
     """Unreachable controllers: a finding for each one that a person reports as stopped, and one for all others."""
 
-    def found(self, look: Look, overrides: Iterable[str] = ()) -> Iterator[Condition]:
+    def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         addresses = reported_stopped(overrides)
-        yield self._found(replace(self.rule, overridden_by=NEVER), conditions.reached, look)
+        yield self._found(replace(self.rule, overridden_by=NEVER), conditions.reached, inputs)
         for address in addresses:
-            yield self._found(of_node(address), lambda seen, address=address: conditions.reaches(seen, address), look)  # type: ignore[misc]
+            yield self._found(of_node(address), lambda seen, address=address: conditions.reaches(seen, address), inputs)  # type: ignore[misc]
 
 
-def findings(to_phase: str, look: Look, overrides: Iterable[str] = ()) -> Sequence[Condition]:
+def findings(to_phase: str, inputs: GateInputs, overrides: Iterable[str] = ()) -> Sequence[Condition]:
     """Every gate of a phase, in the order of the table."""
     asked = [
         gate
-        for gate in GATES[UNREGISTER if look.gone is not None else to_phase]
-        if not gate.where or look.now.phase in gate.where
+        for gate in GATES[UNREGISTER if inputs.gone is not None else to_phase]
+        if not gate.where or inputs.now.phase in gate.where
     ]
     names = tuple(overrides)
-    return [each for gate in asked for each in gate.found(look, names)]
+    return [each for gate in asked for each in gate.found(inputs, names)]
 
 
 def _gate(name: str, sentence: str, problem: Problem, overridden_by: str = NEVER, where: tuple[str, ...] = ()) -> Gate:

@@ -58,11 +58,13 @@ class HandBackActor(NodeActor):
     """Znodes that may be unreadable: they are what is mended."""
 
     def check(self, step: Step) -> Checked:
-        words = HandBackParameters.of(step)
-        return checked(first_problem(lambda: self._closed(words)), "no controller answers, no broker is in KRaft mode")
+        parameters = HandBackParameters.of(step)
+        return checked(
+            first_problem(lambda: self._closed(parameters)), "no controller answers, no broker is in KRaft mode"
+        )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        control = self.hands.look(HandBackParameters.of(step)).control
+        control = self.hands.read_state(HandBackParameters.of(step)).control
         if control.has_migration is None:
             raise ReadError(f"cluster {self.cluster.name!r}: it can't be read whether {MIGRATION_ZNODE} exists")
         return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
@@ -71,13 +73,13 @@ class HandBackActor(NodeActor):
         """Raises:
         RunError: the znodes are not as they have to be; nothing was written.
         """
-        words, client = HandBackParameters.of(step), zookeeper_of(self.cluster)
+        parameters, client = HandBackParameters.of(step), zookeeper_of(self.cluster)
         if self.state(step) == StepState.DONE:
-            if words.has_claim and (problem := self._left_low()) is not None:
+            if parameters.has_claim and (problem := self._left_low()) is not None:
                 raise RunError(problem)
             return [ItemOutcome(CONTROL, Outcome.UNCHANGED)]
-        before = self._still(words, client, report)
-        deleted = self._deleted(words, before)
+        before = self._still(parameters, client, report)
+        deleted = self._deleted(parameters, before)
         epoch = self._next_epoch(before) if CONTROLLER in deleted else None
         saved: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
         report.attempt([CONTROL], {"saved": saved, "new_epoch": epoch})
@@ -97,29 +99,29 @@ class HandBackActor(NodeActor):
             " own, which goes on from there: offramp plan kraft --repair"
         )
 
-    def _deleted(self, words: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
-        return (CONTROLLER, MIGRATION_ZNODE) if words.has_claim else (MIGRATION_ZNODE,)
+    def _deleted(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+        return (CONTROLLER, MIGRATION_ZNODE) if parameters.has_claim else (MIGRATION_ZNODE,)
 
-    def _odd(self, words: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
-        return _odd(before, words.has_claim)
+    def _odd(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
+        return _odd(before, parameters.has_claim)
 
     def verify(self, step: Step) -> Verified:
-        words = HandBackParameters.of(step)
-        problem = first_problem(lambda: handed_back_problem(self, words, self.hands.look(words)))
+        parameters = HandBackParameters.of(step)
+        problem = first_problem(lambda: handed_back_problem(self, parameters, self.hands.read_state(parameters)))
         return verified(problem, "a broker holds /controller, and every broker names it")
 
-    def _closed(self, words: HandBackParameters) -> str | None:
-        standing = self.hands.look(words)
-        if (problem := running_problem(standing)) is not None:
+    def _closed(self, parameters: HandBackParameters) -> str | None:
+        state = self.hands.read_state(parameters)
+        if (problem := running_problem(state)) is not None:
             return problem
-        wrong = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
+        wrong = {number: mode for number, mode in state.modes.items() if mode in (KRAFT_MODE, None)}
         if wrong:
             return f"{describe_modes(wrong)}; every broker has to answer, and none may be in KRaft mode"
-        if not words.has_claim or words.is_aborted:
-            return copied_problem(standing)
+        if not parameters.has_claim or parameters.is_aborted:
+            return copied_problem(state)
         return None
 
-    def _still(self, words: HandBackParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
+    def _still(self, parameters: HandBackParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
         """The znodes, after ``/migration`` has not changed for a while.
 
         Raises:
@@ -135,7 +137,7 @@ class HandBackActor(NodeActor):
                     "ZooKeeper's control znodes were written while no controller may run: one is alive somewhere. Stop"
                     " it, then resume the run"
                 )
-        if (problem := self._closed(words) or self._odd(words, before)) is not None:
+        if (problem := self._closed(parameters) or self._odd(parameters, before)) is not None:
             raise RunError(f"{problem}; nothing was written")
         return before
 
@@ -171,26 +173,26 @@ def forget_migration(client: KazooClient) -> ItemOutcome:
     return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
 
 
-def handed_back_problem(actor: NodeActor, words: KraftParameters, standing: ClusterState) -> str | None:
+def handed_back_problem(actor: NodeActor, parameters: KraftParameters, state: ClusterState) -> str | None:
     """Why no broker may be stopped yet after the transaction; None: each knows who controls it."""
-    control, problem = standing.control, control_problem(standing)
+    control, problem = state.control, control_problem(state)
     if problem is not None or control.controller_id is None:
         return problem
     if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
         return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
-    serving = {number: at for number, at in standing.brokers.items() if standing.modes.get(number) is not None}
+    serving = {number: at for number, at in state.brokers.items() if state.modes.get(number) is not None}
     answers = (
         names_controller(actor.cluster, serving, control.controller_id, actor.hands.reads) for _ in range(ANSWERS)
     )
     return next((problem for problem in answers if problem is not None), None)
 
 
-def control_problem(standing: ClusterState) -> str | None:
+def control_problem(state: ClusterState) -> str | None:
     """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
-    control = standing.control
+    control = state.control
     if control.has_migration is not False or control.is_controller_persistent is not False:
         return f"/controller is not a broker's (now {control.controller_id}), or /migration is there"
-    if control.controller_id not in standing.brokers:
+    if control.controller_id not in state.brokers:
         return f"/controller is held by {control.controller_id}, which is no broker of the plan"
     return None
 

@@ -15,7 +15,7 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json, digest_of
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.kraft.both_stores import MetadataDiff
-from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, describe_diff, look
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, describe_diff, read_cluster_state
 from kit.kraft.move.nodes import BROKER, NodeDeployer, NodeOrder
 from kit.kraft.move.parameters import KraftParameters, OrderParameters
 from kit.kraft.settings_files import read_settings_folder
@@ -43,9 +43,9 @@ class NodeOperator:
         self._said: dict[str, str] = {}
         """Node → what the deployer said of orders of which nothing was seen yet."""
 
-    def look(self, words: KraftParameters) -> ClusterState:
+    def read_state(self, parameters: KraftParameters) -> ClusterState:
         """Raises ConnectError: ZooKeeper does not answer."""
-        return look(self.cluster, words.broker_addresses, self.reads, words.reported_stopped)
+        return read_cluster_state(self.cluster, parameters.broker_addresses, self.reads, parameters.reported_stopped)
 
     def still_for(self, key: str, value: object) -> float:
         """Seconds since which this process has seen the same value under a key, at each of its looks."""
@@ -56,24 +56,24 @@ class NodeOperator:
             return 0.0
         return now - seen[1]
 
-    def instruction_problem(self, words: OrderParameters, action: str, role: str) -> str | None:
+    def instruction_problem(self, parameters: OrderParameters, action: str, role: str) -> str | None:
         """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
-        instruction = self._deployer.instruction(action, role, words.to_mode)
-        if instruction != words.instruction:
-            return f"the plan says {words.instruction!r}, the profile now {instruction!r}"
-        if self.cluster.profile.kraft.ids != words.controller_addresses:
+        instruction = self._deployer.instruction(action, role, parameters.to_mode)
+        if instruction != parameters.instruction:
+            return f"the plan says {parameters.instruction!r}, the profile now {instruction!r}"
+        if self.cluster.profile.kraft.ids != parameters.controller_addresses:
             named_now = listed(f"{number} at {address}" for number, address in self.cluster.profile.kraft.ids.items())
             return f"the profile names other controllers than the plan: {named_now}"
         return None
 
-    def edited_problem(self, words: OrderParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
+    def edited_problem(self, parameters: OrderParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
         """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
         if not mode:
             return None
         now = settings_digests(self.cluster)
         for number in numbers:
             name = settings_file(Path(), role, number, mode).name
-            if now.get(name) != words.settings.get(name):
+            if now.get(name) != parameters.settings.get(name):
                 changed = "is gone or empty" if name not in now else "was edited after the plan was made"
                 return (
                     f"{name}, with which {role} {number} would be started, {changed}: restore it and go on, or make a"
@@ -82,22 +82,24 @@ class NodeOperator:
         return None
 
     def order(
-        self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
+        self, parameters: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
     ) -> tuple[NodeOrder, str]:
         """What was ordered, and what the deployer said. Raises RunError: it failed."""
-        ordered = self._order(words, role, number, action, modes)
+        ordered = self._order(parameters, role, number, action, modes)
         answer = self._deployer.order(ordered, self.say)
         if not self._deployer.needs_person:
             self._said[f"{role} {number}"] = answer
         return ordered, answer
 
-    def _order(self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]) -> NodeOrder:
+    def _order(
+        self, parameters: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
+    ) -> NodeOrder:
         folder = self.cluster.profile.kraft.settings_dir
         settings = "" if folder is None or not modes[1] else str(settings_file(folder, role, number, modes[1]))
-        return NodeOrder(number, role, action, *modes, settings, words.cluster_id)
+        return NodeOrder(number, role, action, *modes, settings, parameters.cluster_id)
 
     def wait_until(
-        self, words: KraftParameters, problem: Callable[[ClusterState], str | None], report: Report
+        self, parameters: KraftParameters, problem: Callable[[ClusterState], str | None], report: Report
     ) -> ClusterState:
         """Until a look shows no problem.
 
@@ -105,16 +107,17 @@ class NodeOperator:
             RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer said.
             Stopped, LockLost: before that.
         """
-        deadline, announced = self.clock.monotonic() + words.node_timeout_s, ""
+        deadline, announced = self.clock.monotonic() + parameters.node_timeout_s, ""
         while True:
-            standing, lacks = self._seen(words, problem)
-            if lacks is None and standing is not None:
+            state, lacks = self._seen(parameters, problem)
+            if lacks is None and state is not None:
                 self._said.clear()
-                return standing
+                return state
             left = deadline - self.clock.monotonic()
             if left <= 0:
                 raise RunError(
-                    f"in {words.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the run is"
+                    f"in {parameters.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the"
+                    f" run is"
                     f" resumed or undone{self._describe_said()}"
                 )
             if lacks != announced:
@@ -128,12 +131,12 @@ class NodeOperator:
         return "".join(f". {each}" for each in said)
 
     def _seen(
-        self, words: KraftParameters, problem: Callable[[ClusterState], str | None]
+        self, parameters: KraftParameters, problem: Callable[[ClusterState], str | None]
     ) -> tuple[ClusterState | None, str | None]:
         """A cluster that can't be asked now is waited for."""
         try:
-            standing = self.look(words)
-            return standing, problem(standing)
+            state = self.read_state(parameters)
+            return state, problem(state)
         except AuthenticationFailed:
             raise
         except ConnectError as error:
@@ -141,7 +144,9 @@ class NodeOperator:
         except RunError as error:  # Nothing to wait for.
             raise RunError(f"{error}{self._describe_said()}") from error
 
-    def cancel_open_orders(self, words: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]) -> None:
+    def cancel_open_orders(
+        self, parameters: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]
+    ) -> None:
         """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
 
         ``is_so``: whether what was ordered has come about, so that nothing is left of it.
@@ -153,40 +158,40 @@ class NodeOperator:
         for item in left:
             self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
         if left:
-            self.settle(words, "an order was called off", lambda: report([]))
+            self.settle(parameters, "an order was called off", lambda: report([]))
 
-    def settle(self, words: KraftParameters, why: str, go_on: Callable[[], None]) -> None:
+    def settle(self, parameters: KraftParameters, why: str, go_on: Callable[[], None]) -> None:
         """Wait until no node has changed for a while.
 
         Raises:
             RunError: the nodes don't come to rest: somebody may still be at it.
         """
-        self.say(Waiting(f"waiting until no node has changed for {words.quiet_s:g} s"))
+        self.say(Waiting(f"waiting until no node has changed for {parameters.quiet_s:g} s"))
         began = since = self.clock.monotonic()
-        seen, last = self._signature(words), ""
-        while self.clock.monotonic() - since < words.quiet_s:
-            if self.clock.monotonic() - began > words.quiet_s + words.node_timeout_s:
+        seen, last = self._signature(parameters), ""
+        while self.clock.monotonic() - since < parameters.quiet_s:
+            if self.clock.monotonic() - began > parameters.quiet_s + parameters.node_timeout_s:
                 raise RunError(
-                    f"{why}, and no node has been quiet for {words.quiet_s:g} s since{last}: somebody"
+                    f"{why}, and no node has been quiet for {parameters.quiet_s:g} s since{last}: somebody"
                     " may still be at it. Make sure that nobody is, then resume or undo the run"
                 )
             go_on()
             self.clock.sleep(self._poll_s)
-            now = self._signature(words)
+            now = self._signature(parameters)
             if now != seen:
                 changed = listed(f"{it}: {seen.get(it)}, now {now[it]}" for it in now if now[it] != seen.get(it))
                 self.say(f"Changed meanwhile: {changed}.")
                 seen, since, last = now, self.clock.monotonic(), f" (last {changed})"
 
-    def _signature(self, words: KraftParameters) -> Mapping[str, str]:
-        return {_name(each): _told_node(each) for each in self.look(words).facts.nodes}
+    def _signature(self, parameters: KraftParameters) -> Mapping[str, str]:
+        return {_name(each): _describe_node(each) for each in self.read_state(parameters).facts.nodes}
 
 
 def _name(node: NodeFact) -> str:
     return f"broker {node.node_id}" if node.role == BROKER else f"controller {node.address}"
 
 
-def _told_node(node: NodeFact) -> str:
+def _describe_node(node: NodeFact) -> str:
     if node.error is not None:
         return "no answer"
     return f"{node.mode} mode" if node.role == BROKER else f"{'with' if node.has_flag else 'without'} the flag"

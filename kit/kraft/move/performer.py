@@ -20,10 +20,10 @@ from kit.kraft.move.cluster_state import (
     ClusterState,
     MoveReads,
     describe_modes,
-    look,
+    read_cluster_state,
 )
 from kit.kraft.move.compare import CompareActor
-from kit.kraft.move.conditions import Look
+from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
 from kit.kraft.move.fail_over import FailOverActor
 from kit.kraft.move.finalise import FinaliseActor
@@ -80,13 +80,13 @@ def performer(
     }
 
     def observe(plan: Plan) -> Mapping[str, Json]:
-        words = parameters_of(plan.steps[0])
-        return observed(hands.look(words), cluster)
+        parameters = parameters_of(plan.steps[0])
+        return observed(hands.read_state(parameters), cluster)
 
     def settle(plan: Plan, other_run: str, go_on: Callable[[], None]) -> None:
-        words = parameters_of(plan.steps[0])
-        hands.settle(words, f"run {other_run} left an order behind", go_on)
-        if (problem := _came_late(plan, hands.look(words))) is not None:
+        parameters = parameters_of(plan.steps[0])
+        hands.settle(parameters, f"run {other_run} left an order behind", go_on)
+        if (problem := _came_late(plan, hands.read_state(parameters))) is not None:
             raise RunError(
                 f"what run {other_run} ordered came late: {problem}, and this plan does not expect that; nothing was"
                 " written. Make a new plan"
@@ -103,15 +103,15 @@ def performer(
 def _came_late(plan: Plan, now: ClusterState) -> str | None:
     """Brokers that are in another mode than when the plan was made, and that none of its rolls brings there."""
     planned = plan.observed["broker modes"].value
-    orders = [words for words in map(parameters_of, plan.steps) if isinstance(words, OrderParameters)]
-    rolls = [words for words in orders if words.from_mode]
+    orders = [parameters for parameters in map(parameters_of, plan.steps) if isinstance(parameters, OrderParameters)]
+    rolls = [parameters for parameters in orders if parameters.from_mode]
     if not isinstance(planned, Mapping):
         return None
     late = {
         number: mode
         for number, mode in now.modes.items()
         if mode not in (planned.get(str(number)), None)
-        and not any(number in words.nodes and words.to_mode == mode for words in rolls)
+        and not any(number in parameters.nodes and parameters.to_mode == mode for parameters in rolls)
     }
     return describe_modes(late) if late else None
 
@@ -122,13 +122,15 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, cl
     Raises:
         ConnectError: ZooKeeper, or every broker that is asked, does not answer.
     """
-    words = parameters_of(plan.steps[0])
-    is_repair = words.to_phase in steps.REPAIRS
-    now = look(cluster, known_brokers(cluster, reads) if is_repair else None, reads, words.reported_stopped)
-    if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
+    parameters = parameters_of(plan.steps[0])
+    is_repair = parameters.to_phase in steps.REPAIRS
+    now = read_cluster_state(
+        cluster, known_brokers(cluster, reads) if is_repair else None, reads, parameters.reported_stopped
+    )
+    if joined := sorted(set(now.brokers) - set(parameters.broker_addresses)):
         return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
     if is_repair:
         now = for_repair(now, cluster, reads, clock.sleep)
-    seen = Look(cluster, now, runs, unregistered(words.to_phase), reads, clock)
-    problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
+    seen = GateInputs(cluster, now, runs, unregistered(parameters.to_phase), reads, clock)
+    problems = unmet(findings(parameters.to_phase, seen, plan.overridden), plan.overridden)
     return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None

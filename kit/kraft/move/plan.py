@@ -28,12 +28,12 @@ from kit.kraft.move.cluster_state import (
     ClusterState,
     MoveReads,
     describe_modes,
-    look,
+    read_cluster_state,
     running_problem,
     without_flag,
     zookeeper_of,
 )
-from kit.kraft.move.conditions import Look
+from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.gates import findings
 from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.nodes import NodeDeployer, node_deployer
@@ -133,7 +133,7 @@ def plan_kraft(
     """
     to_phase, risks, names = request.to_phase, RISKS.get(request.to_phase, ()), tuple(overrides)
     asked = known_brokers(cluster, reads) if to_phase == REPAIR else None
-    now = look(cluster, asked, reads, reported_stopped(names))
+    now = read_cluster_state(cluster, asked, reads, reported_stopped(names))
     if to_phase == REPAIR:
         now = for_repair(now, cluster, reads, clock.sleep)
         damage, others = first_damage(cluster, now, reads)
@@ -147,13 +147,13 @@ def plan_kraft(
         _refuse_detours(cluster, now, to_phase)
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
-    seen = Look(cluster, now, runs, unregistered(to_phase), reads, clock)
+    seen = GateInputs(cluster, now, runs, unregistered(to_phase), reads, clock)
     found = findings(to_phase, seen, names)
     return _plan(seen, deployer, to_phase, request, made_by, risks, found, names)
 
 
 def _plan(
-    seen: Look,
+    seen: GateInputs,
     deployer: NodeDeployer,
     to_phase: str,
     request: KraftPlanRequest,
@@ -165,7 +165,7 @@ def _plan(
     """Return the plan, if its gates allow it. Raises UnsafePlan."""
     overridden = raise_if_unsafe(found, overrides)
     cluster, now = seen.cluster, seen.now
-    words = KraftParameters(
+    parameters = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
         to_phase=to_phase,
@@ -181,11 +181,11 @@ def _plan(
     return Plan(
         kind=KIND,
         cluster_id=cluster.confirmed_id(needs_brokers=False),
-        targets=(words.target,),
+        targets=(parameters.target,),
         made_by=made_by,
         made_at=seen.clock.now(),
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
-        steps=tuple(StepMaker(words, deployer, now, settings_digests(cluster)).steps()),
+        steps=tuple(StepMaker(parameters, deployer, now, settings_digests(cluster)).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
         risks=(
             *warnings(found),

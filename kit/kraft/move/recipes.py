@@ -30,7 +30,7 @@ _MAKERS: Mapping[str, tuple[type[KraftParameters], Callable[[str, Any], Step]]] 
     steps.WIPE: (OrderParameters, steps.wipe_step),
     steps.COMPARE: (KraftParameters, steps.compare_step),
     steps.FINALISE: (OrderParameters, end_steps.finalise_step),
-    steps.MEND: (HandBackParameters, steps.mend_step),
+    steps.MEND: (HandBackParameters, steps.repair_step),
     steps.FAIL_OVER_STEP: (OrderParameters, steps.fail_over_step),
     steps.FLAG_STEP: (OrderParameters, end_steps.return_flag_step),
     steps.ARCHIVE: (KraftParameters, end_steps.archive_step),
@@ -53,17 +53,17 @@ def _remake(step: Step) -> Step:
 
 
 def _consent(plan: Plan, step: Step) -> Consent:
-    words = parameters_of(step)
-    if words.left_behind != left_behind(plan.overridden):
+    parameters = parameters_of(step)
+    if parameters.left_behind != left_behind(plan.overridden):
         raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
-    if words.reported_stopped != reported_stopped(plan.overridden):
+    if parameters.reported_stopped != reported_stopped(plan.overridden):
         raise PlanError(f"step {step.step_id!r} reports other controllers as stopped than the plan overrides")
-    if words.reports_voters != reports_voters(plan.overridden):
+    if parameters.reports_voters != reports_voters(plan.overridden):
         raise PlanError(f"step {step.step_id!r} takes voters for known that the plan's overridden rules do not name")
     is_final = step.kind == steps.FINALISE
-    if is_final != (words.to_phase == FINALISED) and is_final:
-        raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
-    return consent_of(words.to_phase, words.cluster_name, plan.overridden)
+    if is_final != (parameters.to_phase == FINALISED) and is_final:
+        raise PlanError(f"step {step.step_id!r} finalises a plan to {parameters.to_phase!r}")
+    return consent_of(parameters.to_phase, parameters.cluster_name, plan.overridden)
 
 
 def _target(step: Step) -> frozenset[str]:

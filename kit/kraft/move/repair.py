@@ -91,15 +91,15 @@ def for_repair(now: ClusterState, cluster: Cluster, reads: MoveReads, sleep: Cal
         ConnectError: ZooKeeper does not answer.
     """
     control, holder = with_max_state_epoch(zookeeper_of(cluster), now.control), now.control.controller_id
-    standing = replace(now, facts=replace(now.facts, control=control))
+    state = replace(now, facts=replace(now.facts, control=control))
     if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
-        return standing
+        return state
     for _ in range(LOOKS):
         problem = names_controller(cluster, now.brokers, holder, reads)
         if problem is None:
-            return standing
+            return state
         sleep(HANDED_BACK_S)
-    return replace(standing, ignored=problem)
+    return replace(state, ignored=problem)
 
 
 def _claim(now: ClusterState) -> Iterator[Damage]:
@@ -239,9 +239,9 @@ class RepairActor(HandBackActor):
     mended = (MIGRATION_ZNODE, EPOCH)
 
     def check(self, step: Step) -> Checked:
-        words = HandBackParameters.of(step)
+        parameters = HandBackParameters.of(step)
         return checked(
-            first_problem(lambda: self._closed(words), lambda: self._not_damaged(words)),
+            first_problem(lambda: self._closed(parameters), lambda: self._not_damaged(parameters)),
             "the damage is there, no controller answers, no broker is in KRaft mode",
         )
 
@@ -249,59 +249,61 @@ class RepairActor(HandBackActor):
         """A damage of its own, if it is one."""
         return None
 
-    def _look(self, words: HandBackParameters) -> ClusterState:
-        return for_repair(self.hands.look(words), self.cluster, self.hands.reads, self.hands.clock.sleep)
+    def _look(self, parameters: HandBackParameters) -> ClusterState:
+        return for_repair(self.hands.read_state(parameters), self.cluster, self.hands.reads, self.hands.clock.sleep)
 
     def _next_epoch(self, before: Mapping[str, Saved]) -> int:
         """What brokers remember can't be read: far above what can be."""
         return super()._next_epoch(before) + REMEMBERED
 
-    def _not_damaged(self, words: HandBackParameters) -> str | None:
-        repairable = damages(self._look(words))
-        if words.to_phase in [each.plan for each in repairable]:
+    def _not_damaged(self, parameters: HandBackParameters) -> str | None:
+        repairable = damages(self._look(parameters))
+        if parameters.to_phase in [each.plan for each in repairable]:
             return None
         others = "; ".join(each.sentence for each in repairable)
-        return f"there is nothing to mend by {words.to_phase!r} any more{f', but: {others}' if others else ''}"
+        return f"there is nothing to mend by {parameters.to_phase!r} any more{f', but: {others}' if others else ''}"
 
     def state(self, step: Step, acted: object = None) -> StepState:
         problem = self._not_damaged(HandBackParameters.of(step))
         return StepState.NOT_DONE if problem is None else StepState.DONE
 
     def verify(self, step: Step) -> Verified:
-        words = HandBackParameters.of(step)
-        standing = self._look(words)
-        left = [each.sentence for each in damages(standing) if each.plan == words.to_phase]
+        parameters = HandBackParameters.of(step)
+        state = self._look(parameters)
+        left = [each.sentence for each in damages(state) if each.plan == parameters.to_phase]
         problem = first_problem(
-            lambda: left[0] if left else control_problem(standing), lambda: self._unled(words, standing)
+            lambda: left[0] if left else control_problem(state), lambda: self._unled(parameters, state)
         )
-        return verified(problem, f"{words.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller")
+        return verified(
+            problem, f"{parameters.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller"
+        )
 
-    def _unled(self, words: HandBackParameters, standing: ClusterState) -> str | None:
+    def _unled(self, parameters: HandBackParameters, state: ClusterState) -> str | None:
         """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
-        if words.to_phase == REPAIR_MIGRATION:
+        if parameters.to_phase == REPAIR_MIGRATION:
             return None
-        return handed_back_problem(self, words, standing) or led_problem(
-            self.cluster, standing.facts, words.broker_addresses, self.hands.reads
+        return handed_back_problem(self, parameters, state) or led_problem(
+            self.cluster, state.facts, parameters.broker_addresses, self.hands.reads
         )
 
-    def _closed(self, words: HandBackParameters) -> str | None:
-        standing = self.hands.look(words)
-        if standing.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
-            return f"KRaft controller {standing.control.controller_id} has claimed /controller since"
-        return super()._closed(replace(words, has_claim=True))
+    def _closed(self, parameters: HandBackParameters) -> str | None:
+        state = self.hands.read_state(parameters)
+        if state.control.is_controller_persistent and parameters.to_phase != REPAIR_CLAIM:
+            return f"KRaft controller {state.control.controller_id} has claimed /controller since"
+        return super()._closed(replace(parameters, has_claim=True))
 
-    def _odd(self, words: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
+    def _odd(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
         if CONTROLLER not in before:
             return "nobody holds /controller: is any broker connected to ZooKeeper?"
         is_kraft = before[CONTROLLER].ephemeral_owner == 0
-        if is_kraft is not (words.to_phase == REPAIR_CLAIM):
+        if is_kraft is not (parameters.to_phase == REPAIR_CLAIM):
             return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"
         return None
 
-    def _deleted(self, words: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+    def _deleted(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
         wanted = {
             REPAIR_CLAIM: (CONTROLLER, MIGRATION_ZNODE),
             REPAIR_MIGRATION: (MIGRATION_ZNODE,),
             REPAIR_EPOCH: (CONTROLLER,),
         }
-        return [path for path in wanted[words.to_phase] if path in before]
+        return [path for path in wanted[parameters.to_phase] if path in before]

@@ -49,55 +49,58 @@ Modes = tuple[str, str]
 
 class RollActor(NodeActor):
     def check(self, step: Step) -> Checked:
-        words = RollParameters.of(step)
+        parameters = RollParameters.of(step)
         return checked(
             first_problem(
-                lambda: self.hands.instruction_problem(words, RESTART, BROKER),
-                lambda: self._way_problem(words, self.hands.look(words), (words.from_mode, words.to_mode)),
+                lambda: self.hands.instruction_problem(parameters, RESTART, BROKER),
+                lambda: self._way_problem(
+                    parameters, self.hands.read_state(parameters), (parameters.from_mode, parameters.to_mode)
+                ),
             ),
-            _may_go_on(words),
+            _may_go_on(parameters),
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = RollParameters.of(step)
-        modes = self.hands.look(words).modes
-        ours = words.nodes if acted is None else tuple(_number(it) for it in acted.written)
+        parameters = RollParameters.of(step)
+        modes = self.hands.read_state(parameters).modes
+        ours = parameters.nodes if acted is None else tuple(_number(it) for it in acted.written)
         our_modes = {modes.get(number) for number in ours}
-        if our_modes <= {words.to_mode}:
+        if our_modes <= {parameters.to_mode}:
             return StepState.DONE if our_modes else StepState.NOT_DONE
-        return StepState.NOT_DONE if our_modes == {words.from_mode} else StepState.PARTLY
+        return StepState.NOT_DONE if our_modes == {parameters.from_mode} else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
         RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
         """
-        words = RollParameters.of(step)
-        return self._roll(words, words.nodes, (words.from_mode, words.to_mode), report)
+        parameters = RollParameters.of(step)
+        return self._roll(parameters, parameters.nodes, (parameters.from_mode, parameters.to_mode), report)
 
     def verify(self, step: Step) -> Verified:
-        words = RollParameters.of(step)
-        standing = self.hands.look(words)
+        parameters = RollParameters.of(step)
+        state = self.hands.read_state(parameters)
         problem = first_problem(
-            *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
-            lambda: _unexpected_modes(words, standing, words.to_mode, words.nodes),
-            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, reads=self.hands.reads),
-            lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
+            *(lambda number=number: broker_problem(state, number, parameters.to_mode) for number in parameters.nodes),
+            lambda: _unexpected_modes(parameters, state, parameters.to_mode, parameters.nodes),
+            lambda: sync_problem(self.cluster, state.facts, parameters.broker_addresses, reads=self.hands.reads),
+            lambda: dual_write_problem(state, parameters.controller_addresses) if parameters.begins_copy else None,
         )
         return verified(
             problem,
-            f"{named(words.nodes, 'broker {} runs', 'brokers {} run')} in {words.to_mode} mode, and every ISR is full",
+            f"{named(parameters.nodes, 'broker {} runs', 'brokers {} run')} in {parameters.to_mode} mode, and every"
+            f" ISR is full",
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        words = RollParameters.of(step)
+        parameters = RollParameters.of(step)
         if step.cannot_be_undone is not None:
             return Checked(False, step.cannot_be_undone)
-        return checked(first_problem(lambda: self._back_problem(words, acted)), "the way back is open")
+        return checked(first_problem(lambda: self._back_problem(parameters, acted)), "the way back is open")
 
-    def _back_problem(self, words: RollParameters, acted: ActedRecord) -> str | None:
-        standing = self.hands.look(words)
-        strayed = _changed_since_start(_first_modes(acted) or {}, _ordered(acted), standing)
-        return strayed or self._way_problem(words, standing, (words.to_mode, words.from_mode))
+    def _back_problem(self, parameters: RollParameters, acted: ActedRecord) -> str | None:
+        state = self.hands.read_state(parameters)
+        strayed = _changed_since_start(_first_modes(acted) or {}, _ordered(acted), state)
+        return strayed or self._way_problem(parameters, state, (parameters.to_mode, parameters.from_mode))
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Back into the mode before, those that this run moved, the last one first.
@@ -106,60 +109,64 @@ class RollActor(NodeActor):
             RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
-        words = RollParameters.of(step)
+        parameters = RollParameters.of(step)
         ours = [_number(it) for it in reversed(acted.written)]
-        return self._roll(words, ours, (words.to_mode, words.from_mode), report)
+        return self._roll(parameters, ours, (parameters.to_mode, parameters.from_mode), report)
 
-    def _roll(self, words: RollParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
-        self.hands.cancel_open_orders(words, report, lambda attempt: self._has_come(words, attempt))
+    def _roll(
+        self, parameters: RollParameters, brokers: Sequence[int], way: Modes, report: Report
+    ) -> list[ItemOutcome]:
+        self.hands.cancel_open_orders(parameters, report, lambda attempt: self._has_come(parameters, attempt))
         outcomes, left, done = list[ItemOutcome](), list(brokers), list[int]()
-        first, ordered = _first_modes(report.acted) or self.hands.look(words).modes, _ordered(report.acted)
+        first, ordered = _first_modes(report.acted) or self.hands.read_state(parameters).modes, _ordered(report.acted)
         while left:
-            standing = self.hands.look(words)
-            modes, holder = standing.modes, standing.control.controller_id
+            state = self.hands.read_state(parameters)
+            modes, holder = state.modes, state.control.controller_id
             number = min(left, key=lambda it: (modes.get(it) is not None, it == holder, left.index(it)))
             left.remove(number)
             _refuse(
                 number,
-                _changed_since_start(first, {*ordered, *done}, standing)
-                or _unexpected_modes(words, standing, way[1], done),
+                _changed_since_start(first, {*ordered, *done}, state)
+                or _unexpected_modes(parameters, state, way[1], done),
             )
-            outcomes.append(self._move(words, number, way, standing, report))
+            outcomes.append(self._move(parameters, number, way, state, report))
             report(outcomes[-1:])
             done.append(number)
-        if (problem := _unexpected_modes(words, self.hands.look(words), way[1], done)) is not None:
+        if (problem := _unexpected_modes(parameters, self.hands.read_state(parameters), way[1], done)) is not None:
             raise RunError(problem)
         return outcomes
 
-    def _has_come(self, words: RollParameters, attempt: WriteAttempt) -> bool:
+    def _has_come(self, parameters: RollParameters, attempt: WriteAttempt) -> bool:
         """Whether the broker runs well in the mode that it was ordered to."""
         mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
-        return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
+        return (
+            mode is not None and broker_problem(self.hands.read_state(parameters), _number(attempt), str(mode)) is None
+        )
 
     def _move(
-        self, words: RollParameters, number: int, way: Modes, standing: ClusterState, report: Report
+        self, parameters: RollParameters, number: int, way: Modes, state: ClusterState, report: Report
     ) -> ItemOutcome:
         item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
-        if standing.modes.get(number) is None:
-            standing = self.hands.wait_until(words, lambda now: _left_behind(now, number), report)
-        if standing.modes.get(number) == way[1]:
-            self.hands.wait_until(words, lambda now: self._not_back(words, number, way, standing, now), report)
+        if state.modes.get(number) is None:
+            state = self.hands.wait_until(parameters, lambda now: _left_behind(now, number), report)
+        if state.modes.get(number) == way[1]:
+            self.hands.wait_until(parameters, lambda now: self._not_back(parameters, number, way, state, now), report)
             return ItemOutcome(item, Outcome.UNCHANGED, *change)
-        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
-            standing = self.hands.wait_until(words, lambda now: handed_back_problem(self, words, now), report)
-        self._refuse_order(words, number, way, standing)
-        modes: dict[str, Json] = {str(each): mode for each, mode in standing.modes.items()}
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(parameters):
+            state = self.hands.wait_until(parameters, lambda now: handed_back_problem(self, parameters, now), report)
+        self._refuse_order(parameters, number, way, state)
+        modes: dict[str, Json] = {str(each): mode for each, mode in state.modes.items()}
         report.attempt([item], {"restarts": number, "in": way[1], "modes": modes})
         try:
-            _, answer = self.hands.order(words, BROKER, number, RESTART, way)
-            self.hands.wait_until(words, lambda now: self._not_back(words, number, way, standing, now), report)
+            _, answer = self.hands.order(parameters, BROKER, number, RESTART, way)
+            self.hands.wait_until(parameters, lambda now: self._not_back(parameters, number, way, state, now), report)
         except RunError as error:
             report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
         return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
     def _not_back(
-        self, words: RollParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
+        self, parameters: RollParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
     ) -> str | None:
         """Raises:
         RunError: another broker has changed since ``before``, or this one is in a mode that nobody wants.
@@ -169,54 +176,56 @@ class RollActor(NodeActor):
         problem = broker_problem(now, number, way[1])
         if problem is not None:
             return f"{problem}{_describe_restarted(number, way, before, now)}"
-        return sync_problem(self.cluster, now.facts, words.broker_addresses, reads=self.hands.reads)
+        return sync_problem(self.cluster, now.facts, parameters.broker_addresses, reads=self.hands.reads)
 
-    def _refuse_order(self, words: RollParameters, number: int, way: Modes, standing: ClusterState) -> None:
+    def _refuse_order(self, parameters: RollParameters, number: int, way: Modes, state: ClusterState) -> None:
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
-        is_down = standing.modes.get(number) is None  # Ordered before, or crashed: to start it is what heals.
+        is_down = state.modes.get(number) is None  # Ordered before, or crashed: to start it is what heals.
         down, reads = number if is_down else None, self.hands.reads
         problem = first_problem(
-            lambda: self.hands.edited_problem(words, BROKER, [number], way[1]),
-            lambda: self._way_problem(words, standing, way),
-            lambda: sync_problem(self.cluster, standing.facts, words.broker_addresses, down, reads),
+            lambda: self.hands.edited_problem(parameters, BROKER, [number], way[1]),
+            lambda: self._way_problem(parameters, state, way),
+            lambda: sync_problem(self.cluster, state.facts, parameters.broker_addresses, down, reads),
             lambda: diff_problem(self.cluster, reads) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
         _refuse(number, problem)
 
-    def _way_problem(self, words: RollParameters, standing: ClusterState, way: Modes) -> str | None:
+    def _way_problem(self, parameters: RollParameters, state: ClusterState, way: Modes) -> str | None:
         """What the whole way needs, whichever broker is next. Raises what can't be read."""
-        if (problem := _unexpected_modes(words, standing, way[1])) is not None:
+        if (problem := _unexpected_modes(parameters, state, way[1])) is not None:
             return problem
-        silent = [number for number, mode in standing.modes.items() if mode is None and number not in words.nodes]
+        silent = [number for number, mode in state.modes.items() if mode is None and number not in parameters.nodes]
         if silent:
             return named(silent, "broker {} does not answer", "brokers {} do not answer")
-        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
-            return control_problem(standing)
-        alarms = [each.sentence for each in contradictions(self.cluster, standing)]
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(parameters):
+            return control_problem(state)
+        alarms = [each.sentence for each in contradictions(self.cluster, state)]
         if alarms:
             return alarms[0]
         if ZOOKEEPER_MODE in way:
-            return self._before_copy_problem(words, standing)
+            return self._before_copy_problem(parameters, state)
         if way == (MIGRATION_MODE, KRAFT_MODE):
-            live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in words.left_behind]
+            live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in parameters.left_behind]
             if live:
                 groups = named(live, "group {} has", "groups {} have")
                 return f"{groups} live members under /consumers: they would find no broker"
-        return dual_write_problem(standing, words.controller_addresses)
+        return dual_write_problem(state, parameters.controller_addresses)
 
-    def _before_copy_problem(self, words: RollParameters, standing: ClusterState) -> str | None:
+    def _before_copy_problem(self, parameters: RollParameters, state: ClusterState) -> str | None:
         """The controllers wait; once the last broker was ordered, the copy may have begun."""
-        problem = controllers_problem(standing, words.controller_addresses)
-        state, checkpoint = standing.facts.zk_state, standing.control.checkpoint
+        problem = controllers_problem(state, parameters.controller_addresses)
+        zk_state, checkpoint = state.facts.zk_state, state.control.checkpoint
         if problem is not None:
             return problem
-        if state == PRE_MIGRATION and checkpoint is None and standing.control.has_migration:
+        if zk_state == PRE_MIGRATION and checkpoint is None and state.control.has_migration:
             return None
-        if words.begins_copy and state == STATE_MIGRATION:
+        if parameters.begins_copy and zk_state == STATE_MIGRATION:
             return None
-        return f"the metadata log says the state {state}, and /migration the checkpoint {checkpoint}: copying has begun"
+        return (
+            f"the metadata log says the state {zk_state}, and /migration the checkpoint {checkpoint}: copying has begun"
+        )
 
 
 def _refuse(number: int, problem: str | None) -> None:
@@ -226,11 +235,11 @@ def _refuse(number: int, problem: str | None) -> None:
 
 
 def _unexpected_modes(
-    words: RollParameters, standing: ClusterState, goal: str, done: Collection[int] = ()
+    parameters: RollParameters, state: ClusterState, goal: str, done: Collection[int] = ()
 ) -> str | None:
     """Brokers in a mode in which none should be now, whoever brought them there; ``done``: those moved to ``goal``."""
-    wanted = {it: (goal,) if it in done else _allowed(words, it) for it in standing.modes}
-    strange = {it: mode for it, mode in standing.modes.items() if mode is not None and mode not in wanted[it]}
+    wanted = {it: (goal,) if it in done else _allowed(parameters, it) for it in state.modes}
+    strange = {it: mode for it, mode in state.modes.items() if mode is not None and mode not in wanted[it]}
     if not strange:
         return None
     should = (f"broker {it} in {' or '.join(wanted[it])} mode" for it in strange)
@@ -241,11 +250,11 @@ def _unexpected_modes(
     )
 
 
-def _allowed(words: RollParameters, number: int) -> tuple[str, ...]:
+def _allowed(parameters: RollParameters, number: int) -> tuple[str, ...]:
     """Of the brokers that a step does not move only the last one before the copy has still to go."""
-    is_first_part = words.from_mode == ZOOKEEPER_MODE and not words.begins_copy
-    is_to_move = number in words.nodes or is_first_part
-    return (words.from_mode, words.to_mode) if is_to_move else (words.to_mode,)
+    is_first_part = parameters.from_mode == ZOOKEEPER_MODE and not parameters.begins_copy
+    is_to_move = number in parameters.nodes or is_first_part
+    return (parameters.from_mode, parameters.to_mode) if is_to_move else (parameters.to_mode,)
 
 
 def _unordered_change(number: int, way: Modes, before: ClusterState, now: ClusterState) -> str | None:
@@ -291,13 +300,11 @@ def _first_modes(acted: ActedRecord) -> Mapping[int, str] | None:
     return None
 
 
-def _changed_since_start(
-    first: Mapping[int, str | None], ordered: Collection[int], standing: ClusterState
-) -> str | None:
+def _changed_since_start(first: Mapping[int, str | None], ordered: Collection[int], state: ClusterState) -> str | None:
     """Brokers that this run never ordered, and that are in another mode than at its first order: whoever did that."""
     strayed = {
         number: mode
-        for number, mode in standing.modes.items()
+        for number, mode in state.modes.items()
         if mode is not None and number not in ordered and first.get(number) not in (mode, None)
     }
     if not strayed:
@@ -310,24 +317,22 @@ def _changed_since_start(
     )
 
 
-def _may_go_on(words: RollParameters) -> str:
-    brokers = named(sorted(words.broker_addresses), "broker {} is", "brokers {} are")
-    return f"{brokers} in {words.from_mode} or {words.to_mode} mode, and may go on"
+def _may_go_on(parameters: RollParameters) -> str:
+    brokers = named(sorted(parameters.broker_addresses), "broker {} is", "brokers {} are")
+    return f"{brokers} in {parameters.from_mode} or {parameters.to_mode} mode, and may go on"
 
 
-def _is_before_copy(words: RollParameters) -> bool:
+def _is_before_copy(parameters: RollParameters) -> bool:
     """Of a roll forward that is undone: the plan back from dual write has its own roll to ZooKeeper mode."""
-    return words.from_mode == ZOOKEEPER_MODE
+    return parameters.from_mode == ZOOKEEPER_MODE
 
 
-def _left_behind(standing: ClusterState, number: int) -> str | None:
+def _left_behind(state: ClusterState, number: int) -> str | None:
     """A broker that was killed leaves its znode for as long as its session: started before that, it ends at once."""
-    if standing.modes.get(number) is not None:
+    if state.modes.get(number) is not None:
         return None
     return (
-        f"/brokers/ids/{number} is there still: its session has not ended"
-        if number in standing.control.brokers
-        else None
+        f"/brokers/ids/{number} is there still: its session has not ended" if number in state.control.brokers else None
     )
 
 

@@ -43,10 +43,14 @@ class StepMaker:
     """The steps of one plan."""
 
     def __init__(
-        self, words: KraftParameters, deployer: NodeDeployer, now: ClusterState, settings: Mapping[str, str] = _NO_FILES
+        self,
+        parameters: KraftParameters,
+        deployer: NodeDeployer,
+        now: ClusterState,
+        settings: Mapping[str, str] = _NO_FILES,
     ) -> None:
-        """``words``: what every step knows; ``settings``: the operator's files of all nodes, file name → digest."""
-        self._words, self._settings, self._deployer, self._now = words, settings, deployer, now
+        """``parameters``: what every step knows; ``settings``: the operator's files of all nodes, name → digest."""
+        self._parameters, self._settings, self._deployer, self._now = parameters, settings, deployer, now
 
     def steps(self) -> Iterator[Step]:
         entries = {
@@ -55,16 +59,16 @@ class StepMaker:
             KRAFT: self._to_kraft,
             FINALISED: self._finalise,
             ZOOKEEPER: self._back,
-            REPAIR_CLAIM: self._mend,
-            REPAIR_MIGRATION: self._mend,
-            REPAIR_EPOCH: self._mend,
+            REPAIR_CLAIM: self._repair,
+            REPAIR_MIGRATION: self._repair,
+            REPAIR_EPOCH: self._repair,
             REPAIR_BROKERS: self._to_zookeeper_mode,
             FAIL_OVER: self._fail_over,
             RETURN_FLAG: self._return_flag,
             UNREGISTER: self._unregister,
-        }[UNREGISTER if unregistered(self._words.to_phase) is not None else self._words.to_phase]()
-        for number, (name, make, words) in enumerate(entries, start=1):
-            yield make(f"{number:02d}-{name}", words)
+        }[UNREGISTER if unregistered(self._parameters.to_phase) is not None else self._parameters.to_phase]()
+        for number, (name, make, parameters) in enumerate(entries, start=1):
+            yield make(f"{number:02d}-{name}", parameters)
 
     def _start(self) -> Iterator[StepDraft]:
         yield "start", steps.start_step, self._controllers(START, "", MIGRATION_MODE)
@@ -84,13 +88,13 @@ class StepMaker:
         yield self._compare()
 
     def _finalise(self) -> Iterator[StepDraft]:
-        yield "archive", end_steps.archive_step, self._words
+        yield "archive", end_steps.archive_step, self._parameters
         yield self._compare()
         yield "finalise", end_steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
-        yield "list", end_steps.list_step, self._words
+        yield "list", end_steps.list_step, self._parameters
 
     def _return_flag(self) -> Iterator[StepDraft]:
-        lacking = without_flag(self._now, self._words.controller_addresses)
+        lacking = without_flag(self._now, self._parameters.controller_addresses)
         yield (
             "return-flag",
             end_steps.return_flag_step,
@@ -106,20 +110,20 @@ class StepMaker:
         if has_claim and not is_aborted:
             yield self._compare()
         yield self._stop(has_claim=has_claim, is_aborted=is_aborted)
-        hand_back = HandBackParameters.made_from(self._words, has_claim=has_claim, is_aborted=is_aborted)
+        hand_back = HandBackParameters.made_from(self._parameters, has_claim=has_claim, is_aborted=is_aborted)
         yield "hand-back", steps.hand_back_step, hand_back
         moved = tuple(sorted(self._now.brokers)) if has_claim else self._in_mode(MIGRATION_MODE)
         if moved:
             yield self._roll(moved, MIGRATION_MODE, ZOOKEEPER_MODE)
         yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
-    def _mend(self) -> Iterator[StepDraft]:
+    def _repair(self) -> Iterator[StepDraft]:
         """Controllers that run are of the damage: it is they who would act on it."""
         are_running = bool(self._now.live_controllers)
-        is_aborted = self._words.to_phase == REPAIR_CLAIM and self._now.facts.is_copying
+        is_aborted = self._parameters.to_phase == REPAIR_CLAIM and self._now.facts.is_copying
         if are_running:
             yield self._stop(has_claim=False, is_aborted=is_aborted)
-        yield "mend", steps.mend_step, HandBackParameters.made_from(self._words, is_aborted=is_aborted)
+        yield "mend", steps.repair_step, HandBackParameters.made_from(self._parameters, is_aborted=is_aborted)
         if are_running:
             yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
@@ -136,9 +140,9 @@ class StepMaker:
         )
 
     def _unregister(self) -> Iterator[StepDraft]:
-        gone = unregistered(self._words.to_phase)
+        gone = unregistered(self._parameters.to_phase)
         nodes = () if gone is None else (gone,)
-        yield "unregister", steps.unregister_step, UnregisterParameters.made_from(self._words, nodes=nodes)
+        yield "unregister", steps.unregister_step, UnregisterParameters.made_from(self._parameters, nodes=nodes)
 
     def _in_mode(self, mode: str) -> tuple[int, ...]:
         return tuple(sorted(number for number, each in self._now.modes.items() if each == mode))
@@ -149,24 +153,24 @@ class StepMaker:
         return tuple(numbers[:-1]), tuple(numbers[-1:])
 
     def _roll(self, numbers: tuple[int, ...], from_mode: str, to_mode: str, begins_copy: bool = False) -> StepDraft:
-        words = RollParameters.made_from(
-            self._words,
+        parameters = RollParameters.made_from(
+            self._parameters,
             **self._order(RESTART, BROKER, numbers, from_mode, to_mode),
             begins_copy=begins_copy,
         )
-        return f"roll-to-{to_mode}{'-last' if begins_copy else ''}", steps.roll_step, words
+        return f"roll-to-{to_mode}{'-last' if begins_copy else ''}", steps.roll_step, parameters
 
     def _stop(self, has_claim: bool, is_aborted: bool) -> StepDraft:
-        order = self._order(STOP, CONTROLLER, tuple(sorted(self._words.controller_addresses)), MIGRATION_MODE, "")
-        words = StopParameters.made_from(self._words, **order, has_claim=has_claim, is_aborted=is_aborted)
-        return "stop-controllers", steps.stop_step, words
+        order = self._order(STOP, CONTROLLER, tuple(sorted(self._parameters.controller_addresses)), MIGRATION_MODE, "")
+        parameters = StopParameters.made_from(self._parameters, **order, has_claim=has_claim, is_aborted=is_aborted)
+        return "stop-controllers", steps.stop_step, parameters
 
     def _controllers(
         self, action: str, from_mode: str, to_mode: str, numbers: tuple[int, ...] | None = None
     ) -> OrderParameters:
         """``numbers`` None: of all controllers."""
-        nodes = tuple(sorted(self._words.controller_addresses)) if numbers is None else numbers
-        return OrderParameters.made_from(self._words, **self._order(action, CONTROLLER, nodes, from_mode, to_mode))
+        nodes = tuple(sorted(self._parameters.controller_addresses)) if numbers is None else numbers
+        return OrderParameters.made_from(self._parameters, **self._order(action, CONTROLLER, nodes, from_mode, to_mode))
 
     def _order(self, action: str, role: str, nodes: tuple[int, ...], from_mode: str, to_mode: str) -> dict[str, object]:
         """The fields of ``OrderParameters``."""
@@ -179,7 +183,7 @@ class StepMaker:
         }
 
     def _compare(self) -> StepDraft:
-        return "compare", steps.compare_step, self._words
+        return "compare", steps.compare_step, self._parameters
 
 
 def _own_settings(settings: Mapping[str, str], nodes: tuple[int, ...], modes: tuple[str, str]) -> dict[str, str]:

@@ -103,104 +103,116 @@ _ON_THE_WAY = {
 }
 
 
-def roll_step(step_id: str, words: RollParameters) -> Step:
+def roll_step(step_id: str, parameters: RollParameters) -> Step:
     """Raises:
     PlanError: brokers don't go from the one mode to the other.
     """
-    way = (words.from_mode, words.to_mode)
+    way = (parameters.from_mode, parameters.to_mode)
     forward = {(ZOOKEEPER_MODE, MIGRATION_MODE), (MIGRATION_MODE, KRAFT_MODE)}
     if way not in forward | {(KRAFT_MODE, MIGRATION_MODE), (MIGRATION_MODE, ZOOKEEPER_MODE)}:
-        raise PlanError(f"no broker goes from {words.from_mode!r} to {words.to_mode!r} mode")
+        raise PlanError(f"no broker goes from {parameters.from_mode!r} to {parameters.to_mode!r} mode")
     stuck = None
-    if words.begins_copy:
+    if parameters.begins_copy:
         stuck = "with the last broker the copying begins; the way back is a plan: offramp plan kraft --to zookeeper"
     elif way == (MIGRATION_MODE, ZOOKEEPER_MODE):
         stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
-    brokers = named(words.nodes, "broker")
-    last = " (the last: the copying begins)" if words.begins_copy else "" if len(words.nodes) == 1 else ", one by one"
+    brokers = named(parameters.nodes, "broker")
+    last = (
+        " (the last: the copying begins)"
+        if parameters.begins_copy
+        else ""
+        if len(parameters.nodes) == 1
+        else ", one by one"
+    )
     return Step(
         step_id=step_id,
         kind=ROLL,
-        title=f"Restart {brokers} in {words.to_mode} mode{last}",
+        title=f"Restart {brokers} in {parameters.to_mode} mode{last}",
         precondition="before each: every broker is in sync and each partition has its full ISR, but for a broker that"
-        f" is down, which goes first; {_before_roll(words)}",
-        verification=f"{brokers}: in {words.to_mode} mode, caught up, every ISR is full"
-        + ("; the copy is done and dual write goes on" if words.begins_copy else ""),
-        deadline_s=words.node_timeout_s,
+        f" is down, which goes first; {_before_roll(parameters)}",
+        verification=f"{brokers}: in {parameters.to_mode} mode, caught up, every ISR is full"
+        + ("; the copy is done and dual write goes on" if parameters.begins_copy else ""),
+        deadline_s=parameters.node_timeout_s,
         changes=tuple(
-            Change(broker_item(it), f"{words.from_mode} mode", f"{words.to_mode} mode") for it in words.nodes
+            Change(broker_item(it), f"{parameters.from_mode} mode", f"{parameters.to_mode} mode")
+            for it in parameters.nodes
         ),
         undo=None
         if stuck
-        else f"Those that this step restarted are restarted in {words.from_mode} mode, newest first.",
+        else f"Those that this step restarted are restarted in {parameters.from_mode} mode, newest first.",
         cannot_be_undone=stuck,
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )
 
 
-def _before_roll(words: RollParameters) -> str:
-    if words.to_mode == ZOOKEEPER_MODE:
+def _before_roll(parameters: RollParameters) -> str:
+    if parameters.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
-    if words.to_mode == KRAFT_MODE:
-        but = f" but of {listed(words.left_behind)}" if words.left_behind else ""
+    if parameters.to_mode == KRAFT_MODE:
+        but = f" but of {listed(parameters.left_behind)}" if parameters.left_behind else ""
         return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
-    return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
+    return _ON_THE_WAY[ZOOKEEPER_MODE if parameters.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
-def performed(words: OrderParameters) -> dict[str, str | None]:
-    return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
+def performed(parameters: OrderParameters) -> dict[str, str | None]:
+    return {
+        "needs_person": parameters.instruction if parameters.by_person else None,
+        "performed_by": parameters.instruction,
+    }
 
 
 _TOGETHER = "controllers {} together, on empty disks"
 
 
-def start_step(step_id: str, words: OrderParameters) -> Step:
-    nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in words.nodes]
+def start_step(step_id: str, parameters: OrderParameters) -> Step:
+    nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in parameters.nodes]
     return Step(
         step_id=step_id,
         kind=START,
-        title=f"Start {named(words.nodes, 'controller {} on an empty disk', _TOGETHER)}",
+        title=f"Start {named(parameters.nodes, 'controller {} on an empty disk', _TOGETHER)}",
         precondition="no controller answers, and ZooKeeper has no /migration: one of another attempt would make them"
         " delete topics",
         verification="every controller answers with the migration flag, all are voters, one leads; the log says state 2"
         " and holds no topic; /migration says that nothing is copied",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=(*nodes, Change(MIGRATION_ZNODE, None, "nothing copied yet")),
         undo="If no broker is in migration mode and nothing is copied: all are stopped, /migration is deleted on the"
         " condition of its version, their disks are wiped.",
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )
 
 
-def stop_step(step_id: str, words: StopParameters) -> Step:
-    before, is_repair = "no broker is in KRaft mode (it would hang)", words.to_phase in REPAIRS
-    if words.is_aborted:
+def stop_step(step_id: str, parameters: StopParameters) -> Step:
+    before, is_repair = "no broker is in KRaft mode (it would hang)", parameters.to_phase in REPAIRS
+    if parameters.is_aborted:
         before += ", the copy was aborted, and no copy was completed since"
     elif not is_repair:
-        before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
+        before += ", and both stores hold the same" if parameters.has_claim else ", and nothing is copied yet"
     return Step(
         step_id=step_id,
         kind=STOP,
-        title=f"Stop {named(words.nodes, 'controller')}",
+        title=f"Stop {named(parameters.nodes, 'controller')}",
         precondition=before,
         verification="no controller answers",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "running with the migration flag", "stopped") for it in words.nodes),
+        deadline_s=parameters.node_timeout_s,
+        changes=tuple(
+            Change(controller_item(it), "running with the migration flag", "stopped") for it in parameters.nodes
+        ),
         undo=None if is_repair else "The controllers are started again, with the migration flag and their disks.",
         cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )
 
 
-def hand_back_step(step_id: str, words: HandBackParameters) -> Step:
+def hand_back_step(step_id: str, parameters: HandBackParameters) -> Step:
     claim = "/controller_epoch is set above every epoch used, /controller and /migration are deleted"
-    writes = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
+    writes = claim if parameters.has_claim else "/migration, which says that nothing was copied, is deleted"
     after = "a broker holds /controller, and every broker names it in five answers"
     return Step(
         step_id=step_id,
@@ -208,11 +220,11 @@ def hand_back_step(step_id: str, words: HandBackParameters) -> Step:
         title="Hand the control of the cluster back to ZooKeeper",
         precondition=f"no controller answers, no broker is in KRaft mode, /migration stands still for {STILL_S:g} s",
         verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {writes}"),),
         cannot_be_undone="from then on ZooKeeper's controller changes metadata that KRaft's log does not learn",
         affects=OBSERVED,
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
@@ -220,7 +232,7 @@ _FOLLOWED = (
     f"a broker holds /controller, every broker names it in five answers, {HANDED_BACK_S:g} s after the transaction or"
     " later; each partition with a broker in its ISR has a leader"
 )
-_MENDED = {
+_REPAIRED = {
     REPAIR_CLAIM: (
         "/controller_epoch is set above every epoch used, /controller and a /migration beside it are deleted",
         f"/migration is gone; {_FOLLOWED}",
@@ -236,46 +248,46 @@ _MENDED = {
 }
 
 
-def mend_step(step_id: str, words: HandBackParameters) -> Step:
+def repair_step(step_id: str, parameters: HandBackParameters) -> Step:
     """Raises:
     PlanError: the plan repairs no znode.
     """
-    if words.to_phase not in _MENDED:
-        raise PlanError(f"a plan to {words.to_phase!r} mends no znode")
-    done, seen = _MENDED[words.to_phase]
+    if parameters.to_phase not in _REPAIRED:
+        raise PlanError(f"a plan to {parameters.to_phase!r} mends no znode")
+    done, seen = _REPAIRED[parameters.to_phase]
     return Step(
         step_id=step_id,
         kind=MEND,
-        title=f"Mend {words.to_phase.removeprefix('repair ')} in ZooKeeper",
+        title=f"Mend {parameters.to_phase.removeprefix('repair ')} in ZooKeeper",
         precondition="the damage is still there, no controller answers, every broker answers and none is in KRaft mode,"
         f" the control znodes stand still for {STILL_S:g} s",
         verification=seen,
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=(Change(CONTROL, "damaged", f"ZooKeeper's; in one conditional transaction {done}"),),
         cannot_be_undone="damage is not put back; what the znodes held is in the journal",
         affects=OBSERVED,
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def wipe_step(step_id: str, words: OrderParameters) -> Step:
+def wipe_step(step_id: str, parameters: OrderParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=WIPE,
-        title=f"Wipe the {named(words.nodes, 'disk of controller {}', 'disks of controllers {}')}",
+        title=f"Wipe the {named(parameters.nodes, 'disk of controller {}', 'disks of controllers {}')}",
         precondition="no controller answers, and ZooKeeper has no /migration",
         verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to dual"
         " write looks whether their log was",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in words.nodes),
+        deadline_s=parameters.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in parameters.nodes),
         cannot_be_undone="what was on the disks is gone",
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )
 
 
-def compare_step(step_id: str, words: KraftParameters) -> Step:
+def compare_step(step_id: str, parameters: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=COMPARE,
@@ -284,12 +296,12 @@ def compare_step(step_id: str, words: KraftParameters) -> Step:
         verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
         deadline_s=COMPARE_S,
         undo="There is nothing to take back.",
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def unregister_step(step_id: str, words: UnregisterParameters) -> Step:
-    (number,) = words.nodes
+def unregister_step(step_id: str, parameters: UnregisterParameters) -> Step:
+    (number,) = parameters.nodes
     return Step(
         step_id=step_id,
         kind=UNREGISTER_STEP,
@@ -297,16 +309,16 @@ def unregister_step(step_id: str, words: UnregisterParameters) -> Step:
         precondition="the broker does not answer, is not in /brokers/ids and, once dual write goes on, fenced; no"
         " partition has a replica on it; dual write goes on, or the controllers wait for it",
         verification=f"the metadata log holds no registration of broker {number}; dual write or the wait goes on",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
         cannot_be_undone="a broker registers by itself when it is started",
         affects=OBSERVED,
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def fail_over_step(step_id: str, words: OrderParameters) -> Step:
-    (number,) = words.nodes
+def fail_over_step(step_id: str, parameters: OrderParameters) -> Step:
+    (number,) = parameters.nodes
     return Step(
         step_id=step_id,
         kind=FAIL_OVER_STEP,
@@ -315,10 +327,10 @@ def fail_over_step(step_id: str, words: OrderParameters) -> Step:
         " ISR is full, and both stores hold the same",
         verification=f"another controller than {number} leads in a higher epoch; all answer with the migration flag and"
         " have caught up; dual write goes on in that epoch, and every ISR is full",
-        deadline_s=words.node_timeout_s,
+        deadline_s=parameters.node_timeout_s,
         changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
         cannot_be_undone="who leads is no setting: there is nothing to take back",
         affects=OBSERVED,
-        parameters=words.to_json(),
-        **performed(words),
+        parameters=parameters.to_json(),
+        **performed(parameters),
     )

@@ -39,14 +39,14 @@ class UnregisterBrokerResponse(ApiMessage, load_json="kit.kraft.move"):  # type:
     pass
 
 
-def gone_problem(standing: ClusterState, broker_id: int) -> str | None:
+def gone_problem(state: ClusterState, broker_id: int) -> str | None:
     """Whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
-    registration, who = standing.registration(broker_id), f"broker {broker_id}"
-    if standing.modes.get(broker_id) is not None:
+    registration, who = state.registration(broker_id), f"broker {broker_id}"
+    if state.modes.get(broker_id) is not None:
         return f"{who} answers: stop it first"
-    if broker_id in standing.control.brokers:
+    if broker_id in state.control.brokers:
         return f"{who} is in /brokers/ids: it runs, or its session has not ended yet"
-    if registration is not None and not registration.is_fenced and standing.phase != CONTROLLERS:
+    if registration is not None and not registration.is_fenced and state.phase != CONTROLLERS:
         return f"{who} is not fenced: it runs, or was lost some seconds ago"
     return None
 
@@ -64,9 +64,9 @@ def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: Move
     )
 
 
-def goes_on_problem(standing: ClusterState, controllers: Mapping[int, str]) -> str | None:
+def goes_on_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
     """Whether the move stands as it did: the controllers wait, or dual write goes on."""
-    return (waiting_problem if standing.phase == CONTROLLERS else dual_write_problem)(standing, controllers)
+    return (waiting_problem if state.phase == CONTROLLERS else dual_write_problem)(state, controllers)
 
 
 class UnregisterActor(NodeActor):
@@ -77,45 +77,47 @@ class UnregisterActor(NodeActor):
         self._ask = ask
 
     def check(self, step: Step) -> Checked:
-        words = UnregisterParameters.of(step)
-        problem = first_problem(lambda: self._problem(words, self.hands.look(words)))
-        return checked(problem, f"{broker_item(words.nodes[0])} is gone, and no partition has a replica on it")
+        parameters = UnregisterParameters.of(step)
+        problem = first_problem(lambda: self._problem(parameters, self.hands.read_state(parameters)))
+        return checked(problem, f"{broker_item(parameters.nodes[0])} is gone, and no partition has a replica on it")
 
-    def _problem(self, words: UnregisterParameters, standing: ClusterState) -> str | None:
-        (number,) = words.nodes
+    def _problem(self, parameters: UnregisterParameters, state: ClusterState) -> str | None:
+        (number,) = parameters.nodes
         return (
-            goes_on_problem(standing, words.controller_addresses)
-            or gone_problem(standing, number)
-            or replicas_problem(self.cluster, standing.facts, number, self.hands.reads)
+            goes_on_problem(state, parameters.controller_addresses)
+            or gone_problem(state, number)
+            or replicas_problem(self.cluster, state.facts, number, self.hands.reads)
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = UnregisterParameters.of(step)
-        return StepState.DONE if self._left(words, self.hands.look(words)) is None else StepState.NOT_DONE
+        parameters = UnregisterParameters.of(step)
+        return (
+            StepState.DONE if self._left(parameters, self.hands.read_state(parameters)) is None else StepState.NOT_DONE
+        )
 
-    def _left(self, words: UnregisterParameters, now: ClusterState) -> str | None:
+    def _left(self, parameters: UnregisterParameters, now: ClusterState) -> str | None:
         if not now.facts.has_log:
             return f"the metadata log can't be read: {now.facts.log_error}"
-        (number,) = words.nodes
+        (number,) = parameters.nodes
         return f"broker {number} is registered still" if now.registration(number) is not None else None
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
         RunError: the broker is not gone, or the controller refused; or the registration is there still.
         """
-        words = UnregisterParameters.of(step)
-        (number,) = words.nodes
+        parameters = UnregisterParameters.of(step)
+        (number,) = parameters.nodes
         item, change = broker_item(number), (REGISTERED, NOT_REGISTERED)
         if self.state(step) == StepState.DONE:
             return [ItemOutcome(item, Outcome.UNCHANGED, *change)]
-        standing = self.hands.look(words)
-        problem, leader = first_problem(lambda: self._problem(words, standing)), standing.facts.leader
+        state = self.hands.read_state(parameters)
+        problem, leader = first_problem(lambda: self._problem(parameters, state)), state.facts.leader
         if problem is not None or leader is None:
             raise RunError(f"{item} stays registered: {problem or 'no controller leads the quorum'}")
         report.attempt([item])
         outcome = ItemOutcome(item, *self._asked(leader.address, number))
         if outcome.outcome == Outcome.CONFIRMED:
-            self.hands.wait_until(words, lambda now: self._left(words, now), report)
+            self.hands.wait_until(parameters, lambda now: self._left(parameters, now), report)
         return [outcome]
 
     def _asked(self, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:
@@ -130,12 +132,14 @@ class UnregisterActor(NodeActor):
         return Outcome.REFUSED, REGISTERED, None, why.strip()
 
     def verify(self, step: Step) -> Verified:
-        words = UnregisterParameters.of(step)
-        standing = self.hands.look(words)
+        parameters = UnregisterParameters.of(step)
+        state = self.hands.read_state(parameters)
         problem = first_problem(
-            lambda: self._left(words, standing), lambda: goes_on_problem(standing, words.controller_addresses)
+            lambda: self._left(parameters, state), lambda: goes_on_problem(state, parameters.controller_addresses)
         )
-        return verified(problem, f"{broker_item(words.nodes[0])} is registered no more, and the move stands as it did")
+        return verified(
+            problem, f"{broker_item(parameters.nodes[0])} is registered no more, and the move stands as it did"
+        )
 
 
 async def _unregister(client: NodeClient, deadline: Deadline, number: int) -> Any:

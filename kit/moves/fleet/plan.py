@@ -249,8 +249,10 @@ def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
 
 
 RECIPES: Recipes = {
-    WAVE: of_parameters(WaveParameters, lambda step_id, words: wave_step(words), target_of=group_of_mode),
-    CIRCUIT_BREAKER: of_parameters(CircuitBreakerParameters, lambda step_id, words: circuit_breaker_step(words)),
+    WAVE: of_parameters(WaveParameters, lambda step_id, parameters: wave_step(parameters), target_of=group_of_mode),
+    CIRCUIT_BREAKER: of_parameters(
+        CircuitBreakerParameters, lambda step_id, parameters: circuit_breaker_step(parameters)
+    ),
 }
 """Their ids follow from their numbers."""
 

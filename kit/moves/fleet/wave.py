@@ -54,22 +54,24 @@ class WaveParameters(StepParameters):
         return {group: Toggle(self.before[group], self.versions[group]) for group in self.groups}
 
 
-def wave_step(words: WaveParameters) -> Step:
-    name = STORE_NAMES[words.after]
+def wave_step(parameters: WaveParameters) -> Step:
+    name = STORE_NAMES[parameters.after]
     return Step(
-        step_id=f"wave-{words.number:02d}",
+        step_id=f"wave-{parameters.number:02d}",
         kind=WAVE,
-        title=f"Toggle {quantity(len(words.groups), 'group')} to {name}'s assignment",
-        precondition="each has MEZKCCs alone" + (" and is settled" if words.after == KAFKA else ""),
+        title=f"Toggle {quantity(len(parameters.groups), 'group')} to {name}'s assignment",
+        precondition="each has MEZKCCs alone" + (" and is settled" if parameters.after == KAFKA else ""),
         verification=(
             f"each group's members own what {name}'s assignment gives them, each partition has an owner, and its "
             "committed offset moves on or has reached the end"
         ),
-        deadline_s=words.deadline_s,
-        changes=tuple(Change(mode_path(group), toggle.mode, words.after) for group, toggle in words.toggles.items()),
+        deadline_s=parameters.deadline_s,
+        changes=tuple(
+            Change(mode_path(group), toggle.mode, parameters.after) for group, toggle in parameters.toggles.items()
+        ),
         undo="Each toggle that is as this step left it is set back.",
-        affects=(f"wave {words.number} toggles",),
-        parameters=words.to_json(),
+        affects=(f"wave {parameters.number} toggles",),
+        parameters=parameters.to_json(),
     )
 
 
@@ -96,27 +98,27 @@ class WaveActor:
         return Checked(True, f"{quantity(len(states), 'group')} {how}{left_out}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = WaveParameters.of(step)
+        parameters = WaveParameters.of(step)
         if acted is None:
-            are_done = [self._toggle(group).mode == words.after for group in words.groups]
+            are_done = [self._toggle(group).mode == parameters.after for group in parameters.groups]
         else:
-            at = {mode_path(group): group for group in words.groups}
+            at = {mode_path(group): group for group in parameters.groups}
             are_done = [self._toggle(at[outcome.item]).was_left_by(outcome) for outcome in acted.written]
         if not any(are_done):
             return StepState.NOT_DONE
         return StepState.DONE if all(are_done) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        outcomes, words = [], WaveParameters.of(step)
+        outcomes, parameters = [], WaveParameters.of(step)
         asked = {change.item for change in step.changes}
         left_out = self._left_out.pop(step.step_id, {})
-        for group, planned in words.toggles.items():
+        for group, planned in parameters.toggles.items():
             if mode_path(group) not in asked:
                 continue
             if group in left_out:
                 outcome = _refused(group, planned.mode, left_out[group])
             else:
-                outcome = set_toggle(self._cluster.zookeeper, planned, group, words.after, report)
+                outcome = set_toggle(self._cluster.zookeeper, planned, group, parameters.after, report)
             report([outcome])
             outcomes.append(outcome)
         return outcomes
@@ -143,10 +145,10 @@ class WaveActor:
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """A group whose toggle somebody else set since is left alone; so is, until they are gone, one that has KCs."""
-        words = WaveParameters.of(step)
-        groups = {mode_path(group): group for group in words.groups}
+        parameters = WaveParameters.of(step)
+        groups = {mode_path(group): group for group in parameters.groups}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
-        before, after = words.before, words.after
+        before, after = parameters.before, parameters.after
         states, problems = readable_group_states(observe_some(self._cluster, ours), ours)
         problems |= {each.group_id: why for each in states if (why := not_ready_for_back(each, after)) is not None}
         outcomes = []

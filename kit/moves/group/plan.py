@@ -239,8 +239,8 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
         if {last, stage} == {"all MEZKCC", "Kafka coordination"}:
             after = KAFKA if stage == "Kafka coordination" else ZOOKEEPER
             # The path passes the toggle once.
-            words = ToggleParameters(request.group_id, now.mode, now.mode_version, after)
-            steps.append(toggle_step(f"{number}-toggle-{after}", words))
+            parameters = ToggleParameters(request.group_id, now.mode, now.mode_version, after)
+            steps.append(toggle_step(f"{number}-toggle-{after}", parameters))
             continue
         wanted = _counts(stage, total, request.canary)
         if wanted == counts:

@@ -78,11 +78,11 @@ class ReplaceActor:
         self._begun: set[str] = set()
 
     def check(self, step: Step) -> Checked:
-        state, words = self._look(step), ReplaceParameters.of(step)
-        before, is_resumed = words.before, step.step_id in self._begun
-        instruction = self._deployer.instruction(words.group, *words.direction)
-        if instruction != words.instruction:
-            return Checked(False, f"the plan says {words.instruction!r}, the profile now {instruction!r}")
+        state, parameters = self._look(step), ReplaceParameters.of(step)
+        before, is_resumed = parameters.before, step.step_id in self._begun
+        instruction = self._deployer.instruction(parameters.group, *parameters.direction)
+        if instruction != parameters.instruction:
+            return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
         if state.counts != before and not is_resumed:
             return Checked(False, f"expected {counted(before)}, found {counted(state.counts)}")
         problem = off_the_way(step, state)
@@ -96,13 +96,13 @@ class ReplaceActor:
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
         self._begun.add(step.step_id)
-        counts, words = self._look(step).counts, ReplaceParameters.of(step)
+        counts, parameters = self._look(step).counts, ReplaceParameters.of(step)
         if acted is not None and not ours(acted):
             return StepState.NOT_DONE
-        if counts == words.after:
+        if counts == parameters.after:
             return StepState.DONE
         others = 0 if acted is None else by_others(acted)
-        return StepState.NOT_DONE if counts == words.counts_after(others) else StepState.PARTLY
+        return StepState.NOT_DONE if counts == parameters.counts_after(others) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Order the replacements one after the other, each once the one before is seen.
@@ -110,8 +110,8 @@ class ReplaceActor:
         Raises:
             RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
         """
-        outcomes, words = [], ReplaceParameters.of(step)
-        (from_flavour, to_flavour), count = words.direction, words.count
+        outcomes, parameters = [], ReplaceParameters.of(step)
+        (from_flavour, to_flavour), count = parameters.direction, parameters.count
         self._settle_open(step, report)
         if to_flavour == OZKCC:
             report.attempt([OFFSETS])
@@ -256,9 +256,11 @@ class ReplaceActor:
         for order in pending:
             self._deployer.countermand(countermanded(step, order["stops"], order["starts"]), self._say)
         if pending:
-            words = ReplaceParameters.of(step)
-            watch = MembersWatch(words.group, lambda: self._look(step).members, self._say, self._clock, self._poll_s)
-            watch.await_quiet(words.quiet_s, words.step_timeout_s, report)
+            parameters = ReplaceParameters.of(step)
+            watch = MembersWatch(
+                parameters.group, lambda: self._look(step).members, self._say, self._clock, self._poll_s
+            )
+            watch.await_quiet(parameters.quiet_s, parameters.step_timeout_s, report)
 
     def _on_the_way(self, step: Step) -> GroupState:
         """The group as it is now, checked against what this step may meet.
@@ -291,10 +293,10 @@ class ReplaceActor:
     def _raise_offsets(self, step: Step) -> ItemOutcome:
         """An old consumer reads ZooKeeper's offsets alone: none may be behind what the group committed to Kafka."""
         raised, refused = raise_zookeeper_offsets(self._cluster, self._look(step))
-        words: Json = {pair: list(change) for pair, change in raised.items()}
+        parameters: Json = {pair: list(change) for pair, change in raised.items()}
         if refused:
-            return ItemOutcome(OFFSETS, Outcome.REFUSED, None, words, "; ".join(refused))
-        return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, words)
+            return ItemOutcome(OFFSETS, Outcome.REFUSED, None, parameters, "; ".join(refused))
+        return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, parameters)
 
     def _look(self, step: Step) -> GroupState:
         group = ReplaceParameters.of(step).group

@@ -95,50 +95,51 @@ class ReplaceParameters(StepParameters):
         return {flavour: each for flavour, each in counts.items() if each}
 
 
-def replace_step(step_id: str, words: ReplaceParameters) -> Step:
+def replace_step(step_id: str, parameters: ReplaceParameters) -> Step:
     """The step that replaces members of one kind by members of another.
 
     Raises:
         PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
     """
-    _refuse_senseless(words)
-    (from_flavour, to_flavour), count = words.direction, words.count
+    _refuse_senseless(parameters)
+    (from_flavour, to_flavour), count = parameters.direction, parameters.count
     items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
-    whom = ", then ".join(words.members) if words.members else "the oldest first"
+    whom = ", then ".join(parameters.members) if parameters.members else "the oldest first"
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Replace {count} {noun(from_flavour)}{plural} of {words.group} by {noun(to_flavour)}{plural}",
-        precondition=f"the group has {counted(words.before)} under {STORE_NAMES[words.mode]}'s assignment, and "
+        title=f"Replace {count} {noun(from_flavour)}{plural} of {parameters.group} by {noun(to_flavour)}{plural}",
+        precondition=f"the group has {counted(parameters.before)} under {STORE_NAMES[parameters.mode]}'s assignment,"
+        f" and "
         "each partition is owned by one of them",
-        verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
-        deadline_s=words.step_timeout_s,
+        verification=f"the group has {counted(parameters.after)}, and each partition is owned by one of them",
+        deadline_s=parameters.step_timeout_s,
         changes=tuple(items),
         undo=f"Each {noun(to_flavour)} that this step had started is replaced by one {noun(from_flavour)} again, the"
         " newest first. "
-        f"What was ordered and not seen is called off, and nothing may change for {words.quiet_s:g} s, first.",
-        needs_person=words.instruction if words.by_person else None,
-        performed_by=f"{words.instruction}  (whom: {whom})",
-        affects=words.affects,
-        parameters=words.to_json(),
+        f"What was ordered and not seen is called off, and nothing may change for {parameters.quiet_s:g} s, first.",
+        needs_person=parameters.instruction if parameters.by_person else None,
+        performed_by=f"{parameters.instruction}  (whom: {whom})",
+        affects=parameters.affects,
+        parameters=parameters.to_json(),
     )
 
 
-def _refuse_senseless(words: ReplaceParameters) -> None:
-    before, after = words.before, words.after
-    if not any(words.flavours <= pair for pair in SIDE_BY_SIDE):
+def _refuse_senseless(parameters: ReplaceParameters) -> None:
+    before, after = parameters.before, parameters.after
+    if not any(parameters.flavours <= pair for pair in SIDE_BY_SIDE):
         raise PlanError(
             f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions;"
             " go by way of MEZKCCs"
         )
     if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
         raise PlanError(f"{counted(before)} → {counted(after)}: the plan must replace each member by exactly one other")
-    if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
+    if not 0 < parameters.quiet_s <= DAY_S or not 0 < parameters.step_timeout_s <= DAY_S:
         raise PlanError(
-            f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"
+            f"each replacement may take {parameters.step_timeout_s} s and has to be quiet for {parameters.quiet_s} s:"
             " both up to a day"
         )
 
@@ -155,9 +156,9 @@ class Order:
 
 def off_the_way(step: Step, state: GroupState) -> str | None:
     """Why the group is not one that this step may find before one of its replacements; None: it is."""
-    words = ReplaceParameters.of(step)
-    before, after = words.before, words.after
-    if not _is_on_the_way(state.counts, words):
+    parameters = ReplaceParameters.of(step)
+    before, after = parameters.before, parameters.after
+    if not _is_on_the_way(state.counts, parameters):
         where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
         return f"expected {where}, found {counted(state.counts)}: {_named(state)}"
     if state.stage in ("unsafe mix", "unknown"):
@@ -165,9 +166,9 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
     if is_within_kafka(step):
         return None  # No store but Kafka's, and no toggle: one assignment is in force.
     effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
-    if effective != words.mode:
-        return f"{STORE_NAMES[words.mode]}'s assignment must be in force, found {effective}"
-    if KC in words.flavours and state.mode != KAFKA:
+    if effective != parameters.mode:
+        return f"{STORE_NAMES[parameters.mode]}'s assignment must be in force, found {effective}"
+    if KC in parameters.flavours and state.mode != KAFKA:
         return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None
 
@@ -202,11 +203,11 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
     Raises:
         RunError: on the way back: all of that flavour were there before the step.
     """
-    words = ReplaceParameters.of(step)
-    is_back = flavour == words.direction[1]
+    parameters = ReplaceParameters.of(step)
+    is_back = flavour == parameters.direction[1]
     there = _there_before(acted) if is_back else set()
     candidates = {it.member_id: it for it in state.members if it.flavour == flavour and it.member_id not in there}
-    named = [candidates[name] for name in (_started(acted) if is_back else words.members) if name in candidates]
+    named = [candidates[name] for name in (_started(acted) if is_back else parameters.members) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
     if not aged:
         raise RunError(f"group {state.group_id} has no {noun(flavour)} that this run had started: nobody is replaced")
@@ -253,9 +254,9 @@ def is_within_kafka(step: Step) -> bool:
 
 def made_by_others(step: Step, state: GroupState, number: int) -> list[ItemOutcome]:
     """The outcomes of the items from ``number`` on that are done already, and not by this run."""
-    words = ReplaceParameters.of(step)
-    numbers = range(number, min(n_done(step, state), words.count) + 1)
-    return [ItemOutcome(item_of(each, words.count), Outcome.UNCHANGED, *words.direction) for each in numbers]
+    parameters = ReplaceParameters.of(step)
+    numbers = range(number, min(n_done(step, state), parameters.count) + 1)
+    return [ItemOutcome(item_of(each, parameters.count), Outcome.UNCHANGED, *parameters.direction) for each in numbers]
 
 
 def describe_of_others(step: Step, first: GroupState, state: GroupState, outcomes: Sequence[ItemOutcome]) -> str:
@@ -285,21 +286,21 @@ def replacement_of(step: Step, order: Order, victim: MemberState | None) -> Memb
 
 def countermanded(step: Step, stops: str, starts: str) -> MemberReplacement:
     """What was ordered once, as far as the journal has it."""
-    words = ReplaceParameters.of(step)
-    from_flavour, to_flavour = words.direction
+    parameters = ReplaceParameters.of(step)
+    from_flavour, to_flavour = parameters.direction
     if starts == from_flavour:
         from_flavour, to_flavour = to_flavour, from_flavour
-    return MemberReplacement(words.group, stops, "", "", from_flavour, to_flavour, 0)
+    return MemberReplacement(parameters.group, stops, "", "", from_flavour, to_flavour, 0)
 
 
 def item_of(number: int, count: int) -> str:
     return f"member {number} of {count}"
 
 
-def _is_on_the_way(counts: Counts, words: ReplaceParameters) -> bool:
+def _is_on_the_way(counts: Counts, parameters: ReplaceParameters) -> bool:
     """As before, as after, or in between; one may be missing, in the middle of its replacement."""
-    before, after = words.before, words.after
-    from_flavour, to_flavour = words.direction
+    before, after = parameters.before, parameters.after
+    from_flavour, to_flavour = parameters.direction
     others = [flavour for flavour in {*counts, *before} if flavour not in (from_flavour, to_flavour)]
     if any(counts.get(flavour, 0) != before.get(flavour, 0) for flavour in others):
         return False
@@ -310,9 +311,9 @@ def _is_on_the_way(counts: Counts, words: ReplaceParameters) -> bool:
 
 def n_done(step: Step, state: GroupState) -> int:
     """How many of the step's newcomers are there."""
-    words = ReplaceParameters.of(step)
-    to_flavour = words.direction[1]
-    return state.count(to_flavour) - words.before.get(to_flavour, 0)
+    parameters = ReplaceParameters.of(step)
+    to_flavour = parameters.direction[1]
+    return state.count(to_flavour) - parameters.before.get(to_flavour, 0)
 
 
 def n_missing(step: Step, state: GroupState) -> int:

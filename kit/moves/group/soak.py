@@ -42,20 +42,21 @@ class SoakParameters(StepParameters):
     lag_tolerance: int
 
 
-def soak_step(step_id: str, words: SoakParameters) -> Step:
+def soak_step(step_id: str, parameters: SoakParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Watch the {noun(words.flavour)}s of {words.group} for {words.soak_s:g} s",
-        precondition=f"the group has at least one {noun(words.flavour)}",
+        title=f"Watch the {noun(parameters.flavour)}s of {parameters.group} for {parameters.soak_s:g} s",
+        precondition=f"the group has at least one {noun(parameters.flavour)}",
         verification=(
-            f"each {noun(words.flavour)} has its fair share; the lag of its partitions did not grow by more than"
-            f" {words.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed at most"
+            f"each {noun(parameters.flavour)} has its fair share; the lag of its partitions did not grow by more than"
+            f" {parameters.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed"
+            f" at most"
             f" {MOST_CHANGES} times"
         ),
-        deadline_s=words.soak_s + AFTER_S,
+        deadline_s=parameters.soak_s + AFTER_S,
         undo="There is nothing to take back.",
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
@@ -84,9 +85,9 @@ class SoakActor:
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
-        words = SoakParameters.of(step)
-        count = self._look(words.group).count(words.flavour)
-        return Checked(count > 0, f"the group has {counted({words.flavour: count})}")
+        parameters = SoakParameters.of(step)
+        count = self._look(parameters.group).count(parameters.flavour)
+        return Checked(count > 0, f"the group has {counted({parameters.flavour: count})}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
@@ -100,19 +101,19 @@ class SoakActor:
         Raises:
             RunError: the time is over, and the newcomers did not do well; why.
         """
-        words = SoakParameters.of(step)
-        state, now = self._look(words.group), self._clock.monotonic()
+        parameters = SoakParameters.of(step)
+        state, now = self._look(parameters.group), self._clock.monotonic()
         soak = self._soaks.setdefault(step.step_id, _Soak(now, state, state))
         soak.n_changes += soak.last.owners != state.owners
         soak.last = state
-        if now - soak.began < words.soak_s:
-            return Verified(False, f"watching for {words.soak_s:g} s")
+        if now - soak.began < parameters.soak_s:
+            return Verified(False, f"watching for {parameters.soak_s:g} s")
         self._soaks.pop(step.step_id)
-        problems = verdict(soak.first, state, words.flavour, words.lag_tolerance, soak.n_changes)
+        problems = verdict(soak.first, state, parameters.flavour, parameters.lag_tolerance, soak.n_changes)
         if problems:
-            raise RunError(f"after {words.soak_s:g} s: {'; '.join(problems)}")
-        evidence = _evidence(soak.first, state, words.flavour, soak.n_changes)
-        return Verified(True, f"after {words.soak_s:g} s all is well", evidence)
+            raise RunError(f"after {parameters.soak_s:g} s: {'; '.join(problems)}")
+        evidence = _evidence(soak.first, state, parameters.flavour, soak.n_changes)
+        return Verified(True, f"after {parameters.soak_s:g} s all is well", evidence)
 
     def _look(self, group_id: str) -> GroupState:
         return (self._read or read_group_state)(self._cluster, group_id)

@@ -55,22 +55,26 @@ class ToggleParameters(StepParameters):
     deadline_s: float = SETTLE_S
 
 
-def toggle_step(step_id: str, words: ToggleParameters) -> Step:
-    name = STORE_NAMES[words.after]
-    back = f"the znode is set to {words.before!r} again" if words.before is not None else "the znode is deleted again"
+def toggle_step(step_id: str, parameters: ToggleParameters) -> Step:
+    name = STORE_NAMES[parameters.after]
+    back = (
+        f"the znode is set to {parameters.before!r} again"
+        if parameters.before is not None
+        else "the znode is deleted again"
+    )
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Toggle {words.group} to {name}'s assignment",
+        title=f"Toggle {parameters.group} to {name}'s assignment",
         precondition="every member is a MEZKCC, each partition has an owner, no rebalance goes on, and the toggle "
-        f"holds {words.before!r} still{of_version(words.version)}",
+        f"holds {parameters.before!r} still{of_version(parameters.version)}",
         verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
         "committed offset moves on or has reached the end",
-        deadline_s=words.deadline_s,
-        changes=(Change(mode_path(words.group), words.before, words.after),),
+        deadline_s=parameters.deadline_s,
+        changes=(Change(mode_path(parameters.group), parameters.before, parameters.after),),
         undo=f"If it is as this step left it, {back}.",
         affects=("stage", "toggle"),
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
@@ -87,10 +91,13 @@ class ToggleActor:
         self._at_first: dict[str, GroupState] = {}
 
     def check(self, step: Step) -> Checked:
-        words = ToggleParameters.of(step)
-        state, toggle = read_group_state(self._cluster, words.group), read_toggle(self._cluster.zookeeper, words.group)
-        planned = Toggle(words.before, words.version)
-        if toggle.mode != words.after and (toggle.mode, toggle.version) != (planned.mode, planned.version):
+        parameters = ToggleParameters.of(step)
+        state, toggle = (
+            read_group_state(self._cluster, parameters.group),
+            read_toggle(self._cluster.zookeeper, parameters.group),
+        )
+        planned = Toggle(parameters.before, parameters.version)
+        if toggle.mode != parameters.after and (toggle.mode, toggle.version) != (planned.mode, planned.version):
             return Checked(False, f"the toggle holds {toggle}, not {planned}: somebody else set it")
         if set(state.counts) != {"MEZKCC"}:
             return Checked(False, f"not every member is a MEZKCC: {counted(state.counts)}")
@@ -99,47 +106,48 @@ class ToggleActor:
         return Checked(True, f"{counted(state.counts)}; all {quantity(len(state.partitions), 'partition')} owned")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words = ToggleParameters.of(step)
-        toggle = read_toggle(self._cluster.zookeeper, words.group)
-        is_there = toggle.mode == words.after if acted is None else any(map(toggle.was_left_by, acted.written))
+        parameters = ToggleParameters.of(step)
+        toggle = read_toggle(self._cluster.zookeeper, parameters.group)
+        is_there = toggle.mode == parameters.after if acted is None else any(map(toggle.was_left_by, acted.written))
         return StepState.DONE if is_there else StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        words = ToggleParameters.of(step)
+        parameters = ToggleParameters.of(step)
         self.close_watches()
-        self._watches[step.step_id] = _Watch(self._cluster, words.group)
-        planned = Toggle(words.before, words.version)
-        return [set_toggle(self._cluster.zookeeper, planned, words.group, words.after, report)]
+        self._watches[step.step_id] = _Watch(self._cluster, parameters.group)
+        planned = Toggle(parameters.before, parameters.version)
+        return [set_toggle(self._cluster.zookeeper, planned, parameters.group, parameters.after, report)]
 
     def verify(self, step: Step) -> Verified:
-        words = ToggleParameters.of(step)
-        state = read_group_state(self._cluster, words.group)
+        parameters = ToggleParameters.of(step)
+        state = read_group_state(self._cluster, parameters.group)
         first = self._at_first.setdefault(step.step_id, state)
-        problem = not_following(state, words.after) or not_moving(first, state)
+        problem = not_following(state, parameters.after) or not_moving(first, state)
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._handovers(step)
-        assignment = f"{STORE_NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
+        assignment = f"{STORE_NAMES[parameters.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
         who = quantity(state.count("MEZKCC"), "member follows", "members follow")
         return Verified(True, f"{who} {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
-        words = ToggleParameters.of(step)
-        toggle = read_toggle(self._cluster.zookeeper, words.group)
-        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != words.before:
+        parameters = ToggleParameters.of(step)
+        toggle = read_toggle(self._cluster.zookeeper, parameters.group)
+        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != parameters.before:
             return Checked(
                 False,
-                f"the toggle of {words.group} holds {toggle}: somebody else set it since this run did. Plan the way"
+                f"the toggle of {parameters.group} holds {toggle}: somebody else set it since this run did. Plan the"
+                f" way"
                 " back from where the group stands now: offramp plan group",
             )
-        problem = not_ready_for_back(read_group_state(self._cluster, words.group), words.after)
+        problem = not_ready_for_back(read_group_state(self._cluster, parameters.group), parameters.after)
         return Checked(problem is None, problem or "the toggle is as this run left it")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        words, client = ToggleParameters.of(step), self._cluster.zookeeper
-        return [unset_toggle(client, outcome, words.group, words.before, report) for outcome in acted.written]
+        parameters, client = ToggleParameters.of(step), self._cluster.zookeeper
+        return [unset_toggle(client, outcome, parameters.group, parameters.before, report) for outcome in acted.written]
 
     def close_watches(self) -> None:
         """Each is a connection of its own, of which a server allows 60 per address."""

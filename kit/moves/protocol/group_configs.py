@@ -41,25 +41,29 @@ class ConfigParameters(StepParameters):
     after: Mapping[str, str]
 
 
-def config_step(step_id: str, words: ConfigParameters) -> Step:
+def config_step(step_id: str, parameters: ConfigParameters) -> Step:
     """The step that sets configs of a group.
 
     Raises:
         PlanError: the values before and after are not of the same configs, or one is none of the consumer protocol.
     """
-    if words.before.keys() != words.after.keys() or not all(name.startswith(PREFIX) for name in words.after):
-        raise PlanError(f"a step of group {words.group} names a config without its value before, or none of {PREFIX}…")
+    if parameters.before.keys() != parameters.after.keys() or not all(
+        name.startswith(PREFIX) for name in parameters.after
+    ):
+        raise PlanError(
+            f"a step of group {parameters.group} names a config without its value before, or none of {PREFIX}…"
+        )
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Set {', '.join(sorted(words.after))} of {words.group}",
+        title=f"Set {', '.join(sorted(parameters.after))} of {parameters.group}",
         precondition="each config has the value that the plan observed",
         verification="DescribeConfigs returns the new values as values of the group",
         deadline_s=DEADLINE_OF_STEP_S,
-        changes=tuple(Change(name, words.before[name], value) for name, value in sorted(words.after.items())),
+        changes=tuple(Change(name, parameters.before[name], value) for name, value in sorted(parameters.after.items())),
         undo="Each config that still has this run's value gets its former value. A config without one is deleted.",
         affects=("group_configs",),
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
@@ -101,45 +105,52 @@ class ConfigActor:
         self._cluster = cluster
 
     def check(self, step: Step) -> Checked:
-        words, now = ConfigParameters.of(step), self._now(step)
-        other = [name for name in now if now[name] not in (words.before[name], words.after[name])]
+        parameters, now = ConfigParameters.of(step), self._now(step)
+        other = [name for name in now if now[name] not in (parameters.before[name], parameters.after[name])]
         if other:
-            return Checked(False, f"{other[0]} of {words.group} is {now[other[0]]}: another operator or tool set it")
+            return Checked(
+                False, f"{other[0]} of {parameters.group} is {now[other[0]]}: another operator or tool set it"
+            )
         return Checked(True, f"{len(now)} configs have the values that the plan observed")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        words, now = ConfigParameters.of(step), self._now(step)
+        parameters, now = ConfigParameters.of(step), self._now(step)
         mine = set(now) if acted is None else {each.item for each in acted.written}
-        done = {name for name in mine if now[name] == words.after[name]}
+        done = {name for name in mine if now[name] == parameters.after[name]}
         if not done:
             return StepState.NOT_DONE
         return StepState.DONE if done == set(now) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        words = ConfigParameters.of(step)
-        return [self._write(step, name, words.before[name], words.after[name], report) for name in sorted(words.after)]
+        parameters = ConfigParameters.of(step)
+        return [
+            self._write(step, name, parameters.before[name], parameters.after[name], report)
+            for name in sorted(parameters.after)
+        ]
 
     def verify(self, step: Step) -> Verified:
-        words, now = ConfigParameters.of(step), self._now(step)
-        wrong = [name for name in now if now[name] != words.after[name]]
+        parameters, now = ConfigParameters.of(step), self._now(step)
+        wrong = [name for name in now if now[name] != parameters.after[name]]
         if wrong:
-            return Verified(False, f"{wrong[0]} of {words.group} is {now[wrong[0]]}, not {words.after[wrong[0]]}")
+            return Verified(
+                False, f"{wrong[0]} of {parameters.group} is {now[wrong[0]]}, not {parameters.after[wrong[0]]}"
+            )
         shown: dict[str, Json] = dict(now)
-        return Verified(True, f"group {words.group} has its configs", {"configs": shown})
+        return Verified(True, f"group {parameters.group} has its configs", {"configs": shown})
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        words, now = ConfigParameters.of(step), self._now(step)
+        parameters, now = ConfigParameters.of(step), self._now(step)
         left = {
             each.item: f"another operator or tool set {each.item} to {now[each.item]} since this run did"
             for each in acted.written
-            if now[each.item] not in (words.before[each.item], words.after[each.item])
+            if now[each.item] not in (parameters.before[each.item], parameters.after[each.item])
         }
         return Checked(True, "configs that are as this run left them get their former values", left)
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        words = ConfigParameters.of(step)
+        parameters = ConfigParameters.of(step)
         return [
-            self._write(step, each.item, words.after[each.item], words.before[each.item], report)
+            self._write(step, each.item, parameters.after[each.item], parameters.before[each.item], report)
             for each in acted.written
         ]
 
@@ -164,8 +175,8 @@ class ConfigActor:
         return ItemOutcome(name, Outcome.UNKNOWN, before, found, "the brokers accepted the value and do not return it")
 
     def _now(self, step: Step) -> dict[str, str | None]:
-        words = ConfigParameters.of(step)
-        return fetch_configs(self._cluster, words.group, sorted(words.after))
+        parameters = ConfigParameters.of(step)
+        return fetch_configs(self._cluster, parameters.group, sorted(parameters.after))
 
 
 def _alter(

@@ -269,7 +269,7 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
             continue
         left = counts[leaving] - len(part)
         after = {coming: counts.get(coming, 0) + len(part), **({leaving: left} if left else {})}
-        words = ReplaceParameters(
+        parameters = ReplaceParameters(
             group=request.group_id,
             before=counts,
             after=after,
@@ -279,7 +279,7 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
             step_timeout_s=request.step_timeout_s,
             quiet_s=request.quiet_s,
         )
-        steps.append(replace_step(f"replace-{'canary' if left else coming}", words))
+        steps.append(replace_step(f"replace-{'canary' if left else coming}", parameters))
         counts = after
         if left and request.soak_s > 0:
             soak = SoakParameters(request.group_id, coming, request.soak_s, request.lag_tolerance)
@@ -312,8 +312,8 @@ def _stopped_steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: D
 def _config_steps(request: ProtocolPlanRequest, before: Mapping[str, str | None]) -> list[Step]:
     """Configs that the group has already need no step."""
     after = {name: value for name, value in request.configs.items() if before.get(name) != value}
-    words = ConfigParameters(request.group_id, {name: before[name] for name in after}, after)
-    return [config_step("set-group-configs", words)] if after else []
+    parameters = ConfigParameters(request.group_id, {name: before[name] for name in after}, after)
+    return [config_step("set-group-configs", parameters)] if after else []
 
 
 def numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -322,8 +322,8 @@ def numbered(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step, ...]:
-    words = None if proven_from is None else ProofParameters(request.group_id, proven_from)
-    return () if words is None else (proof_step("prove-ownership", words),)
+    parameters = None if proven_from is None else ProofParameters(request.group_id, proven_from)
+    return () if parameters is None else (proof_step("prove-ownership", parameters),)
 
 
 def _risks(request: ProtocolPlanRequest, seen: Observed) -> tuple[str, ...]:

@@ -27,12 +27,12 @@ class ProofParameters(StepParameters):
     since: int
 
 
-def proof_step(step_id: str, words: ProofParameters) -> Step:
+def proof_step(step_id: str, parameters: ProofParameters) -> Step:
     """The step that reads the group's partition of ``__consumer_offsets``. It writes nothing."""
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Prove that no partition of {words.group} had two owners since the plan was made",
+        title=f"Prove that no partition of {parameters.group} had two owners since the plan was made",
         precondition="none",
         verification=(
             "in the order of __consumer_offsets, no partition was assigned to a member while another member still held"
@@ -40,7 +40,7 @@ def proof_step(step_id: str, words: ProofParameters) -> Step:
         ),
         deadline_s=DEADLINE_S,
         undo="There is nothing to undo: the step only reads.",
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
@@ -66,10 +66,10 @@ class ProofActor:
             RunError: a partition had two owners; which, whose, and where the log shows it.
             ConnectError, NotFound, ReadError: see ``kit.protocol.proof.fetch_ownership``.
         """
-        words = ProofParameters.of(step)
-        proof = fetch_ownership(self._cluster.profile, words.group, words.since)
+        parameters = ProofParameters.of(step)
+        proof = fetch_ownership(self._cluster.profile, parameters.group, parameters.since)
         if proof.doubles:
-            raise RunError(_told(words.group, proof))
+            raise RunError(_told(parameters.group, proof))
         records = quantity(proof.n_records, "record")
         return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", evidence(proof))
 

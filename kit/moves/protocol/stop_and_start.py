@@ -62,16 +62,16 @@ class StoppedActor:
         self._stopped_at: dict[str, float] = {}
 
     def check(self, step: Step) -> Checked:
-        words, state = StoppedParameters.of(step), self._look(step)
-        instruction = self._deployer.instruction(words.group, *_direction(step))
-        if instruction != words.instruction:
-            return Checked(False, f"the plan says {words.instruction!r}, the profile now {instruction!r}")
+        parameters, state = StoppedParameters.of(step), self._look(step)
+        instruction = self._deployer.instruction(parameters.group, *_direction(step))
+        if instruction != parameters.instruction:
+            return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
         before, after = _before_and_after(step)
         counts = _counts(state)
         if counts != before and not (step.step_id in self._begun and _fits(counts, _merged(before, after))):
             return Checked(False, f"expected {counted(before)}, found {counted(counts)}")
         if step.kind == START_ALL:
-            problem = _lost(words, state)
+            problem = _lost(parameters, state)
             return Checked(problem is None, problem or "the group has no members and its offsets")
         if state is None or (counts == before and not state.is_settled):
             why = "no coordinator knows it" if state is None else state.unsettled
@@ -92,30 +92,33 @@ class StoppedActor:
         Raises:
             RunError: the deployer failed, the members did not follow in time, or another operator changed the group.
         """
-        words = StoppedParameters.of(step)
+        parameters = StoppedParameters.of(step)
         self._settle_open(step, report)
         present = self._present(step)
         if step.kind == START_ALL:
-            due = list(words.items.items())[len(present) :]
-            asked = [(item, start_order(words, place, words.to_protocol, n)) for n, (item, place) in enumerate(due, 1)]
+            due = list(parameters.items.items())[len(present) :]
+            asked = [
+                (item, start_order(parameters, place, parameters.to_protocol, n))
+                for n, (item, place) in enumerate(due, 1)
+            ]
         else:
-            self._stopped_at.setdefault(words.group, self._clock.monotonic())
+            self._stopped_at.setdefault(parameters.group, self._clock.monotonic())
             there = {each.member_id for each in present}
-            due = [(item, place) for item, place in words.items.items() if place["member"] in there]
-            asked = [(item, stop_order(words, place, n)) for n, (item, place) in enumerate(due, 1)]
-        done = [ItemOutcome(item, Outcome.UNCHANGED) for item in words.items if item not in dict(asked)]
+            due = [(item, place) for item, place in parameters.items.items() if place["member"] in there]
+            asked = [(item, stop_order(parameters, place, n)) for n, (item, place) in enumerate(due, 1)]
+        done = [ItemOutcome(item, Outcome.UNCHANGED) for item in parameters.items if item not in dict(asked)]
         report(done)
         return [*done, *self._order(step, asked, report)]
 
     def verify(self, step: Step) -> Verified:
-        words, state = StoppedParameters.of(step), self._look(step)
+        parameters, state = StoppedParameters.of(step), self._look(step)
         _, after = _before_and_after(step)
-        counts, problem = _counts(state), _lost(words, state)
+        counts, problem = _counts(state), _lost(parameters, state)
         if counts != after:
             return Verified(False, f"expected {counted(after)}, found {counted(counts)}")
         if problem is not None:
             return Verified(False, problem)
-        n_offsets = quantity(len(words.offsets), "committed offset")
+        n_offsets = quantity(len(parameters.offsets), "committed offset")
         if step.kind != START_ALL:
             return Verified(True, f"the group has no members; it has all {n_offsets} of the plan")
         assert state is not None
@@ -123,13 +126,13 @@ class StoppedActor:
             return Verified(False, f"the group is not settled: {state.unsettled}")
         if had_twice(state):
             return Verified(False, "a partition is owned by two members")
-        missing = sorted(words.topics.keys() - state.subscribed.keys())
+        missing = sorted(parameters.topics.keys() - state.subscribed.keys())
         if missing:
             return Verified(False, f"no member subscribes to {', '.join(missing[:SHOWN])} any more")
         shares: dict[str, Json] = {each.member_id: len(each.partitions) for each in state.members}
         evidence: dict[str, Json] = {"shares": shares}
-        if words.group in self._stopped_at:
-            evidence["stopped_ms"] = round(1000 * (self._clock.monotonic() - self._stopped_at[words.group]))
+        if parameters.group in self._stopped_at:
+            evidence["stopped_ms"] = round(1000 * (self._clock.monotonic() - self._stopped_at[parameters.group]))
         return Verified(True, f"the group has {counted(after)} and all {n_offsets} of the plan", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
@@ -145,25 +148,26 @@ class StoppedActor:
         Raises:
             RunError: as ``act``.
         """
-        words = StoppedParameters.of(step)
+        parameters = StoppedParameters.of(step)
         self._settle_open(step, report)
         present, mine = self._present(step), [each.item for each in acted.written]
         if step.kind == START_ALL:
             if len(present) > len(mine):
                 raise RunError(
-                    f"group {words.group} has {quantity(len(present), 'member')}, and this run started {len(mine)}:"
+                    f"group {parameters.group} has {quantity(len(present), 'member')}, and this run started"
+                    f" {len(mine)}:"
                     f" {_names(present)}. No member is stopped. Stop the others, then undo the run again"
                 )
             asked = [
-                (item, stop_order(words, place_of(each), n))
+                (item, stop_order(parameters, place_of(each), n))
                 for n, (item, each) in enumerate(zip(mine, present, strict=False), 1)
             ]
         else:
             there = {each.member_id for each in present}
-            empty = [item for item in mine if words.items[item]["member"] not in there]
+            empty = [item for item in mine if parameters.items[item]["member"] not in there]
             asked = [
-                (item, start_order(words, words.items[item], words.items[item]["protocol"], n))
-                for n, item in enumerate(empty[: len(words.places) - len(present)], 1)
+                (item, start_order(parameters, parameters.items[item], parameters.items[item]["protocol"], n))
+                for n, item in enumerate(empty[: len(parameters.places) - len(present)], 1)
             ]
         done = [ItemOutcome(item, Outcome.UNCHANGED) for item in mine if item not in dict(asked)]
         report(done)
@@ -193,9 +197,9 @@ class StoppedActor:
         return outcomes
 
     def _await(self, step: Step, goal: _Goal, report: Report) -> None:
-        words, said = StoppedParameters.of(step), ""
+        parameters, said = StoppedParameters.of(step), ""
         watch = self._watch(step)
-        deadline = self._clock.monotonic() + words.step_timeout_s
+        deadline = self._clock.monotonic() + parameters.step_timeout_s
         while self._clock.monotonic() < deadline:
             members = watch.seen()
             if members is not None:
@@ -210,7 +214,8 @@ class StoppedActor:
             report([])
             self._clock.sleep(self._poll_s)
         raise RunError(
-            f"after {words.step_timeout_s:g} s {said or 'the cluster does not answer'}. The orders stay open until the"
+            f"after {parameters.step_timeout_s:g} s {said or 'the cluster does not answer'}. The orders stay open"
+            f" until the"
             " run is resumed or undone; both call them off first"
         )
 
@@ -237,13 +242,13 @@ class StoppedActor:
         Raises:
             RunError: the members still change.
         """
-        words = StoppedParameters.of(step)
+        parameters = StoppedParameters.of(step)
         pending = [order for attempt, order in orders(report.acted) if attempt.is_open]
         for each in pending:
-            ordered = MemberReplacement(words.group, each["stops"], "", "", "", each["starts"], 0)
+            ordered = MemberReplacement(parameters.group, each["stops"], "", "", "", each["starts"], 0)
             self._deployer.countermand(ordered, self._say)
         if pending:
-            self._watch(step).await_quiet(words.quiet_s, words.step_timeout_s, report)
+            self._watch(step).await_quiet(parameters.quiet_s, parameters.step_timeout_s, report)
 
     def _watch(self, step: Step) -> MembersWatch:
         group = StoppedParameters.of(step).group
@@ -265,8 +270,8 @@ def _direction(step: Step) -> tuple[str, str]:
 
 
 def _before_and_after(step: Step) -> tuple[dict[str, int], dict[str, int]]:
-    words = StoppedParameters.of(step)
-    return ({}, words.after) if step.kind == START_ALL else (words.before, {})
+    parameters = StoppedParameters.of(step)
+    return ({}, parameters.after) if step.kind == START_ALL else (parameters.before, {})
 
 
 def _goal(step: Step, is_back: bool) -> _Goal:
@@ -298,10 +303,10 @@ def _change(order: MemberReplacement, said: str) -> tuple[Json, Json]:
     return (stops, {"said": said}) if order.from_flavour else (None, starts)
 
 
-def _lost(words: StoppedParameters, state: ProtocolState | None) -> str | None:
+def _lost(parameters: StoppedParameters, state: ProtocolState | None) -> str | None:
     """Which committed offset of the plan is gone or lower; None: none is."""
     kept = {} if state is None else {named(pair): each.kafka for pair, each in state.offsets.items()}
-    for name, offset in words.offsets.items():
+    for name, offset in parameters.offsets.items():
         now = kept.get(name)
         if now is None or now < offset:
             found = "gone" if now is None else f"{now:,}"

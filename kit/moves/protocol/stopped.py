@@ -69,76 +69,82 @@ def place_of(member: MemberState) -> dict[str, str]:
     }
 
 
-def stop_order(words: StoppedParameters, place: Mapping[str, str], number: int) -> MemberReplacement:
+def stop_order(parameters: StoppedParameters, place: Mapping[str, str], number: int) -> MemberReplacement:
     """The order to stop the member in a place, and to start none."""
     return MemberReplacement(
-        words.group, place["member"], place["client_id"], place["host"], place["protocol"], "", number
+        parameters.group, place["member"], place["client_id"], place["host"], place["protocol"], "", number
     )
 
 
-def start_order(words: StoppedParameters, place: Mapping[str, str], protocol: str, number: int) -> MemberReplacement:
+def start_order(
+    parameters: StoppedParameters, place: Mapping[str, str], protocol: str, number: int
+) -> MemberReplacement:
     """The order to start a member of ``protocol`` in the place of one that was stopped."""
-    return MemberReplacement(words.group, place["member"], place["client_id"], place["host"], "", protocol, number)
+    return MemberReplacement(parameters.group, place["member"], place["client_id"], place["host"], "", protocol, number)
 
 
-def stop_step(step_id: str, words: StoppedParameters) -> Step:
+def stop_step(step_id: str, parameters: StoppedParameters) -> Step:
     """The step that stops all members.
 
     Raises:
         PlanError: the parameters make no sense.
     """
-    _refuse_senseless(words)
+    _refuse_senseless(parameters)
     return Step(
         step_id=step_id,
         kind=STOP_ALL,
-        title=f"Stop all {quantity(len(words.places), 'member')} of {words.group}",
-        precondition=f"the group has {counted(words.before)}, and each partition is owned by one of them",
+        title=f"Stop all {quantity(len(parameters.places), 'member')} of {parameters.group}",
+        precondition=f"the group has {counted(parameters.before)}, and each partition is owned by one of them",
         verification="the group has no members, and each committed offset is still there and not lower",
-        deadline_s=words.step_timeout_s,
-        changes=tuple(Change(item, place["protocol"], None) for item, place in words.items.items()),
+        deadline_s=parameters.step_timeout_s,
+        changes=tuple(Change(item, place["protocol"], None) for item, place in parameters.items.items()),
         undo="One member of the former protocol is started in the place of each member that this step stopped. An order"
-        f" without a visible result is called off first, and nothing may change for {words.quiet_s:g} s.",
-        needs_person=words.instruction if words.by_person else None,
-        performed_by=words.instruction,
+        f" without a visible result is called off first, and nothing may change for {parameters.quiet_s:g} s.",
+        needs_person=parameters.instruction if parameters.by_person else None,
+        performed_by=parameters.instruction,
         affects=MOVED,
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def start_step(step_id: str, words: StoppedParameters) -> Step:
+def start_step(step_id: str, parameters: StoppedParameters) -> Step:
     """The step that starts all members under the other protocol.
 
     Raises:
         PlanError: the parameters make no sense.
     """
-    _refuse_senseless(words)
-    to_protocol, count = words.to_protocol, len(words.places)
+    _refuse_senseless(parameters)
+    to_protocol, count = parameters.to_protocol, len(parameters.places)
     return Step(
         step_id=step_id,
         kind=START_ALL,
-        title=f"Start {quantity(count, noun(to_protocol))} of {words.group}",
+        title=f"Start {quantity(count, noun(to_protocol))} of {parameters.group}",
         precondition="the group has no members, and each committed offset is still there and not lower",
-        verification=f"the group has {counted(words.after)}, each partition is owned by one of them, and each committed"
+        verification=f"the group has {counted(parameters.after)}, each partition is owned by one of them, and each"
+        f" committed"
         " offset is still there and not lower",
-        deadline_s=words.step_timeout_s,
-        changes=tuple(Change(item, None, to_protocol) for item in words.items),
+        deadline_s=parameters.step_timeout_s,
+        changes=tuple(Change(item, None, to_protocol) for item in parameters.items),
         undo=f"Each {noun(to_protocol)} that this step started is stopped, until the group has no members. An order"
-        f" without a visible result is called off first, and nothing may change for {words.quiet_s:g} s.",
-        needs_person=words.instruction if words.by_person else None,
-        performed_by=words.instruction,
+        f" without a visible result is called off first, and nothing may change for {parameters.quiet_s:g} s.",
+        needs_person=parameters.instruction if parameters.by_person else None,
+        performed_by=parameters.instruction,
         affects=MOVED,
-        parameters=words.to_json(),
+        parameters=parameters.to_json(),
     )
 
 
-def _refuse_senseless(words: StoppedParameters) -> None:
+def _refuse_senseless(parameters: StoppedParameters) -> None:
     keys = {"member", "client_id", "host", "protocol"}
-    if not words.places or any(place.keys() != keys for place in words.places):
-        raise PlanError(f"the step of group {words.group} names no members, or one without {', '.join(sorted(keys))}")
-    if not {words.to_protocol, *words.before} <= set(PROTOCOLS):
-        raise PlanError(f"the step of group {words.group} names a protocol other than {' and '.join(PROTOCOLS)}")
-    if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
+    if not parameters.places or any(place.keys() != keys for place in parameters.places):
         raise PlanError(
-            f"the members of group {words.group} may take {words.step_timeout_s} s, and the group has to be quiet for"
-            f" {words.quiet_s} s: both up to a day"
+            f"the step of group {parameters.group} names no members, or one without {', '.join(sorted(keys))}"
+        )
+    if not {parameters.to_protocol, *parameters.before} <= set(PROTOCOLS):
+        raise PlanError(f"the step of group {parameters.group} names a protocol other than {' and '.join(PROTOCOLS)}")
+    if not 0 < parameters.quiet_s <= DAY_S or not 0 < parameters.step_timeout_s <= DAY_S:
+        raise PlanError(
+            f"the members of group {parameters.group} may take {parameters.step_timeout_s} s, and the group has to be"
+            f" quiet for"
+            f" {parameters.quiet_s} s: both up to a day"
         )

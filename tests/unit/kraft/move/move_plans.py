@@ -123,7 +123,7 @@ def look_at(now: ClusterState, *, zookeeper: ZookeeperInMemory | None = None, re
     """Return the input of the gates, for a cluster with one controller; ``profile`` holds changes of its profile."""
     given = replace(PROFILE, **{"kraft": KraftSettings(controllers="3000@host:9093"), **profile})
     cluster = cluster_with(profile=given, zookeeper=zookeeper or ZookeeperInMemory())
-    return gates.Look(cluster, now, Path("runs"), reads=reads)
+    return gates.GateInputs(cluster, now, Path("runs"), reads=reads)
 
 
 def members(**groups: Sequence[str]) -> ZookeeperInMemory:

@@ -75,7 +75,7 @@ def hands_of(nodes: Nodes, is_running: bool) -> NodeOperator:
         for number, at in ADDRESSES.items()
     )
     facts = replace(SOUND, control=plain(), nodes=(node("broker", mode="zookeeper", has_flag=False), *controllers))
-    hands.look = lambda words: ClusterState(facts, {1: "host:9092"})
+    hands.read_state = lambda words: ClusterState(facts, {1: "host:9092"})
     hands.wait_until = lambda words, problem, report: None
     return hands
 
@@ -97,9 +97,9 @@ def test_controllers_are_stopped_together():
 def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name():
     nodes = Nodes()
     hands = hands_of(nodes, is_running=True)
-    seen = hands.look(WORDS)
+    seen = hands.read_state(WORDS)
     strange = tuple(replace(each, voters=(*each.voters, 3003)) for each in seen.facts.nodes)
-    hands.look = lambda words: replace(seen, facts=replace(seen.facts, nodes=strange))
+    hands.read_state = lambda words: replace(seen, facts=replace(seen.facts, nodes=strange))
     with pytest.raises(RunError, match="the quorum has the voters 3000, 3001, 3002 and 3003, and the profile names"):
         StopActor(hands).act(stop_step("01", WORDS), Report())
     assert nodes.ordered == []
@@ -116,8 +116,8 @@ def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name()
 )
 def test_the_holder_of_the_claim_is_compared_right_before_the_stop(controls, has_claim, told):
     hands = hands_of(Nodes(), is_running=True)
-    seen = hands.look(WORDS)
-    hands.look = lambda words: replace(seen, facts=replace(seen.facts, control=controls))
+    seen = hands.read_state(WORDS)
+    hands.read_state = lambda words: replace(seen, facts=replace(seen.facts, control=controls))
     step = stop_step("01", replace(WORDS, has_claim=has_claim, is_aborted=has_claim))
     if told is None:
         StopActor(hands).act(step, Report())
@@ -159,7 +159,7 @@ def test_before_the_copy_some_brokers_may_have_moved_when_controllers_stop(has_c
     hands._deployer = SimpleNamespace(instruction=lambda *words: "")
     nodes = [node("broker", node_id=number, mode=mode) for number, mode in enumerate(modes, 1)]
     facts = replace(SOUND, nodes=tuple(nodes))
-    hands.look = lambda words: ClusterState(facts, {1: "host:9092", 2: "host-2:9092"})
+    hands.read_state = lambda words: ClusterState(facts, {1: "host:9092", 2: "host-2:9092"})
     found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=has_claim, to_phase="zookeeper")))
     assert found.ok is is_met, found.sentence
 
@@ -208,9 +208,9 @@ def test_stopped_controllers_are_not_waited_for_twice():
 def test_controllers_that_refuse_or_hang_have_not_stopped():
     nodes = Nodes()
     hands = hands_of(nodes, is_running=False)
-    silent = hands.look(WORDS)
+    silent = hands.read_state(WORDS)
     heard = [replace(each, is_listening=True) for each in silent.facts.nodes]
-    hands.look = lambda words: ClusterState(replace(silent.facts, nodes=tuple(heard)), silent.brokers)
+    hands.read_state = lambda words: ClusterState(replace(silent.facts, nodes=tuple(heard)), silent.brokers)
     assert "controllers a:9093, b:9093 and c:9093 still run" in StopActor(hands).verify(stop_step("01", WORDS)).sentence
     assert "controllers a:9093, b:9093 and c:9093 still run" in HandBackActor(hands)._closed(WORDS)
     StartActor(hands).act(start_step("01", WORDS), Report())
@@ -219,9 +219,9 @@ def test_controllers_that_refuse_or_hang_have_not_stopped():
 
 def test_why_a_controller_does_not_answer_is_said():
     hands = hands_of(Nodes(), is_running=False)
-    problem = StartActor(hands)._waiting_problem(WORDS, hands.look(WORDS))
+    problem = StartActor(hands)._waiting_problem(WORDS, hands.read_state(WORDS))
     assert problem == "controller 3000 at a:9093 does not answer: silent"
-    closed = hands.look(WORDS)
+    closed = hands.read_state(WORDS)
     node = replace(
         closed.facts.controllers[0],
         address="a:9093",
@@ -267,7 +267,7 @@ def test_a_stop_that_did_not_come_is_ordered_again_only_while_both_stores_hold_t
     nodes, report = Nodes(), Report(WriteAttempt("controller 3000", False, None, Outcome.UNKNOWN))
     hands = hands_of(nodes, is_running=True)
     hands.reads = replace(WELL, diff=lambda cluster: found)
-    hands.look = lambda words: standing_of(*running, leader=leader)
+    hands.read_state = lambda words: standing_of(*running, leader=leader)
     step = stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper"))
     if is_ordered:
         StopActor(hands).act(step, report)
@@ -282,7 +282,7 @@ def test_controllers_are_not_stopped_once_a_broker_has_joined_that_the_plan_does
     hands = hands_of(Nodes(), is_running=True)
     hands._deployer = SimpleNamespace(instruction=lambda *words: "")
     joined = (broker(), broker(node_id=9, is_migrating=False))
-    hands.look = lambda words: standing_of(3000, 3001, 3002, registrations=joined)
+    hands.read_state = lambda words: standing_of(3000, 3001, 3002, registrations=joined)
     found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper")))
     assert not found.ok
     assert "broker 9 is registered and not of this plan: make a new one" in found.sentence
@@ -318,7 +318,7 @@ class Late:
     def hands(self) -> NodeOperator:
         hands = hands_of(self, is_running=False)
         hands.say, hands.clock = self.said.append, Clock(monotonic=lambda: self.at, sleep=self.sleep)
-        hands.look = lambda words: standing_of(
+        hands.read_state = lambda words: standing_of(
             *self.running, control=plain(has_migration=True), zk_state="PRE_MIGRATION"
         )
         hands.wait_until = lambda words, problem, report: self.quiet(problem)
@@ -326,7 +326,7 @@ class Late:
 
     def quiet(self, problem) -> None:
         """What is waited for is there already."""
-        assert problem(self.hands().look(WORDS)) is None
+        assert problem(self.hands().read_state(WORDS)) is None
 
 
 def started(number: int) -> WriteAttempt:
@@ -373,7 +373,7 @@ def test_a_way_back_does_not_end_with_a_broker_that_came_into_migration_mode_lat
     """It waits for controllers that are gone. Brokers that a repair finds so have a plan of their own."""
     world = Late()
     hands = world.hands()
-    hands.look = lambda words: standing_of(control=plain())
+    hands.read_state = lambda words: standing_of(control=plain())
     step = wipe_step("05", replace(WORDS, to_phase=to_phase))
     hands.instruction_problem = lambda *words: None
     found = WipeActor(hands).verify(step)
@@ -404,6 +404,6 @@ def test_a_controller_that_lost_its_flag_instead_of_another_one_is_named():
         nodes = [replace(each, has_flag=flags.get(f"c{each.node_id}", each.has_flag)) for each in now.facts.nodes]
         return replace(now, facts=replace(now.facts, nodes=tuple(nodes)))
 
-    acting.refuse_astray(WORDS, 3000, standing(), standing(c3000=False))
+    acting.refuse_unordered_change(WORDS, 3000, standing(), standing(c3000=False))
     with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
-        acting.refuse_astray(WORDS, 3000, standing(), standing(c3002=False))
+        acting.refuse_unordered_change(WORDS, 3000, standing(), standing(c3002=False))

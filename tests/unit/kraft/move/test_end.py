@@ -49,7 +49,7 @@ THREE = replace(WORDS, controllers={str(number): address for number, address in 
 @pytest.fixture
 def hands(tmp_path):
     made = NodeOperator(CLUSTER, DEPLOYER, folder=tmp_path)
-    made.look = lambda words: in_phase("kraft")
+    made.read_state = lambda words: in_phase("kraft")
     return made
 
 
@@ -220,7 +220,7 @@ def actor_on(world: dict) -> ReturnFlagActor:
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(look=look, order=order, wait_until=wait_until, cluster=CLUSTER, **NOTHING_OPEN)
+    hands = SimpleNamespace(read_state=look, order=order, wait_until=wait_until, cluster=CLUSTER, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return ReturnFlagActor(hands)
 
@@ -284,7 +284,7 @@ def finalising(*lacking: int, silent: tuple[int, ...] = ()) -> tuple[FinaliseAct
         down.discard(number)
         return None, "done"
 
-    hands = SimpleNamespace(look=look, order=order, cluster=CLUSTER, **NOTHING_OPEN)
+    hands = SimpleNamespace(read_state=look, order=order, cluster=CLUSTER, **NOTHING_OPEN)
     hands.wait_until = lambda words, problem, report: None
     return FinaliseActor(hands), ordered
 
@@ -332,7 +332,7 @@ def test_finalising_ends_when_another_controller_lost_its_flag():
     actor, ordered = finalising()
     order = actor.hands.order
     actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
-    actor.hands.wait_until = lambda words, problem, report: problem(actor.hands.look(words))
+    actor.hands.wait_until = lambda words, problem, report: problem(actor.hands.read_state(words))
     with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
         actor.act(FINALISE, Report())
     assert ordered == [3002]

@@ -25,7 +25,7 @@ from kit.kraft.move.steps import (
     consent_of,
     fail_over_step,
     hand_back_step,
-    mend_step,
+    repair_step,
     stop_step,
 )
 from kit.profile import KraftSettings
@@ -311,7 +311,7 @@ def test_stopped_for_a_repair_they_are_not_started_again_by_an_undo():
     step = stop_step("01", StopParameters.made_from(replace(WORDS, to_phase=MIGRATION), nodes=(3000,)))
     assert "act on what is repaired" in step.cannot_be_undone
     with pytest.raises(PlanError, match="mends no znode"):
-        mend_step("01", handed("kraft"))
+        repair_step("01", handed("kraft"))
 
 
 def test_the_controllers_of_a_migration_are_not_stopped_by_a_repair():
@@ -366,7 +366,7 @@ def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_n
     held = {} if epoch is None else {"/controller_epoch": str(epoch).encode()}
     held |= {} if highest is None else epoch_of_a_partition(highest)
     cluster = cluster_with(zookeeper=ZookeeperInMemory(held))
-    actor = HandBackActor(SimpleNamespace(look=lambda words: left(plain(), IN_ZOOKEEPER), cluster=cluster))
+    actor = HandBackActor(SimpleNamespace(read_state=lambda words: left(plain(), IN_ZOOKEEPER), cluster=cluster))
     step = hand_back_step("01", handed("zookeeper", has_claim=True))
     if told is None:
         assert [each.outcome for each in actor.act(step, None)] == ["UNCHANGED"]
@@ -377,8 +377,8 @@ def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_n
 
 def mending(now, reads=WELL) -> tuple[RepairActor, object]:
     hands = NodeOperator(cluster_with(zookeeper=ZookeeperInMemory()), DEPLOYER, reads=reads)
-    hands.look = lambda words: now
-    return RepairActor(hands), mend_step("01", handed(MIGRATION))
+    hands.read_state = lambda words: now
+    return RepairActor(hands), repair_step("01", handed(MIGRATION))
 
 
 def test_a_damage_that_is_gone_is_not_mended_again():
@@ -399,7 +399,7 @@ def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, 
     unled = metadata({1: "host:9092"}, partition(leader=None), controller=1)
     actor, _ = mending(left(plain(), IN_ZOOKEEPER, SILENT), replace(WELL, metadata=lambda cluster, address: unled))
     actor.hands.still_for = lambda key, value: HANDED_BACK_S
-    found = actor.verify(mend_step("01", handed(plan)))
+    found = actor.verify(repair_step("01", handed(plan)))
     assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
 
 
@@ -429,7 +429,8 @@ def failing():
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(order=order, look=look, wait_until=wait_until, cluster=CLUSTER, folder=None, **NOTHING_OPEN)
+    given = {"order": order, "read_state": look, "wait_until": wait_until}
+    hands = SimpleNamespace(**given, cluster=CLUSTER, folder=None, **NOTHING_OPEN)
     hands.instruction_problem = lambda *given: None
     return FailOverActor(hands), orders
 
@@ -467,5 +468,5 @@ def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
 
 
 def test_parameters_of_a_repair_are_read_back_from_its_step():
-    step = mend_step("01", handed(EPOCH))
+    step = repair_step("01", handed(EPOCH))
     assert parameters_of(step).to_phase == EPOCH

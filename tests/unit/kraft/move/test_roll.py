@@ -150,7 +150,7 @@ def actor(world: RollingBrokers) -> RollActor:
     reads = replace(WELL, metadata=world.metadata, diff=lambda cluster: world.diff)
     clock = Clock(monotonic=lambda: world.at, sleep=world.sleep)
     hands = NodeOperator(cluster(world.zookeeper()), deployer, world.said.append, clock, reads=reads)
-    hands.look = lambda words: world.look()
+    hands.read_state = lambda words: world.look()
     return RollActor(hands)
 
 
@@ -493,7 +493,7 @@ def test_a_broker_that_came_while_its_old_session_was_waited_for_is_not_ordered(
             now, facts=replace(now.facts, control=replace(now.control, brokers=(*now.control.brokers, *listed)))
         )
 
-    rolling_with.hands.look, world.late = looked, {5.0: (2, KRAFT)}
+    rolling_with.hands.read_state, world.late = looked, {5.0: (2, KRAFT)}
     rolling_with.act(step(), Report())
     assert world.orders == [(1, KRAFT), (3, KRAFT)]
 

@@ -14,7 +14,7 @@ from kit.engine.model.performer import Outcome, StepState
 from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunError
 from kit.kraft.move import gates
 from kit.kraft.move.cluster_state import READS, MoveReads
-from kit.kraft.move.conditions import Look
+from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.parameters import UnregisterParameters
 from kit.kraft.move.plan import KraftPlanRequest, _refuse_unregistered
 from kit.kraft.move.recipes import parameters_of
@@ -106,7 +106,7 @@ def test_while_controllers_wait_zookeeper_says_who_has_replicas_and_nobody_is_fe
 
 
 def test_the_gates_of_such_a_plan_ask_about_that_broker(tmp_path):
-    look = Look(CLUSTER, LEFT, tmp_path, 7, reads_of([1, 7]))
+    look = GateInputs(CLUSTER, LEFT, tmp_path, 7, reads_of([1, 7]))
     asked = {each.rule.check_id: each.problem(look) for each in gates.GATES["unregister broker"][-2:]}
     assert asked["is_gone"] is None
     assert "have" in asked["no_replicas"] or "has" in asked["no_replicas"]
@@ -124,7 +124,7 @@ def actor_on(answer, now=LEFT, then=OVER) -> tuple[UnregisterActor, list[int]]:
             raise answer
         return SimpleNamespace(error_code=answer, error_message=None)
 
-    hands = SimpleNamespace(cluster=CLUSTER, look=lambda words: seen[0], reads=reads_of([1]))
+    hands = SimpleNamespace(cluster=CLUSTER, read_state=lambda words: seen[0], reads=reads_of([1]))
 
     def wait_until(words, problem, report):
         assert problem(seen[0]) is None
