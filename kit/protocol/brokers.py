@@ -25,6 +25,7 @@ POLICY = "group.consumer.migration.policy"
 ASSIGNORS = "group.consumer.assignors"
 MAX_SIZE, CLASSIC_MAX_SIZE = "group.consumer.max.size", "group.max.size"
 SESSION, SESSION_OF_GROUP = "group.consumer.session.timeout.ms", "consumer.session.timeout.ms"
+HEARTBEAT_OF_GROUP = "consumer.heartbeat.interval.ms"
 RETENTION, RETENTION_CHECK = "offsets.retention.minutes", "offsets.retention.check.interval.ms"
 SETTINGS = (PROTOCOLS, POLICY, ASSIGNORS, MAX_SIZE, CLASSIC_MAX_SIZE, SESSION, RETENTION, RETENTION_CHECK)
 LEVELS = ((21, (3, 9)), (25, (4, 0)), (27, (4, 1)), (29, (4, 2)), (30, (4, 3)), (33, (4, 4)))

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from kit.errors import ReadError
 from kit.profile import Profile
+from kit.protocol.rebalance_times import EpochRecord, RebalanceTimes, rebalance_times
 from kit.rebalances.offsets_topic import OFFSETS_TOPIC
 from kit.rebalances.offsets_topic.bounds import fetch_bounds
 from kit.rebalances.offsets_topic.epochs import epoch_rows
@@ -34,6 +35,7 @@ from kit.rebalances.offsets_topic.selection import Selection
 from kit.text.java_hash import offsets_partition
 
 Row: TypeAlias = dict[str, Any]
+NONE_SEEN = RebalanceTimes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class OwnershipProof:
     compaction or because they are markers of transactions; then an owner can look as if it had kept a partition that it
     gave up. ``epochs``: the first and last group epoch or generation. ``longest_unowned_ms``: the longest time for
     which a partition had no owner, between two owners. ``end``: the offset after the last one that was read; a later
-    proof can start there.
+    proof can start there. ``rebalances_before``, ``rebalances``: those that ended before that offset, as far as
+    compaction left them, and from it on.
     """
 
     doubles: tuple[DoubleOwner, ...]
@@ -78,6 +81,8 @@ class OwnershipProof:
     epochs: tuple[int, int] | None
     longest_unowned_ms: int | None
     end: int
+    rebalances_before: RebalanceTimes = NONE_SEEN
+    rebalances: RebalanceTimes = NONE_SEEN
 
 
 def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -> OwnershipProof:
@@ -99,17 +104,22 @@ def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -
     (part,) = parts
     start = part.end if since is None else since
     fetch, selection = Fetch(profile, OFFSETS_TOPIC, parts), Selection(re.escape(group_id))
-    holdings, n_seen = list[Holding](), 0
+    holdings, group_epochs, n_seen = list[Holding](), list[EpochRecord](), 0
     for records in fetch:
         n_seen += int((records.offset >= start).sum())
         keys = selection.of(records, parse_keys(records.keys))
-        holdings += _of_members(epoch_rows(records, keys, bounds.topic_names).to_pylist())
+        epochs = epoch_rows(records, keys, bounds.topic_names).to_pylist()
+        holdings += _of_members(epochs)
+        group_epochs += _of_epochs(epochs)
         holdings += _of_groups(generation_rows(records, keys).to_pylist())
     if fetch.errors:
         raise ReadError(f"{OFFSETS_TOPIC}-{number} can't be read: {fetch.errors[number]}")
     end = fetch.read_until[number]
     n_missing = max(0, end - max(start, part.start)) - n_seen
-    return judged(sorted(holdings, key=lambda each: each.offset), start, end, n_missing)
+    holdings.sort(key=lambda each: each.offset)
+    records_of_epochs = sorted([*group_epochs, *_reached(holdings)], key=lambda each: each.offset)
+    before, late = rebalance_times(records_of_epochs, start)
+    return replace(judged(holdings, start, end, n_missing), rebalances_before=before, rebalances=late)
 
 
 def judged(holdings: Iterable[Holding], since: int, end: int, n_missing: int = 0) -> OwnershipProof:
@@ -167,6 +177,24 @@ def _of_members(rows: Iterable[Row]) -> Iterator[Holding]:
         _refuse_undecoded(row)
         held = frozenset((*(row["assigned"] or ()), *(row["revoking"] or ())))
         yield Holding(row["offset"], row["written_at"], {row["member_id"]: held}, epoch=row["epoch"])
+
+
+def _of_epochs(rows: Iterable[Row]) -> Iterator[EpochRecord]:
+    """When the coordinator raised the epoch of the group."""
+    for row in rows:
+        if row["kind"] == "group_epoch" and not row["is_tombstone"]:
+            _refuse_undecoded(row)
+            yield EpochRecord(row["offset"], row["written_at"], row["epoch"])
+
+
+def _reached(holdings: Iterable[Holding]) -> Iterator[EpochRecord]:
+    """Epochs of members, and generations of the classic group; its tombstone is none."""
+    for each in holdings:
+        if not each.is_whole:
+            (member,) = each.members
+            yield EpochRecord(each.offset, each.written_at, each.epoch, member)
+        elif each.epoch is not None:
+            yield EpochRecord(each.offset, each.written_at, each.epoch, is_generation=True)
 
 
 def _of_groups(rows: Iterable[Row]) -> Iterator[Holding]:

@@ -101,6 +101,16 @@ def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, clu
     there = begun(Operations(cluster, tmp_path / "runs"), planned(desk, group, "consumer", how="stopped"))
     there.act().raise_unless(RunState.VERIFIED)
     assert group.settled(2).stage == "consumer"
+    events = {
+        each.step_id: json.loads(each.details or "{}") for each in there.record.events if each.event == "verified"
+    }
+    figures = events[there.record.plan.steps[-1].step_id]
+    assert figures["heartbeats_per_minute"] == 400.0  # Two members; the lab's interval is 300 ms.
+    assert (figures["rebalances_before"]["classic"]["count"] > 0, figures["rebalances"]["consumer"]["count"] > 0) == (
+        True,
+        True,
+    )
+    assert 0 < events["02-start-all"]["stopped_ms"] >= figures["longest_unowned_ms"] > 0
     there.undo().raise_unless(RunState.UNDONE)
     after = group.settled(2)
     assert (after.stage, after.protocol.group_type) == ("classic", "classic")

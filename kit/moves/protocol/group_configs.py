@@ -74,16 +74,33 @@ def fetch_configs(cluster: Cluster, group_id: str, names: Sequence[str]) -> dict
         ConnectError: no broker answered.
         ReadError: the brokers refused, or do not know a config.
     """
+    found = _described(cluster, group_id, names)
+    missing = sorted(set(names) - found.keys())
+    if missing:
+        raise ReadError(f"the brokers know no group config {', '.join(missing)}")
+    return {name: found[name].value if found[name].config_source == OF_THE_GROUP else None for name in names}
+
+
+def fetch_effective(cluster: Cluster, group_id: str, name: str) -> str | None:
+    """The value in force for the group: its own, or the cluster's; None: the brokers do not report it.
+
+    Raises:
+        ConnectError: no broker answered.
+    """
+    try:
+        found = _described(cluster, group_id, [name])
+    except ReadError:
+        return None
+    return found[name].value if name in found else None
+
+
+def _described(cluster: Cluster, group_id: str, names: Sequence[str]) -> dict[str, Any]:
     resource: Any = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [resource(resource_type=GROUP, resource_name=group_id, configuration_keys=list(names))]
     (result,) = _ask(cluster, DescribeConfigsRequest(resources=wanted)).results
     if result.error_code:
         raise ReadError(f"configs of group {group_id} can't be read: {_told(result)}")
-    known = {each.name: each.value if each.config_source == OF_THE_GROUP else None for each in result.configs}
-    missing = sorted(set(names) - known.keys())
-    if missing:
-        raise ReadError(f"the brokers know no group config {', '.join(missing)}")
-    return {name: known[name] for name in names}
+    return {each.name: each for each in result.configs}
 
 
 def refuse_invalid(cluster: Cluster, group_id: str, configs: Mapping[str, str]) -> None:

@@ -11,7 +11,13 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import RunError
+from kit.moves.group.group_state import CLASSIC, CONSUMER
+from kit.moves.protocol.group_configs import fetch_effective
+from kit.moves.protocol.state import read_protocol_state
+from kit.protocol.brokers import HEARTBEAT_OF_GROUP
+from kit.protocol.facts import MS_PER_MINUTE
 from kit.protocol.proof import OwnershipProof, fetch_ownership
+from kit.protocol.rebalance_times import RebalanceTimes
 from kit.text.quantity import quantity
 
 KIND = "prove ownership"
@@ -71,7 +77,19 @@ class ProofActor:
         if proof.doubles:
             raise RunError(_told(parameters.group, proof))
         records = quantity(proof.n_records, "record")
-        return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", evidence(proof))
+        found = {**evidence(proof), "heartbeats_per_minute": self._heartbeats(words.group)}
+        return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", found)
+
+    def _heartbeats(self, group_id: str) -> float | None:
+        """Heartbeats that the members send to the coordinator in a minute, by the interval that the brokers set.
+
+        None: members of a classic group have intervals of their own, which no request reports.
+        """
+        group = read_protocol_state(self._cluster, group_id).protocol
+        if any(each.protocol != CONSUMER for each in group.members):
+            return None
+        interval_ms = fetch_effective(self._cluster, group_id, HEARTBEAT_OF_GROUP)
+        return None if interval_ms is None else round(len(group.members) * MS_PER_MINUTE / int(interval_ms), 1)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "the step only reads")
@@ -87,7 +105,19 @@ def evidence(proof: OwnershipProof) -> dict[str, Json]:
         "offsets_missing": proof.n_missing,
         "epochs": proof.epochs,
         "longest_unowned_ms": proof.longest_unowned_ms,
+        "rebalances_before": _figures(proof.rebalances_before),
+        "rebalances": _figures(proof.rebalances),
     }
+
+
+def _figures(times: RebalanceTimes) -> dict[str, Json]:
+    """Of the classic protocol the log has the number only."""
+    of_consumer: dict[str, Json] = {
+        "count": len(times.durations_ms),
+        "median_ms": times.median_ms,
+        "longest_ms": times.longest_ms,
+    }
+    return {CLASSIC: {"count": times.n_classic}, CONSUMER: of_consumer}
 
 
 def _told(group: str, proof: OwnershipProof) -> str:

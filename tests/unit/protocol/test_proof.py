@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from kit.protocol.proof import DoubleOwner, Holding, judged
+from kit.protocol.rebalance_times import EpochRecord, RebalanceTimes, rebalance_times
 
 START = datetime(2026, 11, 28, tzinfo=UTC)
 
@@ -47,3 +48,16 @@ def test_a_conversion_and_the_conversion_back_are_replayed_in_the_order_of_the_l
 def test_a_member_whose_tombstone_is_missing_is_reported():
     records = [member(1, "old", "t-0"), member(2, "new", "t-0")]
     assert [each.members for each in judged(records, since=0, end=3).doubles] == [("new", "old")]
+
+
+def test_a_rebalance_ends_when_each_member_has_reached_the_newest_epoch():
+    """A classic generation, its conversion with a joiner, a member that leaves, and an epoch raised meanwhile."""
+    epoch = lambda offset, number, member=None: EpochRecord(offset, at(offset), number, member)  # noqa: E731
+    converted = [epoch(2, 6), epoch(2, 6, "a"), epoch(2, 6, "b")]
+    joined = [epoch(3, 7), epoch(3, 7, "c"), epoch(5, 7, "a"), epoch(8, 7, "b")]
+    left = [epoch(9, None, "a"), epoch(9, 8), epoch(10, 8, "b"), epoch(11, 9), epoch(12, 9, "b"), epoch(19, 9, "c")]
+    records = [EpochRecord(1, at(1), 6, is_generation=True), *converted, *joined, *left]
+    before, late = rebalance_times(records, since=9)
+    assert (before.n_classic, before.durations_ms, before.longest_ms) == (1, (5000,), 5000)
+    assert (late.n_classic, late.durations_ms, late.median_ms) == (0, (10_000,), 10_000)
+    assert rebalance_times(records[:-1], since=9)[1] == RebalanceTimes()  # The last one has not ended.
