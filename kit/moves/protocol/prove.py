@@ -77,7 +77,7 @@ class ProofActor:
         if proof.doubles:
             raise RunError(_told(parameters.group, proof))
         records = quantity(proof.n_records, "record")
-        found = {**evidence(proof), "heartbeats_per_minute": self._heartbeats(words.group)}
+        found = {**evidence(proof), "heartbeats_per_minute": self._heartbeats(parameters.group)}
         return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", found)
 
     def _heartbeats(self, group_id: str) -> float | None:
