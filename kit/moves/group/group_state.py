@@ -196,7 +196,10 @@ class _Seen:
         self._counts = dict(snapshot.topic_partitions.group_by("topic").len().rows())
         self._errors: dict[tuple[str | None, str | None], str] = {}
         for row in snapshot.read_errors.rows(named=True):
-            self._errors.setdefault((row["group_id"], row["topic"]), row["error"])
+            of = row["group_id"], row["topic"]
+            # An error of the whole cluster does not name its znode or broker itself.
+            told = row["error"] if any(of) else f"{row['subject']}: {row['error']}"
+            self._errors.setdefault(of, told)
 
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
