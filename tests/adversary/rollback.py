@@ -18,7 +18,7 @@ from kit.clients.brokers import ClusterMetadata
 from kit.engine.model.clock import Clock
 from kit.engine.model.performer import WriteAttempt
 from kit.errors import OfframpError
-from kit.kraft.move import cluster_state as standing, conditions, controllers
+from kit.kraft.move import conditions, controllers, problems
 from kit.kraft.move.cluster_state import ClusterState, MoveReads
 from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StopActor
@@ -328,8 +328,8 @@ UNREACHABLE_IS_STOPPED: Mistake = {
     (NodeFact, "is_stopped"): property(lambda self: self.error is not None and not self.is_listening),
     (ClusterState, "unreachable_controllers"): property(lambda self: []),
 }
-VOTERS_NOT_ASKED: Mistake = {(where, "voters_problem"): _is_met for where in (conditions, controllers, standing)}
-FEW_THAT_ANSWER_ARE_ALL: Mistake = {(where, "unknown_voters"): _is_met for where in (conditions, standing)}
+VOTERS_NOT_ASKED: Mistake = {(where, "voters_problem"): _is_met for where in (conditions, controllers, problems)}
+FEW_THAT_ANSWER_ARE_ALL: Mistake = {(where, "unknown_voters"): _is_met for where in (conditions, problems)}
 
 
 def _epoch_of_what_is_read(self: HandBackActor, before: Any) -> int:

@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kit.errors import NothingToDo, PlanError, UnsafePlan
-from kit.kraft.move.cluster_state import names_controller
+from kit.kraft.move.problems import names_controller
 from kit.kraft.status import broker_addresses
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.engine.model.step import Step
-from kit.kraft.move.cluster_state import controllers_problem, dual_write_problem
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
 from kit.kraft.move.parameters import KraftParameters
+from kit.kraft.move.problems import controllers_problem, dual_write_problem
 
 
 class CompareActor(NodeActor):

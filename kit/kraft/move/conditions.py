@@ -17,28 +17,23 @@ from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.kraft.analyze.preflight import blocking, unknown as not_known
 from kit.kraft.analyze.preflight_checks import ROLLBACK
 from kit.kraft.analyze.soak import soak_problem
-from kit.kraft.move.cluster_state import (
-    READS,
-    ClusterState,
-    MoveReads,
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, contradictions, live_old_members, zookeeper_of
+from kit.kraft.move.disks import disks_problem
+from kit.kraft.move.nodes import BROKER
+from kit.kraft.move.orders import settings_file
+from kit.kraft.move.problems import (
     behind_problem,
     broker_problem,
-    contradictions,
     diff_problem,
     dual_write_problem,
     flag_problem,
-    live_old_members,
     registered_problem,
     running_problem,
     unknown_voters,
     unreachable,
     voters_problem,
     waiting_problem,
-    zookeeper_of,
 )
-from kit.kraft.move.disks import disks_problem
-from kit.kraft.move.nodes import BROKER
-from kit.kraft.move.orders import settings_file
 from kit.kraft.move.rehearsals import REHEARSALS, newest as newest_rehearsal, set_aside
 from kit.kraft.move.rights import hidden_problem, writes_problem
 from kit.kraft.move.sync import sync_problem

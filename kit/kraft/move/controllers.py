@@ -19,8 +19,12 @@ from kit.engine.model.performer import (
 from kit.engine.model.step import Step
 from kit.errors import RunError
 from kit.kraft.analyze.phase import MIGRATION, PRE_MIGRATION
-from kit.kraft.move.cluster_state import (
-    ClusterState,
+from kit.kraft.move.cluster_state import ClusterState, zookeeper_of
+from kit.kraft.move.hand_back import forget_migration
+from kit.kraft.move.nodes import CONTROLLER, START, STOP, WIPE
+from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
+from kit.kraft.move.parameters import OrderParameters, StopParameters
+from kit.kraft.move.problems import (
     claim_problem,
     controllers_problem,
     copied_problem,
@@ -31,12 +35,7 @@ from kit.kraft.move.cluster_state import (
     joined_problem,
     running_problem,
     voters_problem,
-    zookeeper_of,
 )
-from kit.kraft.move.hand_back import forget_migration
-from kit.kraft.move.nodes import CONTROLLER, START, STOP, WIPE
-from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
-from kit.kraft.move.parameters import OrderParameters, StopParameters
 from kit.kraft.move.steps import MIGRATION_ZNODE, REPAIRS, controller_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import named

@@ -8,10 +8,11 @@ from kit.clients.nodes import MIGRATION_MODE
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Step
 from kit.errors import RunError
-from kit.kraft.move.cluster_state import ClusterState, behind_problem, diff_problem, dual_write_problem
+from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.nodes import CONTROLLER, RESTART
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
 from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.problems import behind_problem, diff_problem, dual_write_problem
 from kit.kraft.move.steps import controller_item
 from kit.kraft.move.sync import sync_problem
 

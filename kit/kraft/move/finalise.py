@@ -9,18 +9,18 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcom
 from kit.engine.model.step import Step
 from kit.errors import RunError
 from kit.kraft.analyze.phase import FINALISED as PHASE_FINALISED, KRAFT, MIGRATION, POST_MIGRATION
-from kit.kraft.move.cluster_state import (
-    ClusterState,
+from kit.kraft.move.cluster_state import ClusterState
+from kit.kraft.move.controllers import ControllerActor, refuse_unordered_change
+from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
+from kit.kraft.move.orders import checked, first_problem, verified
+from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.problems import (
     broker_problem,
     controllers_problem,
     diff_problem,
     dual_write_problem,
     registered_problem,
 )
-from kit.kraft.move.controllers import ControllerActor, refuse_unordered_change
-from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
-from kit.kraft.move.orders import checked, first_problem, verified
-from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.steps import controller_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import named

@@ -22,16 +22,10 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import ConnectError, ReadError, RunError
 from kit.kraft.metadata_log.secrets import is_secret_config
-from kit.kraft.move.cluster_state import (
-    ClusterState,
-    copied_problem,
-    describe_modes,
-    names_controller,
-    running_problem,
-    zookeeper_of,
-)
+from kit.kraft.move.cluster_state import ClusterState, zookeeper_of
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
 from kit.kraft.move.parameters import HandBackParameters, KraftParameters
+from kit.kraft.move.problems import copied_problem, describe_modes, names_controller, running_problem
 from kit.kraft.move.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S
 from kit.kraft.read.control_znodes import CONTROLLER, EPOCH, fetch_control
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch

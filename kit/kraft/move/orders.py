@@ -15,9 +15,10 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json, digest_of
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.kraft.both_stores import MetadataDiff
-from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, describe_diff, read_cluster_state
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, read_cluster_state
 from kit.kraft.move.nodes import BROKER, NodeDeployer, NodeOrder
 from kit.kraft.move.parameters import KraftParameters, OrderParameters
+from kit.kraft.move.problems import describe_diff
 from kit.kraft.settings_files import read_settings_folder
 from kit.tables.kraft import NodeFact
 from kit.tables.schema import METADATA_DIFFERENCES

@@ -15,13 +15,7 @@ from kit.engine.plan_kind import PlanContext
 from kit.errors import RunError
 from kit.kraft.move import steps
 from kit.kraft.move.archive import ArchiveActor, ListActor
-from kit.kraft.move.cluster_state import (
-    READS,
-    ClusterState,
-    MoveReads,
-    describe_modes,
-    read_cluster_state,
-)
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, read_cluster_state
 from kit.kraft.move.compare import CompareActor
 from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
@@ -33,6 +27,7 @@ from kit.kraft.move.nodes import NodeDeployer, node_deployer
 from kit.kraft.move.orders import NodeOperator
 from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.plan import observed
+from kit.kraft.move.problems import describe_modes
 from kit.kraft.move.recipes import RECIPES, parameters_of
 from kit.kraft.move.repair import (
     RepairActor,

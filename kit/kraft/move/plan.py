@@ -23,16 +23,7 @@ from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NothingToDo, PlanError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.kraft.move import steps
-from kit.kraft.move.cluster_state import (
-    READS,
-    ClusterState,
-    MoveReads,
-    describe_modes,
-    read_cluster_state,
-    running_problem,
-    without_flag,
-    zookeeper_of,
-)
+from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, read_cluster_state, zookeeper_of
 from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.gates import findings
 from kit.kraft.move.leftovers import leftovers
@@ -40,6 +31,7 @@ from kit.kraft.move.nodes import NodeDeployer, node_deployer
 from kit.kraft.move.orders import settings_digests
 from kit.kraft.move.overrides import left_behind, reported_stopped, reports_voters
 from kit.kraft.move.parameters import NODE_TIMEOUT_S, QUIET_S, KraftParameters
+from kit.kraft.move.problems import describe_modes, running_problem, without_flag
 from kit.kraft.move.repair import (
     first_damage,
     for_repair,

@@ -24,18 +24,11 @@ from kit.engine.model.performer import Checked, StepState, Verified
 from kit.engine.model.step import Step
 from kit.errors import NothingToDo, PlanError
 from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, POST_MIGRATION
-from kit.kraft.move.cluster_state import (
-    UNREAD,
-    ClusterState,
-    MoveReads,
-    contradictions,
-    names_controller,
-    running_problem,
-    zookeeper_of,
-)
+from kit.kraft.move.cluster_state import UNREAD, ClusterState, MoveReads, contradictions, zookeeper_of
 from kit.kraft.move.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
 from kit.kraft.move.orders import checked, first_problem, verified
 from kit.kraft.move.parameters import HandBackParameters
+from kit.kraft.move.problems import names_controller, running_problem
 from kit.kraft.move.steps import (
     HANDED_BACK_S,
     MIGRATION_ZNODE,

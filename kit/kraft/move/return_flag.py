@@ -12,11 +12,12 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcom
 from kit.engine.model.step import Step
 from kit.errors import RunError
 from kit.kraft.analyze.phase import MIGRATION, POST_MIGRATION
-from kit.kraft.move.cluster_state import ClusterState, dual_write_problem, flag_problem
+from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.controllers import ControllerActor, refuse_unordered_change
 from kit.kraft.move.nodes import CONTROLLER, FINALISED, RESTART
 from kit.kraft.move.orders import checked, first_problem, verified
 from kit.kraft.move.parameters import OrderParameters
+from kit.kraft.move.problems import dual_write_problem, flag_problem
 from kit.kraft.move.steps import controller_item
 
 

@@ -25,21 +25,18 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import RunError
 from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, PRE_MIGRATION
-from kit.kraft.move.cluster_state import (
-    ClusterState,
-    broker_problem,
-    contradictions,
-    controllers_problem,
-    describe_modes,
-    diff_problem,
-    dual_write_problem,
-    live_old_members,
-    zookeeper_of,
-)
+from kit.kraft.move.cluster_state import ClusterState, contradictions, live_old_members, zookeeper_of
 from kit.kraft.move.hand_back import control_problem, handed_back_problem
 from kit.kraft.move.nodes import BROKER, RESTART
 from kit.kraft.move.orders import NodeActor, checked, first_problem, verified
 from kit.kraft.move.parameters import RollParameters
+from kit.kraft.move.problems import (
+    broker_problem,
+    controllers_problem,
+    describe_modes,
+    diff_problem,
+    dual_write_problem,
+)
 from kit.kraft.move.steps import broker_item
 from kit.kraft.move.sync import sync_problem
 from kit.text.naming import listed, named

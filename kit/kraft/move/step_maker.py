@@ -10,7 +10,7 @@ from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.engine.model.step import Step
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.kraft.move import end_steps, steps
-from kit.kraft.move.cluster_state import ClusterState, without_flag
+from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.kraft.move.orders import settings_file
 from kit.kraft.move.parameters import (
@@ -21,6 +21,7 @@ from kit.kraft.move.parameters import (
     StopParameters,
     UnregisterParameters,
 )
+from kit.kraft.move.problems import without_flag
 from kit.kraft.move.steps import (
     FAIL_OVER,
     REPAIR_BROKERS,

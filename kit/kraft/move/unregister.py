@@ -20,9 +20,10 @@ from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcom
 from kit.engine.model.step import Step
 from kit.errors import ConnectError, ReadError, RunError
 from kit.kraft.analyze.phase import CONTROLLERS, Facts
-from kit.kraft.move.cluster_state import ClusterState, MoveReads, dual_write_problem, waiting_problem
+from kit.kraft.move.cluster_state import ClusterState, MoveReads
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
 from kit.kraft.move.parameters import UnregisterParameters
+from kit.kraft.move.problems import dual_write_problem, waiting_problem
 from kit.kraft.move.steps import broker_item
 from kit.text.naming import named
 

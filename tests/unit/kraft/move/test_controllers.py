@@ -15,12 +15,13 @@ from kit.engine.model.clock import Clock
 from kit.engine.model.performer import ActedRecord, Outcome, WriteAttempt
 from kit.errors import RunError
 from kit.kraft.move import controllers as acting
-from kit.kraft.move.cluster_state import ClusterState, controllers_problem, running_problem
+from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.nodes import CommandNodes, NodeOrder
 from kit.kraft.move.orders import NodeOperator, settings_digests
 from kit.kraft.move.parameters import StopParameters
+from kit.kraft.move.problems import controllers_problem, running_problem
 from kit.kraft.move.steps import start_step, stop_step, wipe_step
 from kit.profile import KraftSettings
 from tests.kraft_records import SOUND, broker, control, diff, difference, node, plain

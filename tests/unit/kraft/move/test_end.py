@@ -12,7 +12,6 @@ import pytest
 from kit.engine.model.performer import Outcome, StepState, WriteAttempt
 from kit.errors import InputError, NothingToDo, RunError
 from kit.kraft.move.archive import ARCHIVE, ArchiveActor, ListActor
-from kit.kraft.move.cluster_state import flag_problem, without_flag
 from kit.kraft.move.compare import CompareActor
 from kit.kraft.move.end_steps import archive_step, finalise_step, list_step, return_flag_step
 from kit.kraft.move.finalise import FinaliseActor
@@ -20,6 +19,7 @@ from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.orders import NodeOperator
 from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.plan import _refuse_detours
+from kit.kraft.move.problems import flag_problem, without_flag
 from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.return_flag import ReturnFlagActor
 from kit.kraft.move.step_maker import StepMaker

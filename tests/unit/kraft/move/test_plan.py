@@ -20,7 +20,7 @@ from kit.engine.model.plan import Consent, parse_plan
 from kit.engine.model.values import parse_json, readable
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, RunError, UnsafePlan
 from kit.kraft.analyze.phase import state
-from kit.kraft.move import cluster_state as standing, end_steps, gates, hand_back, performer, plan as planning, steps
+from kit.kraft.move import end_steps, gates, hand_back, performer, plan as planning, problems, steps
 from kit.kraft.move.cluster_state import ClusterState
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED, of_group, of_node, takes_second_person
 from kit.kraft.move.parameters import RollParameters, StopParameters
@@ -153,8 +153,8 @@ def test_a_phase_has_to_be_one():
     ],
 )
 def test_dual_write_is_not_believed_from_one_fact(changed, told):
-    assert standing.dual_write_problem(stand(), CONTROLLERS) is None
-    assert told in standing.dual_write_problem(stand(replace(SOUND, **changed)), CONTROLLERS)
+    assert problems.dual_write_problem(stand(), CONTROLLERS) is None
+    assert told in problems.dual_write_problem(stand(replace(SOUND, **changed)), CONTROLLERS)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_dual_write_is_not_believed_from_one_fact(changed, told):
     ],
 )
 def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
-    assert standing.broker_problem(stand(), 1, "migration") is None
-    assert told in standing.broker_problem(stand(replace(SOUND, **changed)), 1, mode)
+    assert problems.broker_problem(stand(), 1, "migration") is None
+    assert told in problems.broker_problem(stand(replace(SOUND, **changed)), 1, mode)
 
 
 def gate(to_phase: str, name: str, look) -> object:

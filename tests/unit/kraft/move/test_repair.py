@@ -9,7 +9,7 @@ import pytest
 
 from kit.engine.model.performer import StepState
 from kit.errors import NothingToDo, PlanError, RunError
-from kit.kraft.move import cluster_state as standing, gates, hand_back, repair
+from kit.kraft.move import gates, hand_back, problems, repair
 from kit.kraft.move.controllers import StopActor
 from kit.kraft.move.fail_over import FailOverActor
 from kit.kraft.move.hand_back import HandBackActor
@@ -282,7 +282,7 @@ def test_a_copy_without_a_leader_is_a_damage_that_no_log_is_asked_about():
 @pytest.mark.parametrize(("end", "told"), [(90, None), (70, "behind the active controller: controller 3002 by 30")])
 def test_a_broker_in_sync_lets_no_controller_far_behind_lead(end, told):
     reads = replace(WELL, voter_ends=lambda *at: {3000: 100, 3001: 99, 3002: end})
-    assert standing.behind_problem(CLUSTER, stand(), reads) == (told and f"{told} records")
+    assert problems.behind_problem(CLUSTER, stand(), reads) == (told and f"{told} records")
 
 
 def steps_of(to_phase, now):
