@@ -100,10 +100,7 @@ def open_group(
     """
     from widgets.group.model import GroupMigration
 
-    def made(connection: Connection) -> GroupMigration:
-        return GroupMigration(connection.operations, connection.look, group_id, connection.close)
-
-    return _open(profile, runs, cluster_id, made)
+    return _open(profile, runs, cluster_id, lambda connection: GroupMigration.connected(connection, group_id))
 
 
 def wizard(migration: GroupMigration) -> GroupWizard:
@@ -136,10 +133,7 @@ def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_i
     """The model of moving committed offsets, connected; arguments and errors as of :func:`open_group`."""
     from widgets.offsets.model import OffsetMove
 
-    def made(connection: Connection) -> OffsetMove:
-        return OffsetMove(connection.operations, connection.look_at_offsets, connection.close)
-
-    return _open(profile, runs, cluster_id, made)
+    return _open(profile, runs, cluster_id, OffsetMove.connected)
 
 
 def offsets_wizard(moves: OffsetMove) -> OffsetsWizard:
@@ -158,10 +152,7 @@ def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id:
     """The model of toggling many groups, connected; arguments and errors as of :func:`open_group`."""
     from widgets.fleet.model import FleetToggle
 
-    def made(connection: Connection) -> FleetToggle:
-        return FleetToggle(connection.operations, connection.scan, connection.close)
-
-    return _open(profile, runs, cluster_id, made)
+    return _open(profile, runs, cluster_id, FleetToggle.connected)
 
 
 def fleet_wizard(fleet: FleetToggle) -> FleetWizard:
@@ -180,10 +171,7 @@ def open_kraft(profile: Profile | str | None, runs: Path | str = "", cluster_id:
     """The model of moving a cluster to KRaft and back, connected; arguments and errors as of :func:`open_group`."""
     from widgets.kraft.model import KraftMove
 
-    def made(connection: Connection) -> KraftMove:
-        return KraftMove(connection.operations, connection.kraft_status, connection.profile.name, connection.close)
-
-    return _open(profile, runs, cluster_id, made)
+    return _open(profile, runs, cluster_id, KraftMove.connected)
 
 
 def kraft_wizard(move: KraftMove) -> KraftWizard:
@@ -203,10 +191,7 @@ def open_protocol(
     """
     from widgets.protocol.model import ProtocolMove
 
-    def made(connection: Connection) -> ProtocolMove:
-        return ProtocolMove(connection.operations, connection.look_at_protocol, group_id, connection.close)
-
-    return _open(profile, runs, cluster_id, made)
+    return _open(profile, runs, cluster_id, lambda connection: ProtocolMove.connected(connection, group_id))
 
 
 def protocol_wizard(move: ProtocolMove) -> ProtocolWizard:

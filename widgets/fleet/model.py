@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 import traitlets as t
 
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import InputError
-from kit.groups.snapshot import EVERY_GROUP, Snapshot
+from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.moves.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.moves.group.rules import SETTLE_S
 from kit.operations.frames import matching
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -74,6 +75,11 @@ class FleetToggle(Procedure):
         self._scan_s = 0.0
         super().__init__(open_operations, close_all)
         self._see()
+
+    @classmethod
+    def connected(cls, connection: Connection) -> Self:
+        """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
+        return cls(connection.operations, connection.watching(observe), connection.close)
 
     # Where the groups stand
 

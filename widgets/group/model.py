@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import traitlets as t
 
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.groups.analyze.stages import NEXT_STEPS
-from kit.moves.group.group_state import GroupState
+from kit.moves.group.group_state import GroupState, read_group_state
 from kit.moves.group.plan import KIND, PATH, GroupPlanRequest
 from kit.moves.group.rules import Limits, after_one_reading, findings
 from kit.tables.conditions import Condition
+from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -62,6 +63,11 @@ class GroupMigration(Procedure):
         self._see()
         self.propose: Callable[[], str] = lambda: self.next_stage
         self.to_stage = self.propose()
+
+    @classmethod
+    def connected(cls, connection: Connection, group_id: str) -> Self:
+        """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
+        return cls(connection.operations, connection.watching(read_group_state), group_id, connection.close)
 
     # The stage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import traitlets as t
 
@@ -20,8 +20,9 @@ from kit.kraft.move.steps import (
     UNREGISTER,
     unregistered,
 )
-from kit.kraft.status import KraftStatus
+from kit.kraft.status import KraftStatus, kraft_status
 from kit.kraft.subject import KIND
+from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
@@ -56,6 +57,11 @@ class KraftMove(Procedure):
         super().__init__(open_operations, close_all)
         self._see()
         self.to_phase = self.next_phase
+
+    @classmethod
+    def connected(cls, connection: Connection) -> Self:
+        """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
+        return cls(connection.operations, connection.watching(kraft_status), connection.profile.name, connection.close)
 
     @property
     def phase(self) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 import traitlets as t
 
 from kit.engine.model.plan import Plan
 from kit.errors import InputError
-from kit.moves.offsets.current import NEVER_SEEN, Committed, member_rules
+from kit.moves.offsets.current import NEVER_SEEN, Committed, fetch_committed, member_rules
 from kit.moves.offsets.files import load_offsets
 from kit.moves.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
 from kit.text.quantity import quantity
 from widgets.offsets.request import REQUEST, OffsetRequest
+from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -39,6 +40,11 @@ class OffsetMove(Procedure, OffsetRequest):
         self._look = look
         self._seen_of: object = None
         super().__init__(open_operations, close_all)
+
+    @classmethod
+    def connected(cls, connection: Connection) -> Self:
+        """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
+        return cls(connection.operations, connection.watching(fetch_committed), connection.close)
 
     def concerns(self, kind: str, subject: str) -> bool:
         return moves_offsets(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import traitlets as t
 
@@ -12,9 +12,10 @@ from kit.errors import IllegalMove, InputError
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
 from kit.moves.group.rules import Limits, after_one_reading, findings_of_members
 from kit.moves.protocol.plan import KIND, ProtocolPlanRequest
-from kit.moves.protocol.state import ProtocolState
+from kit.moves.protocol.state import ProtocolState, read_protocol_state
 from kit.protocol.facts import Answers
 from kit.protocol.stage import Stage
+from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
@@ -67,6 +68,11 @@ class ProtocolMove(Procedure):
         super().__init__(open_operations, close_all)
         self._see()
         self.to_protocol = self.next_protocol
+
+    @classmethod
+    def connected(cls, connection: Connection, group_id: str) -> Self:
+        """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
+        return cls(connection.operations, connection.watching(read_protocol_state), group_id, connection.close)
 
     @property
     def stage(self) -> Stage:

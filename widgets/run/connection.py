@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -14,16 +14,12 @@ from kit.engine.model.event import Event
 from kit.engine.runs_folder import runs_beside
 from kit.errors import WrongCluster
 from kit.groups import views
-from kit.groups.snapshot import Snapshot, observe
-from kit.moves.group.group_state import GroupState, read_group_state
-from kit.moves.offsets.current import Committed, fetch_committed
-from kit.moves.offsets.selection import Selection
-from kit.moves.protocol.state import ProtocolState, read_protocol_state
+from kit.groups.snapshot import observe
 from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
 
-if TYPE_CHECKING:
-    from kit.kraft.status import KraftStatus
+Given = ParamSpec("Given")
+Seen = TypeVar("Seen")
 
 
 def fetch_groups(profile: Profile | str | None) -> pl.DataFrame:
@@ -59,32 +55,14 @@ class Connection:
     def operations(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Operations:
         return Operations(self._works, self.runs, say, tell)
 
-    def look(self, group_id: str) -> GroupState:
-        """The group as it is now; raises as ``kit.moves.group.group_state.read_group_state``."""
-        with self._one_look:
-            return read_group_state(self._watches, group_id)
+    def watching(self, read: Callable[Concatenate[Cluster, Given], Seen]) -> Callable[Given, Seen]:
+        """Return ``read`` on the connection of the watch, one read at a time. It raises as ``read``."""
 
-    def look_at_protocol(self, group_id: str) -> ProtocolState:
-        """The group's members by protocol; raises as ``kit.moves.protocol.state.read_protocol_state``."""
-        with self._one_look:
-            return read_protocol_state(self._watches, group_id)
+        def reading(*given: Given.args, **named: Given.kwargs) -> Seen:
+            with self._one_look:
+                return read(self._watches, *given, **named)
 
-    def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
-        """The offsets as they are now; raises as ``kit.moves.offsets.current.fetch_committed``."""
-        with self._one_look:
-            return fetch_committed(self._watches, selection, to_groups)
-
-    def scan(self) -> Snapshot[pl.DataFrame]:
-        """A snapshot of all groups. Raises as ``kit.groups.snapshot.observe``."""
-        with self._one_look:
-            return observe(self._watches)
-
-    def kraft_status(self) -> KraftStatus:
-        """The cluster as it is now; raises as ``kit.kraft.status.kraft_status``."""
-        from kit.kraft.status import kraft_status  # It loads pyarrow, which no other look needs.
-
-        with self._one_look:
-            return kraft_status(self._watches)
+        return reading
 
     def close(self) -> None:
         self._works.close()
