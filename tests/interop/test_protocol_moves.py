@@ -13,6 +13,7 @@ from kit.clients.cluster import Cluster, connect
 from kit.engine.execution.run import RunResult
 from kit.engine.model.event import Event
 from kit.engine.model.states import RunState
+from kit.errors import UnsafePlan
 from kit.lab import Lab, faults
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
@@ -22,6 +23,7 @@ from kit.profile import load_profile
 from kit.protocol.facts import ROLLING, STOPPED, Answers
 from tests.servers.awaiting import awaited
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+from tests.servers.tuned_lab import TunedLab
 from tests.soak import Record, report, soak_only
 
 pytestmark = pytest.mark.timeout(3 * 3600)
@@ -43,9 +45,9 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
         yield connected
 
 
-def started(lab: Lab, cluster: Cluster, name: str) -> ProtocolGroup:
+def started(lab: Lab, cluster: Cluster, name: str, copies: int = 3) -> ProtocolGroup:
     """Two members of librdkafka and one of Java, classic ones."""
-    group = ProtocolGroup(lab, cluster, name, copies=3)
+    group = ProtocolGroup(lab, cluster, name, copies=copies)
     java = JavaMember(name, (name,), f"{name}-java", version="4.4.0", level="WARN")
     group.start([java, *(NewMember(name, [name], f"{name}-{number}") for number in range(2))])
     return group
@@ -98,6 +100,24 @@ def test_a_coordinator_that_moves_in_the_midst_of_a_run(lab, cluster, tmp_path):
         assert group.settled(3).stage == to
         assert not left
     assert_each_once(group)
+
+
+@soak_only
+@pytest.mark.parametrize("policy", ["bidirectional", "disabled"])
+def test_moves_there_and_back_on_brokers_of_4_1(policy, tmp_path):
+    """One by one where the brokers convert groups with members; else that is refused, and all members stop."""
+    with TunedLab({"group.consumer.migration.policy": policy}, kraft=True, kafka_version="4.1.1") as lab:
+        (lab.folder / "offramp.toml").write_text(lab.profile_toml(), encoding="utf-8")
+        with connect(load_profile(file=lab.folder / "offramp.toml")) as cluster:
+            group = started(lab, cluster, "older-brokers", copies=1)
+            how = ROLLING if policy == "bidirectional" else STOPPED
+            if how == STOPPED:
+                with pytest.raises(UnsafePlan, match="k848_policy"):
+                    moved(group, tmp_path / "runs", "consumer", lambda event: None)
+            for to in ("consumer", "classic"):
+                moved(group, tmp_path / "runs", to, lambda event: None, how)
+                assert (group.settled(3).stage, group.state().protocol.group_type) == (to, to)
+            assert_each_once(group)
 
 
 @soak_only

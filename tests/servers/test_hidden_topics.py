@@ -37,8 +37,12 @@ from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan
 from kit.moves.offsets.inputs import PlanOptions
 from kit.moves.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
 from kit.profile import load_profile
+from kit.protocol.checks import check_group
+from kit.protocol.facts import Answers, Request
+from kit.protocol.verdicts import read_facts as read_protocol_facts
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import OffsetOperations
+from tests.servers.raw_member import RawMember, assignment, subscription
 from tests.servers.tuned_lab import TunedLab
 
 SEEN, HIDDEN, GROUP = "seen", "secret-topic", "both-topics"
@@ -310,3 +314,16 @@ def refused(lock: KafkaLock) -> str:
     finally:
         lock.release()
     return "not refused"
+
+
+def test_a_move_to_the_consumer_protocol_needs_the_right_on_each_topic_of_the_group(alice, bob, denied):
+    """The check k848_rights: once the group is converted, bob could not describe it at all."""
+    group = "protocol-of-hidden"
+    RawMember(group, subscription([SEEN, HIDDEN]), assignment()).join(alice.broker_client)
+    answers = Answers(clients_ready=True, rights_granted=True, monitoring=())
+    met = {}
+    for name, cluster in (("alice", alice), ("bob", bob)):
+        facts = read_protocol_facts(cluster, group.__eq__)
+        every = check_group(facts, facts.groups[group], Request(answers=answers))
+        met[name] = [(each.is_met, HIDDEN in each.sentence) for each in every if each.check_id == "k848_rights"]
+    assert met == {"alice": [(True, False)], "bob": [(False, True)]}

@@ -24,9 +24,9 @@ from kit.protocol.read import GroupProtocol, fetch_group_protocols
 BRAKE = "brake between waves"
 
 
-def brake_step(step_id: str, words: CircuitBreakerParameters) -> Step:
+def brake_step(step_id: str, parameters: CircuitBreakerParameters) -> Step:
     """The step that watches the groups that were moved so far. It writes nothing."""
-    step = circuit_breaker_step(words)
+    step = circuit_breaker_step(parameters)
     also = f"; each group is stable at the end, and its epoch rises at most {MOST_CHANGES} times"
     return replace(step, step_id=step_id, kind=BRAKE, verification=step.verification + also)
 

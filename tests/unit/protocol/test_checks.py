@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from kit.protocol.verdicts import verdict, verify_facts, verify_move
 
 READY = Request(answers=Answers(True, True, ()))
 BACK = Request(to="classic")
+SERVER_TESTS = Path(__file__).parents[2] / "servers"
 NOW, MINUTE = 1_800_000_000_000, 60_000
 VALUES = {
     **dict.fromkeys(SETTINGS, "1000"),
@@ -153,3 +155,9 @@ def test_answers_are_kept_in_a_plan_and_read_back():
         Request(to="other")
     with pytest.raises(InputError):
         Request(how="quickly")
+
+
+def test_each_check_is_provoked_on_a_real_broker():
+    """That the scene holds is for those tests; this one finds a check that none of them names."""
+    scenes = (SERVER_TESTS / "test_protocol_checks.py").read_text(encoding="utf-8")
+    assert [each.rule.check_id for each in CHECKS if f'"{each.rule.check_id}"' not in scenes] == []
