@@ -18,7 +18,7 @@ from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeQuorumR
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code, describe_refusal
 from kit.clients.brokers import ClusterMetadata, metadata_of
 from kit.clients.mechanisms import remedy
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
@@ -95,7 +95,7 @@ def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
     """
     partition = ask_node(settings, address, _ask_quorum)
     if partition.error_code:
-        raise ReadError(f"DescribeQuorum: {describe_code(partition.error_code)}")
+        raise ReadError(f"DescribeQuorum: {describe_refusal(partition.error_code, 'DESCRIBE')}")
     return {each.replica_id: each.log_end_offset for each in partition.current_voters}
 
 
@@ -245,7 +245,7 @@ async def _quorum(client: NodeClient, deadline: Deadline) -> dict[str, Any]:
         leader = getattr(partition, "leader_id", -1)
         return {"is_leader": False, "leader_id": leader if leader >= 0 else None}
     if partition.error_code:
-        return {"error": f"DescribeQuorum: {describe_code(partition.error_code)}"}
+        return {"error": f"DescribeQuorum: {describe_refusal(partition.error_code, 'DESCRIBE')}"}
     return {
         "is_leader": True,
         "node_id": partition.leader_id,

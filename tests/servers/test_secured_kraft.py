@@ -130,7 +130,7 @@ def test_its_settings_are_read_without_secrets(seen):
 def test_the_missing_right_is_named(seen):
     status, diff = seen.printed["no rights"], seen.printed["no rights for a diff"]
     assert status.exit_code == PartialRead.exit_code
-    assert "DescribeQuorum" in status.output
+    assert "the login lacks DESCRIBE on the cluster" in " ".join(status.output.split())
     assert diff.exit_code == ReadError.exit_code
     assert "it needs the right ClusterAction (DescribeQuorum: Describe) on the cluster" in diff.output
 
