@@ -65,8 +65,8 @@ def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFi
             for done in upkeep.compact():
                 n_days += 1
                 tell(
-                    f"{done.date}  {quantity(done.n_snapshots, 'snapshot')}: {_told(done.before)} are "
-                    f"{_told(done.after)} now"
+                    f"{done.date}  {quantity(done.n_snapshots, 'snapshot')}: {_describe(done.before)} are "
+                    f"{_describe(done.after)} now"
                 )
         if not n_days:
             tell("No day to compact: what is there is compacted, and today is not over yet.")
@@ -217,7 +217,7 @@ def _incident(row: Mapping[str, Any]) -> str:
     return f"{begin} to {end} UTC  {cell(row['group_id'])} in {row['store']}: {row['cause']}. {row['evidence']}"
 
 
-def _told(size: Size) -> str:
+def _describe(size: Size) -> str:
     return f"{quantity(size.n_files, 'file')} of {_in_bytes(size.n_bytes)}"
 
 

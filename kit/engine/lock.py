@@ -148,7 +148,7 @@ class ZookeeperLock:
             raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
         return {target: other for target, other in last_runs.items() if other != run_id}
 
-    def rest(self, targets: Sequence[str], run_id: str) -> None:
+    def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
         """Nothing: a plan for a group waits by itself until the group is stable."""
 
     def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
@@ -295,7 +295,7 @@ class ClusterLock(ZookeeperLock):
 
     _locks, _runs, _excluded = CLUSTER_LOCKS, CLUSTER_RUNS, LOCKS
 
-    def rest(self, targets: Sequence[str], run_id: str) -> None:
+    def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
         """On this run's own marks alone.
 
         Raises:

@@ -54,7 +54,7 @@ class HistoryHere:
     def _versions(self) -> set[int]:
         found = set[int]()
         for file in (each for each in _files_in(self._folder / ABOUT) if not each.name.startswith((".", "_"))):
-            with _told(f"{self._folder / ABOUT} can't be read"):
+            with _naming(f"{self._folder / ABOUT} can't be read"):
                 found |= set(pl.read_parquet(file, columns=["schema_version"], hive_partitioning=False).to_series())
         return found
 
@@ -64,7 +64,7 @@ class HistoryHere:
         Raises:
             HistoryError: it can't be written; what is there of it counts as not written.
         """
-        with _told(f"{self._folder} can't be written"):
+        with _naming(f"{self._folder} can't be written"):
             if not self._versions:
                 about = pl.DataFrame({"schema_version": [tables.SCHEMA_VERSION]}, {"schema_version": pl.Int32})
                 self._place(about, ABOUT, f"writer={secrets.token_hex(8)}")
@@ -136,7 +136,7 @@ class HistoryHere:
 
     def _dates_of(self, name: str) -> set[date]:
         folder = self._folder / name
-        with _told(f"{folder} can't be read"):
+        with _naming(f"{folder} can't be read"):
             names = sorted(os.listdir(folder)) if folder.is_dir() else []
         if copies := [each for each in names if COPY.fullmatch(each)]:
             why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
@@ -156,7 +156,7 @@ class HistoryHere:
         for place in folder.glob("part=*") if folder.is_dir() else ():
             part = place.name.partition("=")[2]
             for file in files_of(str(place)):
-                with _told(f"{self._folder / DAYS / tables.SNAPSHOTS.name} can't be read"):
+                with _naming(f"{self._folder / DAYS / tables.SNAPSHOTS.name} can't be read"):
                     rows = pl.read_parquet(file, columns=["snapshot_id", "compacted_at"], hive_partitioning=False)
                 for snapshot_id, at in rows.select("snapshot_id", "compacted_at").iter_rows():
                     found[snapshot_id] = min(found.get(snapshot_id, (at, part)), (at, part))
@@ -171,7 +171,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _naming(what: str) -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:

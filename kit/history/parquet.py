@@ -128,7 +128,7 @@ def _collected(scans: Sequence[_Scan]) -> list[pl.DataFrame]:
         return pl.collect_all(scan for _, scan in scans)
     except _ERRORS:
         for file, scan in scans:  # Which one was it?
-            with _told(file):
+            with _naming(file):
                 scan.collect()
         raise
 
@@ -142,7 +142,7 @@ def _types(table: tables.Table) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(file: str) -> Iterator[None]:
+def _naming(file: str) -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:
@@ -170,7 +170,7 @@ def is_of_one(file: str) -> bool:
 def _opened(file: str, types: Mapping[str, Any]) -> tuple[pl.LazyFrame, Mapping[str, Any]]:
     """The rows, and which columns of which types they have."""
     rows = pl.scan_parquet(file, hive_partitioning=False, glob=False)
-    with _told(file):
+    with _naming(file):
         found = rows.collect_schema()
     for name, kind in types.items():
         if not _is_alike(found.get(name, kind), kind):

@@ -103,10 +103,6 @@ class GroupFacts:
         return self.request.answers
 
     @property
-    def is_rolling(self) -> bool:
-        return self.request.how == ROLLING
-
-    @property
     def topics(self) -> set[str]:
         """Subscribed topics, and those of the assignment: a pattern names none."""
         assigned = {topic for each in self.members for topic, _ in (*each.assigned, *each.target)}

@@ -118,7 +118,7 @@ class ModelLock:
         last = {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)
         return last | {target: self.later[target] for target in targets if target in self.later}
 
-    def rest(self, targets, run_id) -> None:
+    def mark_settled(self, targets, run_id) -> None:
         self._hazard("lock.rest")
         if self.last == run_id:
             self.is_at_rest = True

@@ -181,7 +181,7 @@ class ToyLock:
     def followed_by(self, targets, run_id):
         return {}
 
-    def rest(self, targets, run_id) -> None:
+    def mark_settled(self, targets, run_id) -> None:
         pass
 
     def unsettled(self, targets, run_id) -> None:

@@ -41,7 +41,7 @@ class ProcessLock:
     def followed_by(self, targets, run_id) -> dict[str, str]:
         return {}
 
-    def rest(self, targets, run_id) -> None:
+    def mark_settled(self, targets, run_id) -> None:
         pass
 
     def unsettled(self, targets, run_id) -> None:

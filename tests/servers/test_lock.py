@@ -246,9 +246,9 @@ def test_a_mark_says_whether_its_run_came_to_rest_and_only_its_own_run_says_so(c
     assert lock.unsettled([target], "run-1") is None
     lock.mark([target], "run-1")
     assert (lock.unsettled([target], "run-1"), other.unsettled([target], "run-2")) == (None, "run-1")
-    other.rest([target], "run-2")
+    other.mark_settled([target], "run-2")
     assert other.unsettled([target], "run-2") == "run-1"
-    lock.rest([target], "run-1")
+    lock.mark_settled([target], "run-1")
     assert other.unsettled([target], "run-2") is None
     assert other.followed_by([target], "run-2") == {target: "run-1"}
     lock.mark([target], "run-1")  # Resumed: there is something to come again.

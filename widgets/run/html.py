@@ -24,7 +24,6 @@ from kit.text.quantity import quantity
 from kit.text.regular_file import read_regular
 from kit.text.visible import html_source, html_text
 
-Cell = str | int | float | None
 LAST_EVENTS = 60
 LARGEST_PAGE = 1_000_000
 """Bytes of evidence; the browser gets the page twice. A larger page is opened from its file."""

@@ -346,7 +346,7 @@ class Run:
         report = record_html(record)
         if record.has_written and not record.is_anything_open:
             with suppress(ConnectError):  # Whoever comes next then waits for once.
-                self._lock.rest(record.plan.targets, self.run_id)
+                self._lock.mark_settled(record.plan.targets, self.run_id)
         try:
             write_atomic(self.folder / REPORT, report)
             write_atomic(self.folder / VERDICT, readable(verdict_of(record, report)))

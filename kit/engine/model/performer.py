@@ -294,7 +294,7 @@ class Lock(Protocol):
         """Of these targets those that a later run changed, and which run."""
         ...
 
-    def rest(self, targets: Sequence[str], run_id: str) -> None:
+    def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
         """Leave word that nothing is to come any more of what this run ordered."""
         ...
 

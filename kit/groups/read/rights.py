@@ -124,7 +124,7 @@ async def _of_groups(client: BrokerClient, group_ids: Sequence[str], deadline: D
     coordinators = dict.fromkeys(group_ids, client.broker_ids()[0])  # Any broker refuses a group that is hidden.
     for start in range(0, len(group_ids), GROUPS_PER_REQUEST):
         coordinators |= await client.find_coordinators(list(group_ids[start : start + GROUPS_PER_REQUEST]), deadline)
-    return found | await sweep(client, coordinators, _asked, _told, found.__setitem__, deadline)
+    return found | await sweep(client, coordinators, _asked, _rights_in, found.__setitem__, deadline)
 
 
 def _asked(group_ids: Sequence[str]) -> Any:
@@ -133,7 +133,7 @@ def _asked(group_ids: Sequence[str]) -> Any:
     )
 
 
-def _told(response: Any) -> Iterator[tuple[str, int, Any]]:
+def _rights_in(response: Any) -> Iterator[tuple[str, int, Any]]:
     for each in response.groups:
         if each.error_code == _GROUP_AUTHORIZATION_FAILED:
             yield each.group_id, 0, NONE

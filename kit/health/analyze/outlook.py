@@ -98,7 +98,7 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
     rows = rows.with_columns(**_closing(), **_limits(), **_sizes())
     rows = rows.with_columns(**_deletions(), **_pauses())
     rows = rows.with_columns(**_first_limit())
-    return _told(rows)
+    return _reported(rows)
 
 
 def _placed(partition_lag: FrameT) -> FrameT:
@@ -302,7 +302,7 @@ def _whole_ms(time: nw.Expr) -> nw.Expr:
     return nw.when(time < _NEVER_MS).then(time).round(0).cast(nw.Int64)
 
 
-def _told(rows: FrameT) -> FrameT:
+def _reported(rows: FrameT) -> FrameT:
     unread, soonest = nw.col("unread"), nw.col("soonest")
     one_look = nw.when(nw.col("n_looks").is_null() & ~unread.is_null()).then(nw.lit("only one look counts: no rate"))
     without_commit = nw.when(unread.is_null()).then(nw.lit(NO_COMMIT))

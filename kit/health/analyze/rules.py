@@ -42,7 +42,7 @@ class BurrowRule:
         status = nw.col("status")
         known = nw.when(status == "STOP").then(nw.col("committed_ms"))
         known = known.when(status == "STALL").then(nw.col("first_committed_ms"))
-        return nw.to_native(_told(rows, "status", ~quiet, nw.coalesce(known, nw.col("at_ms"))))
+        return nw.to_native(_reported(rows, "status", ~quiet, nw.coalesce(known, nw.col("at_ms"))))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class LagRule:
         is_alarm = is_over & (at - since >= self.for_ms)
         words = nw.when(is_alarm).then(nw.lit("behind")).when(is_over).then(nw.lit("falling behind"))
         rows = rows.with_columns(status=words.when(~is_over).then(nw.lit("OK")))
-        return nw.to_native(_told(rows, "status", is_alarm, since))
+        return nw.to_native(_reported(rows, "status", is_alarm, since))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SilenceRule:
         is_alarm = waits & (at - nw.max_horizontal("arrived_ms", "waits_ms") >= self.for_ms)
         may_be = waits & (at - since >= self.for_ms)
         words = nw.when(is_alarm).then(nw.lit("silent")).when(~may_be).then(nw.lit("OK"))
-        return nw.to_native(_told(rows.with_columns(status=words), "status", is_alarm, since))
+        return nw.to_native(_reported(rows.with_columns(status=words), "status", is_alarm, since))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _either(one: FrameT, other: FrameT) -> FrameT:
     )
 
 
-def _told(rows: FrameT, status: str, is_alarm: nw.Expr, since: nw.Expr) -> FrameT:
+def _reported(rows: FrameT, status: str, is_alarm: nw.Expr, since: nw.Expr) -> FrameT:
     since = nw.when(is_alarm).then(since)
     return rows.select(
         *PARTITION, "at_ms", status=status, is_alarm=is_alarm.fill_null(False), since_ms=since, lag="lag"

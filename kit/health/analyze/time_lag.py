@@ -68,7 +68,7 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
     around = _around(placed, points)
     rows = placed.join(around, on=PARTITION, how="left").join(_idle(points), on=_LOG, how="left")
     rows = rows.with_columns(appended_ms=_on_the_line())
-    return _told(rows if holes is None else _with_holes(rows, holes, at_ms), POLLS, at_ms)
+    return _reported(rows if holes is None else _with_holes(rows, holes, at_ms), POLLS, at_ms)
 
 
 @nw.narwhalify
@@ -154,7 +154,7 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int, hole
 def _by_arrivals(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
     rows = _placed(partition_lag).join(_found(arrivals, at_ms), on=[*_LOG, "offset"], how="left")
     reason = nw.concat_str([nw.lit("time lag: "), nw.col("arrival_error")])
-    return _told(rows.with_columns(error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
+    return _reported(rows.with_columns(error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
 
 
 def _found(arrivals: FrameT, at_ms: int) -> FrameT:
@@ -240,7 +240,7 @@ def _line(begin: str, end: str, part: nw.Expr, whole: nw.Expr) -> nw.Expr:
     return nw.col(begin) + ((nw.col(end) - nw.col(begin)).cast(nw.Float64) * slope).round(0).cast(nw.Int64)
 
 
-def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
+def _reported(rows: FrameT, method: str, at_ms: int) -> FrameT:
     beyond_end = beyond_end_of(nw.col("committed_offset"), nw.col("log_end_offset"))
     # Nothing waits either where retention has deleted all that the group had not read.
     is_read = (nw.col("lag") == 0) | (nw.col("offset") >= nw.col("log_end_offset")).fill_null(False)

@@ -65,7 +65,7 @@ def metrics_of(reading: Reading, count: Count, interval_s: float, labels: Sequen
 
 def _of_partitions(reading: Reading, group: str, topic: str, partition: str) -> Iterator[Metric]:
     for name, (column, words) in _FIGURES.items():
-        rows = _rows(_told(reading.partitions, column))
+        rows = _rows(_reported(reading.partitions, column))
         yield _gauge(_PARTITION + name, words, [group, topic, partition, "store"], rows)
     ends = reading.partitions.select("topic", "partition", "log_end_offset").unique(maintain_order=True)
     yield _gauge("offramp_topic_partition_log_end_offset", "The high watermark.", [topic, partition], _rows(ends))
@@ -122,7 +122,7 @@ def _since_the_start(count: Count) -> dict[str, tuple[str, float]]:
 _Samples = Iterable[tuple[Sequence[Any], float]]
 
 
-def _told(partitions: pl.DataFrame, column: str) -> pl.DataFrame:
+def _reported(partitions: pl.DataFrame, column: str) -> pl.DataFrame:
     """Times in seconds; a time that never comes is infinite."""
     value = pl.col(column).cast(pl.Float64)
     if column.endswith("_ms"):

@@ -23,13 +23,13 @@ def with_brackets(rows: pl.DataFrame) -> pl.DataFrame:
     gone, words = {"time_lag_ms", "close_ms", "deletion_ms"}, dict[str, pl.Series]()
     for name, bounds in _TIMES.items():
         if bounds[0] in rows.columns:
-            told = [_told(name, *each) for each in rows.select(bounds).iter_rows()]
+            told = [_describe(name, *each) for each in rows.select(bounds).iter_rows()]
             words[bounds[0]] = pl.Series(name, told, pl.String)
             gone.update(bounds)
     return rows.select(words.get(name, name) for name in rows.columns if name in words or name not in gone)
 
 
-def _told(name: str, lower_ms: int | None, upper_ms: int | None, is_never: bool | None = False) -> str | None:
+def _describe(name: str, lower_ms: int | None, upper_ms: int | None, is_never: bool | None = False) -> str | None:
     if name == "age" and lower_ms is not None and upper_ms is None:
         return f"at least {duration(lower_ms)}"
     return bracket(lower_ms, upper_ms, is_never)

@@ -33,7 +33,7 @@ def brief(states: pl.DataFrame, values: pl.DataFrame, cluster: str) -> Brief:
         ("fail-overs", f"{len(changes):,}", ""),
     )
     sentences = (
-        _told(states, cluster),
+        _describe(states, cluster),
         _same(counts),
         _open(values),
         _behind(states, most),
@@ -59,7 +59,7 @@ def _since(states: pl.DataFrame) -> str:
     return f"since {states['at'][first]:%Y-%m-%d %H:%M} UTC"
 
 
-def _told(states: pl.DataFrame, cluster: str) -> str:
+def _describe(states: pl.DataFrame, cluster: str) -> str:
     first, last = states["at"][0], states["at"][-1]
     return (
         f"Cluster {cluster} was looked at {quantity(len(states), 'time')} from {first:%Y-%m-%d %H:%M:%S} to"

@@ -25,7 +25,17 @@ from kit.engine.lock import escaped
 from kit.errors import ConnectError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS, fetch_groups
 from kit.identity.login import system_user
-from kit.moves.locks.lease import TOPIC, UNKNOWN_TOPIC, Lease, Mark, Member, described, parse_mark, remove_member, told
+from kit.moves.locks.lease import (
+    TOPIC,
+    UNKNOWN_TOPIC,
+    Lease,
+    Mark,
+    Member,
+    describe_holder,
+    described,
+    parse_mark,
+    remove_member,
+)
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.moves import Stored
 
@@ -124,7 +134,7 @@ class KafkaLock:
                 later[target] = mark.changed_by
         return later
 
-    def rest(self, targets: Sequence[str], run_id: str) -> None:
+    def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
         """Nothing: a plan of groups waits by itself until they are stable."""
 
     def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
@@ -156,14 +166,17 @@ class KafkaLock:
     def _refuse_whole(self) -> None:
         members = self._groups.members(WHOLE_CLUSTER)
         if members:
-            raise TargetBusy(f"the whole cluster is being worked on: {told(members[0])}. Wait until that run has ended")
+            raise TargetBusy(
+                f"the whole cluster is being worked on: {describe_holder(members[0])}. Wait until that run has ended"
+            )
 
     def _refuse_holders(self) -> None:
         holders = [each for each in self._groups.locks() if each.is_held and each.group_id != WHOLE_CLUSTER]
         if holders:
             more = f", and {len(holders) - 1} more groups are" if len(holders) > 1 else ""
             raise TargetBusy(
-                f"group {target_of(holders[0].group_id)} is being worked on ({told(holders[0].members[0])}){more}: wait"
+                f"group {target_of(holders[0].group_id)} is being worked on"
+                f" ({describe_holder(holders[0].members[0])}){more}: wait"
                 " until those runs have ended"
             )
 

@@ -353,12 +353,13 @@ class Lease:
 
     def _busy(self, holder: Member | None) -> TargetBusy:
         return TargetBusy(
-            f"{self._target} is being worked on: {told(holder)}. Wait for that run, or stop it: offramp stop RUN. If"
+            f"{self._target} is being worked on: {describe_holder(holder)}. Wait for that run, or stop it: offramp"
+            f" stop RUN. If"
             f" its process has died, the lock ends by itself {SESSION_S:g} s later"
         )
 
 
-def told(holder: Member | None) -> str:
+def describe_holder(holder: Member | None) -> str:
     """Return who holds a lock, as far as its group says so."""
     if holder is None:
         return "another run is taking it"

@@ -58,9 +58,9 @@ class RunLock:
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         return {target: run for lock in self._locks for target, run in lock.followed_by(targets, run_id).items()}
 
-    def rest(self, targets: Sequence[str], run_id: str) -> None:
+    def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
         for lock in self._locks:
-            lock.rest(targets, run_id)
+            lock.mark_settled(targets, run_id)
 
     def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
         return None

@@ -16,7 +16,7 @@ from kit.engine.model.step import Step
 from kit.errors import ReadError, RunError
 from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_present, fetch_topics
-from kit.moves.offsets.group_steps import before_of, groups_of, told
+from kit.moves.offsets.group_steps import before_of, describe_offsets, groups_of
 from kit.moves.offsets.kafka import ABSENT, Answer, KafkaWriter
 from kit.moves.offsets.moves import NOTHING, Stored, shortened
 from kit.moves.offsets.open_transactions import fetch_unstable
@@ -306,8 +306,8 @@ def _with_left_out(outcome: ItemOutcome, parts: _Parts) -> ItemOutcome:
 
 
 def _outcome(group_id: str, outcome: Outcome, before: Offsets, held: Held, error: str | None = None) -> ItemOutcome:
-    after = None if isinstance(held, str) or not held else told(held)
-    return ItemOutcome(group_id, outcome, told(before), after, error)
+    after = None if isinstance(held, str) or not held else describe_offsets(held)
+    return ItemOutcome(group_id, outcome, describe_offsets(before), after, error)
 
 
 def _same(held: Held, before: Offsets) -> bool:
@@ -352,7 +352,7 @@ def _stored(stored: Stored) -> str:
 
 
 def _said(held: Held) -> str:
-    return f"an unknown state: {held}" if isinstance(held, str) else told(held)
+    return f"an unknown state: {held}" if isinstance(held, str) else describe_offsets(held)
 
 
 def _batches(names: Iterable[str]) -> Iterator[list[str]]:

@@ -78,7 +78,7 @@ def offsets_of(steps: Iterable[Step]) -> dict[Key, Stored]:
     return {(group_id, *place): stored for group_id, offsets in groups for place, stored in offsets.items()}
 
 
-def told(offsets: Sequence[Place] | Mapping[Place, Stored]) -> str:
+def describe_offsets(offsets: Sequence[Place] | Mapping[Place, Stored]) -> str:
     """What a group has, in words."""
     return quantity(len(offsets), "offset") if offsets else "no offset"
 
@@ -92,12 +92,13 @@ def _step(parameters: DeleteGroupsParameters) -> Step:
     return Step(
         step_id=f"delete-groups-{parameters.number}",
         kind=KIND,
-        title=f"Delete {whose} with {told(offsets)} from kafka",
+        title=f"Delete {whose} with {describe_offsets(offsets)} from kafka",
         precondition="Each group is without members, and has committed nothing since the plan; others are left alone.",
         verification="No group of this step has an offset, or is there at all.",
         deadline_s=DEADLINE_S,
         changes=tuple(
-            Change(group_id, told([_place(name) for name in kept]), None) for group_id, kept in groups.items()
+            Change(group_id, describe_offsets([_place(name) for name in kept]), None)
+            for group_id, kept in groups.items()
         ),
         undo=None if is_stuck else _UNDO,
         cannot_be_undone=_NOTHING_KEPT if is_stuck else None,
@@ -117,10 +118,10 @@ def _refuse_odd(parameters: DeleteGroupsParameters) -> None:
         for name, fields in kept.items():
             is_odd = any(type(value) is not _FIELDS.get(field) for field, value in fields.items())
             if is_odd or "offset" not in fields or int(fields["offset"]) < 0 or not _is_place(name):
-                raise PlanError(f"group {group_id!r}: {name!r} has {_told(fields)}, which is no committed offset")
+                raise PlanError(f"group {group_id!r}: {name!r} has {_describe(fields)}, which is no committed offset")
 
 
-def _told(fields: Mapping[str, object]) -> str:
+def _describe(fields: Mapping[str, object]) -> str:
     return listed(f"{name} {value!r}" for name, value in fields.items())
 
 

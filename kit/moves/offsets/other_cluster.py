@@ -111,7 +111,7 @@ def plan_copy_to_cluster(
             "source_cluster_id": source.cluster_id,
             "groups": tuple(written.items()),
             "by": other.by,
-            "translation": {item_of(key): _told(each) for key, each in sorted(offsets.items())},
+            "translation": {item_of(key): _describe(each) for key, each in sorted(offsets.items())},
         },
         unread=refuse_unread(selection, there.groups(KAFKA), KAFKA),
         risks=_risks(source, offsets),
@@ -120,7 +120,7 @@ def plan_copy_to_cluster(
     return build_plan(inputs, [_selected(stores, key, each) for key, each in sorted(offsets.items())])
 
 
-def _told(each: Translation | str) -> str:
+def _describe(each: Translation | str) -> str:
     return each if isinstance(each, str) else each.sentence
 
 

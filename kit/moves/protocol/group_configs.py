@@ -99,7 +99,7 @@ def _described(cluster: Cluster, group_id: str, names: Sequence[str]) -> dict[st
     wanted = [resource(resource_type=GROUP, resource_name=group_id, configuration_keys=list(names))]
     (result,) = _ask(cluster, DescribeConfigsRequest(resources=wanted)).results
     if result.error_code:
-        raise ReadError(f"configs of group {group_id} can't be read: {_told(result)}")
+        raise ReadError(f"configs of group {group_id} can't be read: {_describe(result)}")
     return {each.name: each for each in result.configs}
 
 
@@ -207,13 +207,13 @@ def _alter(
     ]
     wanted = [resource(resource_type=GROUP, resource_name=group_id, configs=changes)]
     (result,) = _ask(cluster, IncrementalAlterConfigsRequest(resources=wanted, validate_only=validate_only)).responses
-    return _told(result) if result.error_code else None
+    return _describe(result) if result.error_code else None
 
 
 def _ask(cluster: Cluster, request: Any) -> Any:
     return cluster.broker_client.run(cluster.broker_client.ask, request, None, Deadline(DEADLINE_S))
 
 
-def _told(result: Any) -> str:
+def _describe(result: Any) -> str:
     reason = f": {result.error_message}" if result.error_message else ""
     return f"{describe_code(result.error_code)}{reason}"

@@ -75,7 +75,7 @@ class ProofActor:
         parameters = ProofParameters.of(step)
         proof = fetch_ownership(self._cluster.profile, parameters.group, parameters.since)
         if proof.doubles:
-            raise RunError(_told(parameters.group, proof))
+            raise RunError(_describe(parameters.group, proof))
         records = quantity(proof.n_records, "record")
         found = {**evidence(proof), "heartbeats_per_minute": self._heartbeats(parameters.group)}
         return Verified(True, f"no partition had two owners in {records} of __consumer_offsets", found)
@@ -120,7 +120,7 @@ def _figures(times: RebalanceTimes) -> dict[str, Json]:
     return {CLASSIC: {"count": times.n_classic}, CONSUMER: of_consumer}
 
 
-def _told(group: str, proof: OwnershipProof) -> str:
+def _describe(group: str, proof: OwnershipProof) -> str:
     shown = "; ".join(
         f"{each.partition} was held by {' and '.join(each.members)} from offset {each.offset} on"
         for each in proof.doubles[:SHOWN]
