@@ -160,6 +160,7 @@ _REASONS: tuple[Pattern, ...] = (
     r"rebalance failed (.*)$",
     r"[Ff]ailed[^:]*: (.+?)\s*$",
     r"error(?: response)?[^:]*: (.+?)\s*$",
+    Unless(r"(?:members in group|member metadata count \d+): (\S.*?)\s*$", ("(no error)",)),
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
     r"^((?:Connector \S+ config|Tasks \[[^\]]*\] configs) (?:updated|removed))",

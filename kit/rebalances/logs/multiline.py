@@ -10,7 +10,7 @@ from kit.rebalances.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
 from kit.rebalances.logs.texts import extracted, has, regex, replaced
 
 _LOOKS = (
-    r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
+    r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration(?:id)?\b|member ?id"
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset|claim the partition"
 )
 _OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "

@@ -90,6 +90,10 @@ EVENTS = [
      "kafka-python", "joined", {"generation": 7, "member_id": M, "leader_id": M}),
     ("[2025-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Current config state offset -1 does not match group assignment 1. Forcing rebalance. (a.DistributedHerder:9)",
      "java", "join_reason", {"group_id": "g", "reason": "Current config state offset -1 does not match group assignment 1"}),
+    ("%7|1478546491.390|JOINGROUP|c#consumer-1| JoinGroup response: GenerationId 0, Protocol , LeaderId  (me), my MemberId , 0 members in group: Broker: Not coordinator for group",
+     "librdkafka", "join_failed", {"reason": "Broker: Not coordinator for group"}),
+    ("%7|1478546491.390|JOINGROUP|c#consumer-1| [thrd:main]: JoinGroup response: GenerationId 3, Protocol range, LeaderId m-1 (me), my MemberId m-1, member metadata count 2: (no error)",
+     "librdkafka", "joined", {"reason": None, "generation": 3}),
     ('%7|1735787045.006|MEMBERID|c#consumer-1| [thrd:main]: Group "g": updating member id "m-1" -> ""',
      "librdkafka", "member_reset", {"group_id": "g", "member_id": None}),
     ('%7|1735787045.006|MEMBERID|c#consumer-1| [thrd:main]: Group "g": updating member id "" -> "m-1"', "librdkafka", "member_id", {"member_id": "m-1"}),
@@ -161,6 +165,11 @@ def test_a_partition_that_cannot_be_claimed_is_shown(tmp_path):
 
 def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
     logs = read(tmp_path, "  kafka-node:HighLevelConsumer HighLevelConsumer c-1 rebalance attempt failed +5ms")
+    assert len(logs.unknown_lines) == 1
+
+
+def test_a_client_that_nobody_knows_is_shown_by_its_generation(tmp_path):
+    logs = read(tmp_path, "2016-08-07T22:05:11.868Z INFO engine Joined group g-06 generationId 2 as engine-cb24")
     assert len(logs.unknown_lines) == 1
 
 
