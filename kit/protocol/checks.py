@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kit.protocol import judgements as judge
+from kit.protocol import cluster_judgements as cluster, judgements as judge
+from kit.protocol.cluster_judgements import Problem
 from kit.protocol.facts import ROLLING, GroupFacts, ProtocolFacts, Request
-from kit.protocol.judgements import Problem
 from kit.protocol.read import GroupProtocol
 from kit.tables.conditions import ASK, BLOCK, INFO, NEVER, OPERATOR, WARN, Condition, Rule
 from kit.tables.groups import CLASSIC, CONSUMER
@@ -71,31 +71,31 @@ def _check(
 CHECKS: tuple[Check, ...] = (
     _check(
         *("k848_brokers", BLOCK, BLOCK, (CONSUMER,), "Every broker runs Kafka 4.0 or later.", _API_VERSIONS),
-        *(judge.brokers, True),
+        *(cluster.brokers, True),
     ),
     _check(
         *("k848_feature", BLOCK, BLOCK, (CONSUMER,), "The feature group.version is finalized at 1 or higher."),
-        *(_API_VERSIONS, judge.feature, True),
+        *(_API_VERSIONS, cluster.feature, True),
     ),
     _check(
         *("k848_protocols", BLOCK, BLOCK, (CONSUMER,), "Every broker has the consumer protocol switched on."),
-        *(_CONFIGS, judge.protocols, True),
+        *(_CONFIGS, cluster.protocols, True),
     ),
     _check(
         *("k848_policy", BLOCK, INFO, BOTH, "Every broker converts a group that has members."),
-        *(_CONFIGS, judge.policy, True),
+        *(_CONFIGS, cluster.policy, True),
     ),
     _check(
         *("k848_way_back", WARN, INFO, (CONSUMER,), "Every broker also converts a group with members back."),
-        *(_CONFIGS, judge.way_back, True),
+        *(_CONFIGS, cluster.way_back, True),
     ),
     _check(
         *("k848_release", WARN, WARN, BOTH, "Every broker runs Kafka 4.3 or later, which has the known fixes."),
-        *(_API_VERSIONS, judge.release, True, OPERATOR),
+        *(_API_VERSIONS, cluster.release, True, OPERATOR),
     ),
     _check(
         *("k848_downgrade_bug", WARN, WARN, (CLASSIC,), "The release has no known bug in the way back."),
-        *(_API_VERSIONS, judge.downgrade_bug, True),
+        *(_API_VERSIONS, cluster.downgrade_bug, True),
     ),
     _check(
         *("k848_protocol_type", BLOCK, BLOCK, BOTH, "The protocol type is consumer, or the group has offsets alone."),
