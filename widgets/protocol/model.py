@@ -11,9 +11,10 @@ from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
 from kit.moves.group.rules import Limits, after_one_reading, findings_of_members
-from kit.moves.protocol.plan import KIND, ProtocolPlanRequest
+from kit.moves.protocol.plan import ProtocolPlanRequest
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
-from kit.protocol.facts import Answers
+from kit.moves.protocol.subject import KIND
+from kit.protocol.facts import ROLLING, WAYS, Answers
 from kit.protocol.stage import Stage
 from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
@@ -38,12 +39,13 @@ class ProtocolMove(Procedure):
         NotFound, PlanError, ConnectError: the group does not exist, is no group of consumers, or can't be read.
     """
 
-    REQUEST = ("to_protocol", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides")
+    REQUEST = ("to_protocol", "how", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
     group_state = t.Any(None, help="The last reading: a kit.moves.protocol.state.ProtocolState.")
     checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
     to_protocol = t.Enum(PROTOCOLS, CONSUMER, help="The requested protocol of all members.")
+    how = t.Enum(WAYS, ROLLING, help="Replace members one by one (rolling), or stop all and then start all (stopped).")
     canary = t.Int(1, help="How many members change first.")
     soak_s = t.Float(60.0, help="Seconds for which the first members are watched.")
     lag_tolerance = t.Int(1000, help="Records by which the first members' lag may grow.")
@@ -134,6 +136,7 @@ class ProtocolMove(Procedure):
             lag_tolerance=self.lag_tolerance,
             on_failure=self.on_failure,
             answers=Answers(clients_ready=self.clients_ready or None),
+            how=self.how,
         )
         overrides = self.overrides.replace(",", " ").split()
         return f"planning the {self.to_protocol} protocol", lambda: self.operations.make_plan(request, overrides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets as ipw
 
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
+from kit.protocol.facts import WAYS
 from kit.protocol.stage import Stage
 from kit.text.visible import html_text
 from widgets.protocol.model import ProtocolMove
@@ -38,6 +39,7 @@ class ProtocolWizard(Wizard):
         fields = ipw.Box(
             [
                 self.linked(ipw.Dropdown(options=PROTOCOLS, description="To protocol", style=LABELS), "to_protocol"),
+                self.linked(ipw.Dropdown(options=WAYS, description="Replace members", style=LABELS), "how"),
                 self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
                 self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
                 self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),

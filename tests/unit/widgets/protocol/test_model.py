@@ -51,6 +51,17 @@ def test_the_request_carries_the_answer_of_a_person_and_the_overrides(tmp_path):
         assert (request.answers.clients_ready, request.soak_s, overrides) == (answer, 5.0, ["lag", "settled"])
 
 
+def test_the_request_says_how_members_are_replaced(tmp_path):
+    model = opened(tmp_path, CLASSIC, CLASSIC)
+    model.set_request(how="stopped")
+    model.make_plan()
+    with pytest.raises(PlanError):
+        model.wait(20)
+    assert model.operations.requests[-1][0].how == "stopped"
+    with pytest.raises(t.TraitError):
+        model.how = "fast"
+
+
 def test_without_a_consumer_protocol_member_there_is_no_way_back(tmp_path):
     model = opened(tmp_path, CLASSIC)
     with pytest.raises(IllegalMove, match="has only classic members"):
