@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.kraft.analyze import contradictions, kafka_config, kafka_rules, node_lint, preflight
+from kit.kraft.analyze import contradictions, kafka_config, kafka_role_rules, kafka_rules, node_lint, preflight
 from tests.servers import provoked
 from tests.servers.preflight_story import FACTS
 from tests.servers.provoked_cases import CASES, TRAPS
@@ -33,7 +33,7 @@ def test_each_rule_of_the_status_is_provoked_by_a_status():
 
 
 def test_each_id_in_the_code_is_of_a_registered_rule():
-    sources = {contradictions: "[A-Z]", node_lint: "N", kafka_config: "N", kafka_rules: "N"}
+    sources = {contradictions: "[A-Z]", node_lint: "N", kafka_config: "N", kafka_role_rules: "N", kafka_rules: "N"}
     registered = {each.check_id for module in (contradictions, node_lint) for each in module.RULES}
     for module, letter in sources.items():
         assert set(re.findall(rf'"({letter}\d\d)"', inspect.getsource(module))) <= registered

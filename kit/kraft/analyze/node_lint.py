@@ -178,7 +178,9 @@ _OWN: Mapping[str, Callable[[NodeSettings], Found]] = {
     "N14": _remarks,
     "N15": _controller_login,
 }
-"""Rules of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of ``kafka_rules``."""
+"""Rules of a migration; what Kafka itself refuses is N01 to N06, N08, N09, N12 and N13 of
+``kafka_rules`` and ``kafka_role_rules``.
+"""
 RULES: tuple[Rule, ...] = tuple(
     Rule(check_id, holds, WARN if check_id == _REMARK else BLOCK, NEVER, PHASE, "the node's file")
     for check_id, holds in (

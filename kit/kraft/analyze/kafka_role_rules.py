@@ -1,0 +1,185 @@
+"""What Kafka 3.9.1 refuses of a node's ids, roles, quorum and listeners; as ``kit.kraft.analyze.kafka_rules``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kit.kraft.analyze.kafka_config import (
+    ADVERTISED,
+    CONTROL_PLANE,
+    INTER_BROKER,
+    MAX_PORT,
+    SECURITY_PROTOCOLS,
+    Config,
+    Refused,
+    refuse,
+    upper,
+)
+from kit.kraft.analyze.kafka_values import csv
+from kit.kraft.analyze.node_settings import (
+    FLAG,
+    LISTENERS,
+    PROTOCOLS,
+    VOTERS,
+)
+
+
+def _ids(config: Config) -> None:
+    number, node_id = config.whole("broker.id"), config.whole("node.id")
+    if number != node_id:
+        refuse("N01", f"node.id is {node_id}, and broker.id is {number}", "Write one of them, or the same into both.")
+    if config.roles:
+        if node_id < 0:
+            refuse("N01", "node.id is missing", "Write node.id.")
+        return
+    if config.has_flag and number < 0:
+        refuse(
+            "N01",
+            "broker.id is missing or negative: a generated id is refused",
+            "Write broker.id, from its meta.properties.",
+        )
+    most = config.whole("reserved.broker.max.id")
+    if config.get("broker.id.generation.enable"):
+        if not -1 <= number <= most:
+            raise Refused("N01", f"broker.id {number} is above reserved.broker.max.id {most}", _NO_GENERATION)
+    elif number < 0:
+        refuse("N01", "broker.id is missing or negative, and broker.id.generation.enable is false", "Write broker.id.")
+
+
+def _roles(config: Config) -> None:
+    if len(set(config.roles)) < len(config.roles):
+        refuse("N12", "process.roles names a role twice", "Name it once.")
+
+
+def _zookeeper(config: Config) -> None:
+    has_flag = config.has_flag
+    if config.get("zookeeper.connect") is not None or (config.roles and not has_flag):
+        return
+    if has_flag:
+        remedy = _KEEP_THE_FLAG if "controller" in config.roles else "Write zookeeper.connect, or remove the flag."
+        refuse("N04", f"{FLAG} is true without zookeeper.connect", remedy)
+    refuse("N04", "zookeeper.connect is missing", "Write zookeeper.connect, or process.roles for KRaft mode.")
+
+
+def _quorum(config: Config) -> None:
+    if (config.roles or config.has_flag) and not config.voters and not config.bootstrap:
+        refuse("N02", f"{VOTERS} is missing", "Write the same list as on every other node.")
+
+
+def _voter(config: Config) -> None:
+    number, voters, _ = config.whole("node.id"), config.voters, config.bootstrap
+    ids, hosts = {each for each, _ in voters}, {host for _, host in voters}
+    if "controller" in config.roles and voters and number not in ids:
+        refuse("N06", f"its id {number} is not in {VOTERS}", "Write the same list as on every other node.")
+    if config.roles == ["broker"] and number in ids:
+        refuse("N06", f"its id {number} is in {VOTERS}, and it is no controller", "Give controllers ids of their own.")
+    if (config.roles or config.has_flag) and "0.0.0.0" in hosts:
+        refuse("N06", f"{VOTERS} has the host 0.0.0.0, which no node can reach", "Write the controller's host.")
+
+
+def _controller_names(config: Config) -> None:
+    names = config.controller_names
+    if not config.roles and not config.has_flag and names:
+        refuse("N02", f"{LISTENERS} is set without {FLAG}", f"Set {FLAG}=true, or remove it.")
+    if not names and (config.roles == ["broker"] or (not config.roles and config.has_flag)):
+        refuse("N03", f"{LISTENERS} is missing or empty", f"Write {LISTENERS}=CONTROLLER.")
+    if config.roles == ["broker"]:
+        lacking = [each for each in names if upper(each, LISTENERS) not in config.protocols]
+        if lacking:
+            refuse("N09", f"{PROTOCOLS} lacks {', '.join(lacking)}", "Add them.")
+
+
+def _first_controller_name(config: Config) -> None:
+    """A client of the controllers needs a protocol for the first of their listeners."""
+    names = config.controller_names
+    if not names and (config.roles or config.has_flag):
+        refuse("N03", f"{LISTENERS} is missing or empty", f"Write {LISTENERS}=CONTROLLER.")
+    if (config.roles or config.has_flag) and not {names[0].upper()} & SECURITY_PROTOCOLS | (
+        {names[0]} & config.protocols.keys()
+    ):
+        refuse("N09", f"{PROTOCOLS} lacks {names[0]}", "Add them.")
+
+
+def _controller_endpoints(config: Config) -> None:
+    names, own = config.controller_names, [each.name for each in config.listeners]
+    found = config.controller_endpoints
+    if config.roles == ["broker"] and set(own) & set(names):
+        refuse("N03", f"a broker does not listen on {', '.join(names)}", "Remove it from listeners.")
+    if "controller" not in config.roles:
+        return
+    if not config.is_set("listeners") and own != names:
+        refuse("N03", "listeners is missing, and its default is no controller's", f"Write one of {LISTENERS}.")
+    others = [each for each in own if each not in names]
+    if config.roles == ["controller"] and len(found) != len(own):
+        told = f"and {', '.join(others)} are others" if others else "each of them once"
+        refuse("N03", f"a controller has only controller listeners, {told}", "Remove them.")
+    if not found:
+        refuse("N03", f"listeners has none of {LISTENERS}", f"Write one of {LISTENERS} into listeners.")
+    if not set(names) <= set(own):
+        refuse("N03", f"{LISTENERS} names one that listeners lacks", "Write the same names into both, in capitals.")
+
+
+def _broker_endpoints(config: Config) -> None:
+    if not config.is_broker:
+        return
+    names, own = [each.name for each in config.broker_endpoints], {each.name for each in config.listeners}
+    if not names:
+        refuse("N03", "listeners has no listener of a broker", f"Add one that is not in {LISTENERS}.")
+    wanted = config.inter_broker[0]
+    if wanted not in names:
+        listed = ", ".join(sorted(names))
+        refuse("N09", f"{INTER_BROKER} is {wanted}, and the advertised listeners are {listed}", _NAME_ONE)
+    if not set(names) <= own:
+        refuse("N03", f"{ADVERTISED} names one that listeners lacks", "Add it to listeners, or remove it.")
+
+
+def _ports(config: Config) -> None:
+    wrong = [each.port for each in config.listeners if not 0 <= each.port <= MAX_PORT]
+    if wrong:
+        refuse("N03", f"listeners has the port {wrong[0]}", f"Write a port from 0 to {MAX_PORT}.")
+
+
+def _routable(config: Config) -> None:
+    if "0.0.0.0" in {each.host for each in (*config.broker_endpoints, *config.controller_endpoints)}:
+        refuse("N03", "it would advertise the host 0.0.0.0", f"Set {ADVERTISED}, with a host that others can reach.")
+
+
+def _control_plane(config: Config) -> None:
+    if config.roles and config.is_set(CONTROL_PLANE):
+        refuse("N08", f"{CONTROL_PLANE} must go in KRaft mode", "Remove them.")
+    name = config.control_plane
+    if name is None:
+        return
+    if name not in {each.name for each in config.broker_endpoints}:
+        refuse("N03", f"{CONTROL_PLANE} is {name}, which is not advertised", f"Name one of {ADVERTISED}.")
+    if name == config.inter_broker[0]:
+        refuse("N03", f"{CONTROL_PLANE} is the inter-broker listener", "Name another listener.")
+
+
+def _early_start(config: Config) -> None:
+    own = {each.name for each in config.listeners}
+    wanted = config.get("early.start.listeners")
+    unknown = [] if wanted is None else [each for each in csv(str(wanted)) if each not in own]
+    if unknown:
+        inner = ", ".join(unknown)
+        refuse("N03", f"early.start.listeners names {inner}, which listeners lacks", "Remove it.")
+
+
+_KEEP_THE_FLAG = "Write zookeeper.connect. Do not remove the flag: a controller without it ends the migration for good."
+_NO_GENERATION = "Set broker.id.generation.enable=false, or raise reserved.broker.max.id."
+_NAME_ONE = f"Name one of them in {INTER_BROKER}, or add it to listeners and to {ADVERTISED}."
+ROLE_RULES: tuple[Callable[[Config], None], ...] = (
+    _ids,
+    _roles,
+    _zookeeper,
+    _quorum,
+    _voter,
+    _controller_names,
+    _first_controller_name,
+    _controller_endpoints,
+    _broker_endpoints,
+    _ports,
+    _routable,
+    _control_plane,
+    _early_start,
+)
