@@ -12,7 +12,9 @@ INTERRUPTED = 130
 _READING = "kit.cli.groups"
 """What these verbs opened is closed, what they said is flushed: to take the interpreter apart would cost 50 ms."""
 _OBJECTS = 1_000_000
-"""New ones before the garbage collector looks: what is loaded at the start stays, and a look at it costs 30 ms."""
+"""The number of new objects that starts the garbage collector: what is loaded at the start stays, and a scan costs 30
+ms.
+"""
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Everything offramp raises on purpose, one tree, sorted by what the operator can do about it.
 
     OfframpError                 exit code 1
-    ├── InputError           2   an argument is wrong: mend the call
-    ├── ProfileError         3   offramp.toml can't be used: mend the file or the environment
-    ├── ConnectError         4   a server can't be reached: look at the address, the network, the server
+    ├── InputError           2   an argument is wrong: repair the call
+    ├── ProfileError         3   offramp.toml can't be used: repair the file or the environment
+    ├── ConnectError         4   a server can't be reached: examine the address, the network, the server
     │   └── AuthenticationFailed  5   it was reached and refused the credentials
     ├── WrongCluster         6   another cluster answered than the profile expects: nothing was done
     ├── ReadError            7   the cluster answered, but what it holds can't be read
@@ -14,13 +14,13 @@
     │   └── SetupError      11   a part to install (jars, Java, browser) can't be had
     ├── PlanError           13   a plan can't be made, its file can't be read or was edited: plan again
     │   ├── NothingToDo     14   the cluster is already as desired
-    │   └── UnsafePlan      15   a rule forbids it: mend what the rule names, or override it by its name
+    │   └── UnsafePlan      15   a rule forbids it: repair what the rule names, or override it by its name
     ├── ApprovalError       16   the plan has no approval that holds: approve the plan that is meant
     │   └── StalePlan       17   what the plan observed has changed: nothing was done; plan again
     ├── RunError            18   a run ended unverified: see its evidence; resume it or undo it
     │   ├── StepFailed      19   a step failed by an error that offramp does not expect: the evidence has the traceback
     │   ├── TargetBusy      20   another run works on the same group or cluster: wait for it, or stop it
-    │   ├── LockLost        21   the run lost its lock and stopped: look who has it, then resume or undo
+    │   ├── LockLost        21   the run lost its lock and stopped: see which run has it, then resume or undo
     │   ├── Stopped         22   the run was asked to stop, and did: resume it or undo it
     │   └── IllegalMove     23   a run in this state can't do that; the message says what it can do
     ├── EvidenceError       24   a run's evidence can't be written or read, or was edited

@@ -1,4 +1,4 @@
-"""Modules by the names that notebooks imported before 1.0: they go on working for one release.
+"""Modules by the names that notebooks imported before 1.0: they continue working for one release.
 
 The one list of them. A module that was moved is added here if a notebook of users may import it.
 """

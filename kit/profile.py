@@ -19,7 +19,7 @@
 
     [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
     controllers = "3000@controller-1:9093,3001@controller-2:9093"    # their controller listener; security as brokers
-    history_dir = "looks"                              # what `offramp kraft watch` fills, for soak_hours before the end
+    history_dir = "soak"                               # what `offramp kraft watch` fills, for soak_hours before the end
 
     [clusters.production.approvals]
     require_second_person = true                       # the planner may not approve, by name or by login
@@ -150,7 +150,7 @@ class KraftSettings:
 
     ``settings_dir``: a folder with each node's settings for each mode, named as ``offramp kraft preflight
     --write-settings`` names them; plans to move check them, and the deployer gets their names. ``history_dir``: what
-    ``offramp kraft watch`` fills; ``soak_hours``: for how long it must have looked before a move is finalised.
+    ``offramp kraft watch`` fills; ``soak_hours``: how long it must have observed before a move is finalised.
     """
 
     controllers: str = ""
@@ -164,7 +164,7 @@ class KraftSettings:
         found = _controllers_in(self.controllers)
         ids = [number for number, _ in found if number is not None]
         if len(set(ids)) < len(ids) or len({address for _, address in found}) < len(found):
-            raise ValueError("controllers: an id or an address stands twice")
+            raise ValueError("controllers: an id or an address occurs twice")
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_regular(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path} is not TOML: {error}; mend that line") from error
+        raise ProfileError(f"{path} is not TOML: {error}; repair that line") from error
     except OSError as error:
         raise ProfileError(f"{path} can't be read: {error.strerror}; check its rights") from error
 
@@ -322,7 +322,7 @@ class _Reading:
         return self._folder / Path(given).expanduser() if of is Path else of(given)
 
     def _refuse(self, kind: Any, key: str, why: str) -> None:
-        is_secret = kind is SecretReference  # What stands there may be the secret itself.
+        is_secret = kind is SecretReference  # What is there may be the secret itself.
         self.problems.append(
             f"{key} must be a reference, {REFERENCE}, never the secret itself" if is_secret else f"{key}: {why}"
         )

@@ -1,6 +1,6 @@
 """The parts of the docs that say what the code says: made from the code, between two comments of a page.
 
-``python -m tests.docs`` writes them anew; ``tests/unit/test_docs.py`` compares.
+``python -m tests.docs`` writes them again; ``tests/unit/test_docs.py`` compares.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NEXT = {
     "OfframpError": "read the message",
     "InputError": "`offramp VERB --help`",
     "ProfileError": "correct `offramp.toml`; all keys: [configuration.md](configuration.md)",
-    "ConnectError": "look at the addresses in `offramp.toml`, then at the network and the servers; run it again",
-    "AuthenticationFailed": "look at `security` in `offramp.toml` and at the user's rights",
+    "ConnectError": "examine the addresses in `offramp.toml`, then the network and the servers; run it again",
+    "AuthenticationFailed": "examine `security` in `offramp.toml` and the user's rights",
     "WrongCluster": "compare `bootstrap_servers` and `cluster_id` in `offramp.toml`; name a cluster by `--profile`",
     "ReadError": "read the message; run it again",
     "NotFound": "the message names what there is; so do `offramp groups`, `offramp plan list` and `offramp runs`",
@@ -182,7 +182,7 @@ def files() -> str:
         (f"{plan}.json", "the plan", "`offramp plan …`"),
         (f"{runs_folder.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
         (f"{runs_folder.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
-        (f"{plan}.seen", "the latest time at which an approval was looked at", "`offramp act`"),
+        (f"{plan}.seen", "the latest time at which an approval was examined", "`offramp act`"),
         (f"{plan}.expired-…", "when an approval was first seen expired", "`offramp act`, `resume`, `undo`"),
         (
             f"{plan}.offsets.jsonl",
@@ -345,7 +345,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 
 
 def render(page: str) -> str:
-    """A page with everything in it that is made, made anew."""
+    """A page with everything in it that is made, made again."""
     return MADE.sub(lambda found: _block(found[1]), page)
 
 

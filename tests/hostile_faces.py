@@ -134,7 +134,7 @@ def names_in(title: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def of_table(table: Table, names: Sequence[str]) -> pl.DataFrame:
-    """A row per name, which stands in each of its texts and lists."""
+    """A row per name, which is in each of its texts and lists."""
     values = {field.name: [_value(field.type, at, names) for at in range(len(names))] for field in table.schema}
     return pl.DataFrame(pa.table(values, schema=table.schema))
 
@@ -166,7 +166,7 @@ def chart(name: str, names: Sequence[str], title: str) -> Any:
 
 
 def chart_rows(name: str, names: Sequence[str]) -> pl.DataFrame:
-    """What that chart draws: a row per name, which stands in each of its texts."""
+    """What that chart draws: a row per name, which is in each of its texts."""
     if name in _CHARTS_OF_TABLES:
         return of_table(_CHARTS_OF_TABLES[name], names)
     return pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
@@ -272,7 +272,7 @@ class Wizards:
         model.close()
 
     def _through(self, model: Any, views: Sequence[Any], what: str) -> None:
-        """Plan, approve, act, take back; each is kept as it is shown."""
+        """Plan, approve, act, undo; each is kept as it is shown."""
         for view in views:
             self._keep(f"{what} before", view)
         model.make_plan()

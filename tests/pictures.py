@@ -1,6 +1,6 @@
 """The pictures of README and docs, made new: ``make pictures`` starts the demo's lab and opens its pages in a browser.
 
-Each page is taken in a light and in a dark theme. Look at them before you commit them.
+Each page is taken in a light and in a dark theme. Examine them before you commit them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
     widgets.kraft_wizard(widgets.open_kraft("production"))     # a cluster, from ZooKeeper to KRaft and back
     widgets.move_protocol("production", "shop")                # to KIP-848 or back; open_protocol, protocol_wizard
-    widgets.monitor("production")                              # all groups, look after look; it only reads
+    widgets.monitor("production")                              # all groups, poll after poll; it only reads
 
 Nothing else is imported before one of these is called.
 """
@@ -79,7 +79,7 @@ def choose_group(
 
 
 def group_picker(choice: GroupChoice, show: Callable[[Any], ipywidgets.Widget] | None = None) -> GroupPicker:
-    """A list of groups to search; once one is chosen, ``show`` makes the view that stands in its place."""
+    """A list of groups to search; once one is chosen, ``show`` makes the view that is in its place."""
     from widgets.group.picker import GroupPicker
 
     return GroupPicker(choice, show)
@@ -118,7 +118,7 @@ def toggle_wizard(migration: GroupMigration) -> ToggleWizard:
 
 
 def rollback_wizard(migration: GroupMigration) -> RollbackWizard:
-    """A view of a model for the ways back alone."""
+    """A view of a model for the ways to undo alone."""
     from widgets.group.view import RollbackWizard
 
     return RollbackWizard(migration)
@@ -209,9 +209,9 @@ def move_protocol(
 
 
 def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> MonitorView:
-    """All groups, look after look, who is at risk first; on a connection of its own, until ``model.close()``.
+    """All groups, poll after poll, groups at risk first; on a connection of its own, until ``model.close()``.
 
-    Another monitor of this cluster that was opened here before looks no more.
+    Another monitor of this cluster that was opened here before stops polling.
 
     Args:
         groups: a regular expression; only groups whose id matches it as a whole are read.

@@ -100,7 +100,7 @@ def groups(
         print_idle(listing, profile, profile_file, pattern, dead_after, history, offsets_topic)
         return
     if history is not None or offsets_topic:
-        raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
+        raise typer.BadParameter("--history and --offsets-topic give the last commit of a group: add --idle")
     from kit.cli.worst_first import by_attention
     from kit.groups import views
 
@@ -121,14 +121,14 @@ def lag(
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
-    time: Annotated[bool, typer.Option("--time", help="How old the next unread records are, per partition.")] = False,
+    time: Annotated[bool, typer.Option("--time", help="Age of the oldest unread record of each partition.")] = False,
     method: Method = "bisection",
     outlook: Annotated[
-        bool, typer.Option("--outlook", help="When it will be closed, and when unread records will be deleted.")
+        bool, typer.Option("--outlook", help="When the lag will be closed, and when unread records will be deleted.")
     ] = False,
     over_s: OverS = 30.0,
 ) -> None:
-    """Lag in records: per partition of one group, or in total for every group; in time; and how it will go on."""
+    """Lag in records: per partition of one group, or in total for every group; in time; and how it will continue."""
     if time and outlook:
         raise typer.BadParameter("--time and --outlook are two listings: choose one")
     if time:
@@ -161,7 +161,7 @@ def ownership(
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
 ) -> None:
-    """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
+    """Owner of each partition of one group; without a group, ownership problems of all groups."""
     import polars as pl
 
     from kit.cli.worst_first import worst_findings, worst_owned
@@ -191,7 +191,7 @@ def readiness(
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
 ) -> None:
-    """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
+    """Where each group is on the way to Kafka coordination (KIP-125), and what blocks it."""
     import polars as pl
 
     from kit.cli.worst_first import most_blocked, worst_blockers
@@ -227,7 +227,7 @@ def snapshot(
     pattern: Pattern = EVERY_GROUP,
     as_json: AsJson = False,
 ) -> None:
-    """Read the cluster once and append what was seen to a history of Parquet files."""
+    """Read the cluster once and append the snapshot to a history of Parquet files."""
     from kit.clients.cluster import connect
     from kit.groups.snapshot import observe, verify_read
 
@@ -255,7 +255,7 @@ def _tell_attention(rows: pl.DataFrame) -> None:
     needs = rows.drop_nulls("attention").group_by("attention", maintain_order=True).len().rows()
     if needs:
         named = ", ".join(f"{n:,} “{need}”" for need, n in needs)
-        tell(f"{quantity(len(rows), 'group')}: {named}; {rows['attention'].null_count():,} need nobody")
+        tell(f"{quantity(len(rows), 'group')}: {named}; {rows['attention'].null_count():,} need no attention")
 
 
 def _tell_protocols(stages: pl.DataFrame) -> None:
@@ -273,7 +273,8 @@ def _tell_stale(left: pl.DataFrame) -> None:
         )
         more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
         tell(
-            f"In no total, since no member uses them: offsets left by {named}{more}; `offramp lag -g GROUP` shows them"
+            f"Not counted in totals, because no member uses this store: offsets left by {named}{more}; `offramp lag -g"
+            " GROUP` shows them"
         )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="A history of snapshots: what lies there, many small files made few, old days deleted.",
+    help="A history of snapshots: show it, compact it, make hours and reports, delete old days.",
 )
 
 _SHOWN = 20
@@ -69,7 +69,7 @@ def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFi
                     f"{_describe(done.after)} now"
                 )
         if not n_days:
-            tell("No day to compact: what is there is compacted, and today is not over yet.")
+            tell("No day to compact: all completed days are compacted.")
 
 
 @app.command()
@@ -89,21 +89,23 @@ def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile
                 n_made += n_hours
                 tell(f"{day}  {quantity(n_hours, 'hour')}")
         if not n_made:
-            tell("No hour to make: those that are over are there.")
+            tell("No hour to make: all completed hours exist.")
 
 
 @app.command()
 def expire(
     folder: Folder,
-    days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) that stay, today included.")],
-    is_meant: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only listed.")] = False,
+    days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) to keep, today included.")],
+    is_meant: Annotated[
+        bool, typer.Option("--delete", help=("Delete these days; without this option they are only listed."))
+    ] = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
     """Delete days that are older than so many. Nothing brings them back."""
     before = datetime.now(UTC).date() - timedelta(days=days - 1)
     with _upkeep(folder, profile, profile_file) as upkeep:
-        with waiting(f"looking at {folder}"):
+        with waiting(f"reading {folder}"):
             lying = upkeep.days()
         old = lying.filter(lying["date"] < before)
         if old.is_empty():
@@ -112,7 +114,7 @@ def expire(
         for day in old.iter_rows(named=True):
             tell(f"{day['date']}  {quantity(day['n_snapshots'], 'snapshot')}, {_in_bytes(day['n_bytes'])}")
         if not is_meant:
-            tell(f"{quantity(len(old), 'day')} before {before} would be deleted: --delete does it.")
+            tell(f"{quantity(len(old), 'day')} before {before} would be deleted. To delete them, add --delete.")
             return
         with waiting(f"deleting from {folder}"):
             gone = upkeep.expire(before)
@@ -128,15 +130,15 @@ def report(
     logs: Annotated[
         list[str] | None, typer.Option("--logs", help="Consumers' logs: a file, folder or pattern; can be given again.")
     ] = None,
-    zone: Annotated[str, typer.Option(help="Of the logs' times that don't say theirs: Europe/Paris, +05:30.")] = "",
-    target: Annotated[int, typer.Option("--target", min=0, help="Records that a group may be behind.")] = 1000,
+    zone: Annotated[str, typer.Option(help="Time zone of log times that name none: Europe/Paris, +05:30.")] = "",
+    target: Annotated[int, typer.Option("--target", min=0, help="The lag that a group may have, in records.")] = 1000,
     target_age_s: Annotated[
         float,
         typer.Option(
             "--target-age-s",
             min=0,
             callback=a_number,
-            help="Seconds that an unread record may be old [no such target].",
+            help="The age that an unread record may have, in seconds [no such target].",
         ),
     ] = 0.0,
     holes: Annotated[
@@ -155,7 +157,7 @@ def report(
         typer.Option("--silence-min", min=0, callback=a_number, help="Minutes without a commit that are an incident."),
     ] = 30.0,
     every_min: Annotated[
-        float, typer.Option("--every-min", min=0, callback=a_number, help="At most one look in so many minutes.")
+        float, typer.Option("--every-min", min=0, callback=a_number, help="Minutes between observations, at least.")
     ] = 1.0,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -169,7 +171,7 @@ def report(
     with refusals():
         chosen = load_profile(profile, profile_file)
         targets = HealthTargets(hours, target, target_age_s, silence_min, every_min, "\n".join(holes or []))
-        with waiting(f"the report over {folder} is being made") as at:
+        with waiting(f"making the report over {folder}") as at:
             made = run_health_report(chosen, folder, output, targets, logs or [], zone, at)
         tell(*_incidents(made.outcome["incidents"]))
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
@@ -181,12 +183,12 @@ def _days(folder: str, profile: Profile) -> pl.DataFrame:
 
     here = folder_here(profile, folder)
     if here is not None:
-        with waiting(f"looking at {folder}"):
+        with waiting(f"reading {folder}"):
             return HistoryHere(here).days()
     from kit.history import Upkeep
 
     spark = started_spark(profile)
-    with waiting(f"looking at {folder}"):
+    with waiting(f"reading {folder}"):
         return Upkeep(spark, folder).days()
 
 
@@ -197,7 +199,7 @@ def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iter
     with refusals():
         chosen = load_profile(profile, profile_file)
         spark = started_spark(chosen)
-        with waiting(f"looking at {folder}"):
+        with waiting(f"reading {folder}"):
             upkeep = Upkeep(spark, folder)
         yield upkeep
 

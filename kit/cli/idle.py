@@ -1,4 +1,4 @@
-"""``offramp groups --idle``: who uses each group, and since when nobody does."""
+"""``offramp groups --idle``: who uses each group, and since when it has no members."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ DeadAfter: TypeAlias = Annotated[
     ),
 ]
 Seen: TypeAlias = Annotated[
-    str | None, typer.Option("--history", help="With --idle: a history that tells when groups committed last.")
+    str | None, typer.Option("--history", help="With --idle: a history that shows when groups committed last.")
 ]
 SeenInTopic: TypeAlias = Annotated[
-    bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets, which tells it exactly.")
+    bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets for the exact times of commits.")
 ]
 DEAD_AFTER_DAYS = 7
 """As ``kit.groups.analyze.idle`` has it, which loads narwhals."""
@@ -60,7 +60,7 @@ def print_idle(
 
     with refusals():
         if history is not None and offsets_topic:
-            raise InputError("--history and --offsets-topic are two sources of the same: choose one")
+            raise InputError("--history and --offsets-topic both give the last commit: choose one")
         chosen = load_profile(profile, profile_file)
         say_left_out(chosen, pattern)
         with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
@@ -145,6 +145,6 @@ def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
     count = len(rows.filter(of_kafka & pl.col("class").ne_missing(ACTIVE)))
     if count and not was_asked:
         tell(
-            f"When {quantity(count, 'group')} committed to Kafka last is unknown, for no coordinator tells:"
+            f"When {quantity(count, 'group')} committed to Kafka last is unknown, for no coordinator shows:"
             " --offsets-topic reads it, and --history FOLDER shows it as far back as snapshots were kept"
         )

@@ -3,7 +3,7 @@
 Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 login refused; 6 wrong cluster;
 7 can't be read; 8 no such group, plan or run; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be
 read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of date; 18 to 23 a run did not end well;
-24 its evidence; 25 to 27 records can't be handed over: the output is full, closed, its program ended badly; 28 both
+24 its evidence; 25 to 27 records can't be delivered: the output is full, closed, its program ended badly; 28 both
 stores of a move to KRaft were read, and have diverged.
 """
 
@@ -29,16 +29,16 @@ VERBS: Mapping[str, Verb] = {
     "groups": Verb("kit.cli.groups:app", "Every group in one line: stage, members, lag in both stores, findings."),
     "lag": Verb("kit.cli.groups:app", "Lag in records: per partition of one group, or in total for every group."),
     "ownership": Verb(
-        "kit.cli.groups:app", "Who owns each partition of one group; without a group, what is wrong with any."
+        "kit.cli.groups:app", "Owner of each partition of one group; without a group, ownership problems of all groups."
     ),
-    "readiness": Verb("kit.cli.groups:app", "Where each group stands on the way to Kafka coordination (KIP-125)."),
+    "readiness": Verb("kit.cli.groups:app", "Where each group is on the way to Kafka coordination (KIP-125)."),
     "protocol": Verb("kit.cli.protocol:app", "Groups between the classic and the consumer protocol (KIP-848)."),
     "report": Verb("kit.cli.report:app", "Run the report notebook over all groups."),
     "snapshot": Verb(
-        "kit.cli.groups:app", "Read the cluster once and append what was seen to a history of Parquet files."
+        "kit.cli.groups:app", "Read the cluster once and append the snapshot to a history of Parquet files."
     ),
     "history": Verb(
-        "kit.cli.history:app", "A history of snapshots: what lies there, many small files made few, old days deleted."
+        "kit.cli.history:app", "A history of snapshots: show it, compact it, make hours and reports, delete old days."
     ),
     "notebooks": Verb("kit.cli.notebooks:app", "Copy this release's notebooks to a folder, to run and to edit them."),
     **merged("VERBS"),
@@ -64,7 +64,7 @@ def _options(
 app = typer.Typer(
     cls=group_of(VERBS),
     name="offramp",
-    help="Who owns what, how evenly, how far behind – for Kafka consumer groups in ZooKeeper and in Kafka.",
+    help="Migrate Kafka consumer groups and clusters off ZooKeeper with reviewed, reversible plans.",
     epilog=(__doc__ or "").partition("\n\n")[2].replace("\n", " "),
     no_args_is_help=True,
     add_completion=False,

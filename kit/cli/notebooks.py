@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def notebooks(
-    folder: Annotated[Path, typer.Argument(help="Where to; made if it is not there.")],
+    folder: Annotated[Path, typer.Argument(help="Target folder; it is created if it does not exist.")],
     force: Annotated[bool, typer.Option("--force", help="Replace notebooks that differ from this release's.")] = False,
 ) -> None:
     """Copy this release's notebooks to a folder, to run and to edit them.
@@ -30,6 +30,6 @@ def notebooks(
         if differing:
             say(
                 f"{differing} differ from this release's and were kept. To compare: copy this release's to another "
-                "folder. To replace them, with your edits: add --force"
+                "folder. To replace them and lose your edits, add --force"
             )
         say(f"open them: jupyter lab {folder}")

@@ -32,7 +32,7 @@ OverS: TypeAlias = Annotated[
         min=1,
         max=LONGEST_WAIT_S,
         callback=a_number,
-        help="With --outlook: seconds over which the rates are found, in four looks.",
+        help="With --outlook: seconds over which the rates are found, in four observations.",
     ),
 ]
 _LOOKS = 4
@@ -52,7 +52,7 @@ def print_outlook(
         if group is None:
             say_left_out(chosen, pattern)
         with (
-            waiting(f"looking at {chosen.name} {_LOOKS} times in {over_s:g} s"),
+            waiting(f"reading {chosen.name} {_LOOKS} times in {over_s:g} s"),
             connect(chosen, is_patient=False) as cluster,
         ):
             looks, last = _look(cluster, group, pattern, over_s)
@@ -71,7 +71,7 @@ def print_outlook(
 def _look(
     cluster: Cluster, group: str | None, pattern: str, over_s: float
 ) -> tuple[pl.DataFrame, Snapshot[pl.DataFrame]]:
-    """All looks, and the last snapshot."""
+    """All observations, and the last snapshot."""
     import polars as pl
 
     from kit.groups import views

@@ -51,7 +51,7 @@ def check(
         "rolling"
     ),
     offsets_topic: Annotated[
-        bool, typer.Option("--offsets-topic", help="Read __consumer_offsets, which alone has commit times.")
+        bool, typer.Option("--offsets-topic", help="Read __consumer_offsets for the times of commits.")
     ] = False,
     clients_ready: ClientsReady = None,
     rights_granted: RightsGranted = None,

@@ -1,4 +1,4 @@
-"""In which order listings stand: who needs somebody first. A terminal shows the first rows alone."""
+"""The order of listings: rows that need attention come first. A terminal shows the first rows alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kit.groups.analyze.findings import FINDINGS
 
 
 def by_attention(summary: pl.DataFrame) -> pl.DataFrame:
-    """``group_summary``: what hurts most first, of equals the largest lag, then by name."""
+    """``group_summary``: the worst finding first, of equals the largest lag, then by name."""
     return summary.sort(_rank("attention", ATTENTION), -pl.col("lag").fill_null(-1), "group_id")
 
 
@@ -46,7 +46,7 @@ def worst_blockers(blockers: pl.DataFrame) -> pl.DataFrame:
 
 
 def most_blocked(readiness: pl.DataFrame, blockers: pl.DataFrame) -> pl.DataFrame:
-    """``group_readiness``: groups with blockers, by the worst of them; unknown ones; ready ones; the others."""
+    """``group_readiness``: groups with blockers, by the worst one; unknown ones; ready ones; all other groups."""
     worst = blockers.group_by("group_id").agg(rank=_rank("blocker", BLOCKERS).min())
     rows = readiness.join(worst, on="group_id", how="left")
     is_unknown, is_ready = pl.col("stage") == "unknown", pl.col("is_ready").fill_null(False)

@@ -71,5 +71,5 @@ def _copied(path: str, above: str, entries: list[ACL]) -> list[ACL]:
 def _refusal(path: str, above: str, why: str) -> str:
     return (
         f"{path} is not created: it would get the access list of {above}, but {why}. Nothing was written: a znode "
-        "open to everyone must not stand where its parent is closed. Use credentials with ADMIN there"
+        "open to everyone must not be below a closed parent, and its parent is closed. Use credentials with ADMIN there"
     )

@@ -204,7 +204,7 @@ class BrokerClient:
         self._net = client._net
         self._manager.get_connection = partial(_unthrottled, self._manager.get_connection)
         self.n_sent = 0
-        """Requests so far, for who shows what a look costs."""
+        """Requests so far, for who shows what an observation costs."""
         self._lines = defaultdict[Any, _Line](_Line)
         self._hung_up: list[Any] = []
         """Connections, since the last answer, that a server closed during the login."""
@@ -219,7 +219,7 @@ class BrokerClient:
     async def _login(self, deadline: Deadline, is_patient: bool) -> None:
         """Wait until one bootstrap server accepts the login.
 
-        kafka-python's own bootstrap goes on after a refused login until its time-out, and may wait for ever for a
+        kafka-python's own bootstrap continues after a refused login until its time-out, and may wait for ever for a
         connection that the broker closed meanwhile. It also drops a broker's answer if the connection is closed
         already, and a broker closes it right after a refusal. So a server that closes the connection during each login
         refuses it.

@@ -176,7 +176,7 @@ async def list_offsets(
 
     Args:
         leaders: of each partition that is asked for. Those that moved meanwhile are put right in it, so that who asks
-            again has to look for none.
+            again has to search for none.
     """
     listed: list[dict[Key, Listed]] = [{} for _ in questions]
     failed, attempt = dict[Key, str](), 0

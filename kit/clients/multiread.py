@@ -38,7 +38,7 @@ _NO_STAT = bytes(STAT.size)
 
 
 def _alone(at: int) -> struct.Struct:
-    """One field of a stat; the others are skipped."""
+    """One field of a stat; the remaining fields are skipped."""
     before, after = (struct.calcsize(f">{types}") for types in (_STAT_TYPES[:at], _STAT_TYPES[at + 1 :]))
     return struct.Struct(f">{before}x{_STAT_TYPES[at]}{after}x")
 

@@ -1,6 +1,6 @@
 """What each node says of itself, brokers and controllers: one connection to each, side by side.
 
-ApiVersions tells a broker's mode and the flag of a migration (tag 3, ``ZkMigrationReady``), DescribeQuorum who leads
+ApiVersions shows a broker's mode and the flag of a migration (tag 3, ``ZkMigrationReady``), DescribeQuorum who leads
 the controllers. A node that doesn't answer is a row with its error. KIP-866; facts by release 3.9.1.
 """
 
@@ -100,7 +100,7 @@ def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
 
 
 def fetch_log_dirs(settings: dict[str, Any], brokers: Iterable[tuple[str, int]]) -> list[BrokerLogDir]:
-    """A row per log dir of each broker (address, id); of one that does not tell them a row with the error."""
+    """A row per log dir of each broker (address, id); of one that does not report them a row with the error."""
     with ThreadPoolExecutor(_SIDE_BY_SIDE, "log dirs") as pool:
         return [row for rows in pool.map(partial(_log_dirs, settings), brokers) for row in rows]
 
@@ -110,12 +110,12 @@ def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerL
     try:
         answer = ask_node(settings, address, _describe_log_dirs)
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
-        return [BrokerLogDir(node_id, None, f"{address} does not tell its log dirs: {problem}")]
+        return [BrokerLogDir(node_id, None, f"{address} did not report its log dirs: {problem}")]
     if answer.error_code or not answer.results:  # Before version 3 a refusal is an empty list.
         why = (
             describe_code(answer.error_code)
             if answer.error_code
-            else "none were told: is Describe on the cluster allowed?"
+            else "no log dir was reported. Grant the login DESCRIBE on the cluster"
         )
         return [BrokerLogDir(node_id, None, f"{address}: DescribeLogDirs: {why}")]
     errors = [describe_code(each.error_code) if each.error_code else None for each in answer.results]
@@ -157,7 +157,7 @@ def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str,
     try:
         is_listening = _is_taken(address, timeout_s)
         if is_listening is False:
-            raise ConnectError("nobody listens there")
+            raise ConnectError("no server listens there")
         answers: dict[str, Any] = ask_node(settings, address, partial(_describe_node, role=role), timeout_s)
         error = f"{address}: {answers.pop('error')}" if "error" in answers else None
     except (OfframpError, OSError, ValueError) as problem:
@@ -183,7 +183,7 @@ def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str,
 
 
 def _is_taken(address: str, timeout_s: float) -> bool | None:
-    """Whether somebody takes the connection in time. False: its host refuses it; kafka-python would try on and on."""
+    """Whether a server accepts the connection in time. False: its host refuses it; kafka-python would try on and on."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
@@ -211,7 +211,7 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
 
 
 def api_versions() -> ApiVersionsRequest:
-    """What a node serves; version 3 tells the flag of a migration."""
+    """What a node serves; version 3 shows the flag of a migration."""
     return ApiVersionsRequest(client_software_name="offramp", client_software_version="1", min_version=3, max_version=3)
 
 
@@ -266,7 +266,7 @@ async def _describe(client: NodeClient, deadline: Deadline, node_id: int) -> lis
     response = await client.ask(request, client.node, deadline)
     (result,) = response.results
     if result.error_code:
-        raise ReadError(f"node {node_id} does not tell its settings: {describe_code(result.error_code)}")
+        raise ReadError(f"node {node_id} did not report its settings: {describe_code(result.error_code)}")
     return [
         NodeSetting(
             node_id,

@@ -13,7 +13,7 @@ from kit.errors import InputError
 CONSUMERS = "/consumers"
 _RELATIVE = ("", ".", "..")
 _REFUSED = re.compile("[\x00-\x1f/\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
-"""ZooKeeper's ``PathUtils.validatePath``; it looks at UTF-16 units, so every character beyond U+FFFF is a refused
+"""ZooKeeper's ``PathUtils.validatePath``; it examines UTF-16 units, so every character beyond U+FFFF is a refused
 surrogate to it. The slash is our own: it would begin another znode."""
 
 

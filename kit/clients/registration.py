@@ -114,7 +114,7 @@ def _matches(regex: str, topics: Sequence[str]) -> list[bool]:
     """Match whole names by RE2, whose time is linear: a backtracking engine can need years for a stranger's expression.
 
     Raises:
-        ArrowInvalid: RE2 does not know the expression, for example a look-ahead or a back reference.
+        ArrowInvalid: RE2 does not know the expression, for example a lookahead or a back reference.
     """
     # Here, because it takes long to load, and most groups have no wildcard.
     import pyarrow as pa

@@ -1,8 +1,8 @@
-"""What of a znode's data and access list is a secret, and is withheld before anybody sees it.
+"""What of a znode's data and access list is a secret, and is redacted before any reader sees it.
 
 Kafka keeps SCRAM credentials in ``/config/users``, enciphered passwords among the settings in ``/config/brokers``, and
 delegation tokens in ``/delegation_token``, below any chroot. Kafka's other znodes hold no secret and stay exact. A
-stranger's znode may hold anything: what looks like a secret there is withheld as in any foreign text.
+stranger's znode may hold anything: what resembles a secret there is redacted as in any foreign text.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _PART = re.compile(r"(salt|stored_key|server_key)=([^,]*)")
 def shown_data(path: str, data: bytes | None, hide: Hide = stars, strangers: Hide | None = None) -> bytes | None:
     """A znode's data as it may be shown.
 
-    ``strangers``: what stands for the data of another application's znode, all of it, and ``path`` begins at Kafka's
-    chroot. None: there only what looks like a secret is withheld, and Kafka's chroot may be anywhere in the path.
+    ``strangers``: the replacement of the data of another application's znode, all of it, and ``path`` begins at Kafka's
+    chroot. None: there only what resembles a secret is redacted, and Kafka's chroot may be anywhere in the path.
     """
     if not data:
         return data

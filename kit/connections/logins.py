@@ -13,7 +13,7 @@ from kit.security.settings import KafkaSecurity, ZookeeperSecurity
 from kit.security.tokens import LARGEST_SKEW_S, provider_of
 
 SHORT_TICKET_S = 3600.0
-"""A run may last longer than tickets that nobody renews."""
+"""A run may last longer than tickets that no process renews."""
 
 
 def check_token(security: KafkaSecurity) -> Iterator[Check]:

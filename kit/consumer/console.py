@@ -1,6 +1,6 @@
 """Consumers of any flavour as one process: records to standard output or to a child, one thread per stream.
 
-A record counts as consumed only after it was handed over (see :mod:`kit.consumer.hand_over`). At every end – limit,
+A record counts as consumed only after it was delivered (see :mod:`kit.consumer.hand_over`). At every end – limit,
 signal, time-out, closed or full output, error – a member leaves its group at once and commits only those records. A
 member that owned partitions and read nothing would be worse than no member.
 """
@@ -203,7 +203,7 @@ class Child:
             return None
         return ChildEnded(
             f"{self.name} {_ended(code)}; records that the program had not read are not committed, and come again:"
-            " mend that program, then start offramp consume again"
+            " repair that program, then start offramp consume again"
         )
 
 

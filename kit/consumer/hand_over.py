@@ -24,7 +24,7 @@ from confluent_kafka import Message
 
 from kit.errors import HandOverError, InputError, OfframpError, OutputClosed
 
-_AGAIN = "mend that, then start offramp consume again: nothing is lost"
+_AGAIN = "repair the cause, then start offramp consume again: no record is lost"
 PIPE_BYTES = 4096
 """One page: poll(2) reports such a pipe as writable exactly when its reader has read everything."""
 LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.1, 0.001
@@ -60,7 +60,7 @@ def _readable(data: bytes | str | None) -> Any:
 
 
 class _Output:
-    """The output of records, written without a buffer: a record in a buffer is not handed over."""
+    """The output of records, written without a buffer: a record in a buffer is not delivered."""
 
     def __init__(self, output: IO[bytes]) -> None:
         self._kept_open = output
@@ -160,7 +160,7 @@ class HandOver:
             return self._note(message, consumer) and self._count()
 
     def end(self) -> None:
-        """Take no more records; the one that is being handed over has ``GRACE_SECONDS`` left."""
+        """Take no more records; the one that is being delivered has ``GRACE_SECONDS`` left."""
         self._ends_at = time.monotonic() + GRACE_SECONDS
         self.ended.set()
 
@@ -170,7 +170,7 @@ class HandOver:
         self.ended.set()
 
     def settle(self) -> None:
-        """After the end: wait for the record that is being handed over."""
+        """After the end: wait for the record that is being delivered."""
         if self._lock.acquire(timeout=2 * GRACE_SECONDS):
             self._lock.release()
 
@@ -183,7 +183,7 @@ class HandOver:
         return self.error is not None or (self._ends_at is not None and time.monotonic() > self._ends_at)
 
     def _count_text(self) -> str:
-        return f"{self.n_taken} were handed over; those after them are not committed"
+        return f"{self.n_taken} were delivered; those after them are not committed"
 
     def _note(self, message: Message, consumer: str) -> bool:
         """Note the record. False: it can't be noted and counts as not taken, so that the file stays complete."""

@@ -57,7 +57,7 @@ COUNTERS = {
     "Rebalances": "Rounds that changed what this member owns (RebalanceRateAndTime).",
     "RebalanceSeconds": "Time that these rounds took.",
     "RebalanceRetries": "Rounds that were tried again.",
-    "RebalanceFailures": "Times that rebalance.max.retries was reached; the member goes on.",
+    "RebalanceFailures": "Times that rebalance.max.retries was reached; the member continues.",
     "SessionExpirations": "ZooKeeper sessions lost.",
     "OffsetResets": "Partitions restarted by auto.offset.reset: the committed offset was out of range.",
     "ListenerFailures": "Exceptions of the rebalance listener.",
@@ -65,13 +65,13 @@ COUNTERS = {
 GAUGES = {
     "ActiveKafkaCoordinationCount": "1 while Kafka's assignment is in force, else 0 (KIP-125).",
     "KafkaOwnedPartitionsCount": "Partitions that Kafka's coordination gives this member (KIP-125).",
-    "OwnedPartitionsCount": "Partitions this member owns by ZooKeeper.",
-    "ConsumedPartitionsCount": "Partitions being handed out.",
+    "OwnedPartitionsCount": "Partitions that this member owns in ZooKeeper.",
+    "ConsumedPartitionsCount": "Partitions being delivered.",
     "DeferredToggleCount": "1 while the toggle asks for ZooKeeper but plain Kafka consumers are members.",
     "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member reserves against old consumers.",
     "BlockedPartitionsCount": "Partitions assigned to this member that others still hold.",
-    "SecondsInDoubt": "Seconds for which no record could be handed out because a session is in doubt.",
-    "Messages": "Records handed out.",
+    "SecondsInDoubt": "Seconds for which no record could be delivered because a session is in doubt.",
+    "Messages": "Records delivered.",
     "MaxLag": "Greatest lag of a partition, by the log end of its last fetch.",
 }
 

@@ -49,7 +49,7 @@ def run(say: Callable[[str], None]) -> None:
     say(f"nothing lost, nothing read by two; longest pause of a partition: {longest} ms")
     say(f"report:   {report.html}")
     say(f"notebook: {report.notebook}")
-    say("go on:    `make lab` opens JupyterLab on the running lab, `make down` stops it")
+    say("continue:    `make lab` opens JupyterLab on the running lab, `make down` stops it")
 
 
 def first_snapshot(profile: Profile, history: str) -> None:

@@ -88,7 +88,7 @@ def rehearse_first(profile: Profile, file: Path, say: Callable[[str], None]) -> 
 
 
 def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:
-    """Plan, approve, carry out, look."""
+    """Plan, approve, execute, read back."""
     with connect(profile) as cluster:
         operations = Operations(cluster, RUNS, tell=lambda event: _tell(event, say))
         plan = operations.make_plan(KraftPlanRequest(phase), OVERRIDES.get(phase, ()))
@@ -140,7 +140,7 @@ def prove(lab: Path, say: Callable[[str], None]) -> None:
     """
     produced, lost = _produced(lab), unread(lab)
     if lost.height or produced.is_empty():
-        raise RunError(f"{lost.height} of {produced.height} acknowledged records were read by nobody")
+        raise RunError(f"{lost.height} of {produced.height} acknowledged records were not read by any member")
     pauses = produced.sort("at_ms").select(pl.col("at_ms").diff().over("partition"))
     say(f"{produced.height} records acknowledged, every one read by the group; none lost")
     say(f"longest pause between two acknowledgements of one partition: {pauses['at_ms'].max()!r} ms")

@@ -46,7 +46,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
         for stage in (PATH[-1], PATH[0]):
             _move(operations, group, stage, say)
         producer.stop()
-        say(f"waiting until all {quantity(len(producer.acknowledged()), 'record')} written meanwhile were handed out")
+        say(f"waiting until all {quantity(len(producer.acknowledged()), 'record')} written meanwhile were delivered")
         wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all", READ_SECONDS)
         members = _consumption(lab, group)
         produced = pl.concat([load_production(folder).records for folder in (production_folder(lab), written)])

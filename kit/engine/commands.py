@@ -69,7 +69,7 @@ class CommandTemplate:
         return without_secrets(" ".join(map(_shown, self._command)))
 
     def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
-        """The ends of what it wrote, without what looks like a secret.
+        """The ends of what it wrote, without what resembles a secret.
 
         Raises:
             RunError: a value is refused, it can't be run, took too long, or ended with another exit code than 0.
@@ -85,13 +85,13 @@ class CommandTemplate:
         said = "\n".join(filter(None, (each.told() for each in outputs)))
         if code is None:
             raise RunError(
-                f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"
-                f" it did is not known; what left that group, or runs elsewhere, goes on."
-                f" It said last: {_last_first(said)}"
+                f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process"
+                " group. Its effect is not known. Processes outside that group still run. Its last output:"
+                f" {_last_first(said)}"
             )
         if code < 0:
             raise RunError(
-                f"{command[0]} was killed by {_signal_name(-code)}; what it did is not known. It said last:"
+                f"{command[0]} was killed by {_signal_name(-code)}; its effect is not known. Its last output:"
                 f" {_last_first(said)}"
             )
         if code != 0:
@@ -129,12 +129,14 @@ class CommandTemplate:
             _end(process, self._grace_s)
             return None
         except KeyboardInterrupt:
-            tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
+            tell(f"{command[0]} still runs, as process {process.pid}: offramp does not stop it halfway")
             raise
 
 
 class _HeldInterrupts:
-    """Ctrl-C, held back while a command starts: interrupted there, nobody would know that the command goes on."""
+    """Ctrl-C, held back while a command starts: interrupted there, the command would continue without anything that
+    knows of it.
+    """
 
     def __init__(self) -> None:
         is_main = threading.current_thread() is threading.main_thread()
@@ -162,13 +164,13 @@ def _signal_name(number: int) -> str:
 
 
 def _last_first(said: str) -> str:
-    """A program's error stands last; where one line is shown, that is the one."""
+    """A program's error is its last line; if one line is shown, it is the last one."""
     lines = [line for line in said.splitlines() if line.strip()]
     return "\n".join([lines[-1], *lines[:-1]]) if lines else "nothing"
 
 
 def _shown(part: str) -> str:
-    """One with spaces stands in quotes, from behind ``key=`` on: all of it may be a secret."""
+    """One with spaces is in quotes, from behind ``key=`` on: all of it may be a secret."""
     if not re.search(r"\s", part):
         return part
     key, value = re.findall(r"(?s)\A([^\s=]+=)?(.*)", part)[0]
@@ -209,7 +211,7 @@ def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.
 
 
 def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    """End a command and what it started, which may go on after the command itself has ended."""
+    """End a command and what it started, which may continue after the command itself has ended."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + grace_s
@@ -247,7 +249,7 @@ def _relayed(command: str) -> Iterator[tuple[socket.socket, Sequence[int]]]:
                     start_new_session=True,
                 )
         except (OSError, subprocess.SubprocessError) as error:
-            raise RunError(f"{command} was not run: nobody can read what it says: {error}") from error
+            raise RunError(f"{command} was not run: its output can't be read: {error}") from error
         yield asked, [writing for _, writing in ends]
 
 
@@ -261,7 +263,7 @@ class _Output:
     tail: bytes
 
     def told(self) -> str:
-        """Its first and last lines without what looks like a secret; long lines are shortened."""
+        """Its first and last lines without what resembles a secret; long lines are shortened."""
         if self.n_bytes == len(self.head) + len(self.tail):
             lines = _lines(self.head + self.tail)
             first, last = lines[:FIRST_LINES], lines[FIRST_LINES:]
@@ -278,7 +280,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _kept(asked: socket.socket) -> list[_Output]:
-    """What the relay has of both pipes; nothing of one that somebody killed."""
+    """What the relay has of both pipes; nothing if the relay was killed."""
     asked.settimeout(RELAY_S)
     with suppress(OSError, ValueError), asked.makefile("rb") as answer:
         asked.sendall(b"?")

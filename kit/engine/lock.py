@@ -1,8 +1,8 @@
 """One run per group at a time: an ephemeral znode per group, gone with the session of who holds it.
 
 A run that moves the whole cluster has a lock of its own kind. It is two-sided: no group is worked on while it is held,
-and it is not taken while any group is worked on. Each side makes its own znode first and looks for the other's then, so
-of two that begin at once at least one sees the other.
+and it is not taken while any group is worked on. Each side makes its own znode first and searches for the other's
+then, so of two that begin at once at least one sees the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
 LOCKS = f"{OFFRAMP}/locks"
 RUNS = f"{OFFRAMP}/runs"
-"""Which run was the last that changed a group: it tells an older run that its way back is over."""
+"""Which run was the last that changed a group: it shows an older run that it can't be undone any more."""
 CLUSTER_LOCKS, CLUSTER_RUNS = f"{OFFRAMP}/cluster_locks", f"{OFFRAMP}/cluster_runs"
 """The same of runs that move a whole cluster: a group may have any name, so theirs are elsewhere."""
 _AT_REST = "at_rest"
@@ -40,7 +40,7 @@ ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
 _CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
 """By client, that is by session: the locks that some run of this process has or is taking. A lock of this session that
-nobody has is the rest of a creation whose answer was lost."""
+no run has is the rest of a creation whose answer was lost."""
 _CLAIMING = threading.Lock()
 
 
@@ -59,7 +59,7 @@ class ZookeeperLock:
 
     _locks, _runs = LOCKS, RUNS
     _excluded = CLUSTER_LOCKS
-    """What nobody may hold meanwhile."""
+    """Locks that no other run may hold meanwhile."""
 
     def __init__(self, cluster: Cluster) -> None:
         if cluster.zookeeper is None:
@@ -67,7 +67,7 @@ class ZookeeperLock:
         self._client: KazooClient = cluster.zookeeper
         self._silences = (KazooException, self._client.handler.timeout_exception)
         self._held: dict[str, int | None] = {}
-        # As long as no lock of anybody came or went, ours are there: one request tells, of a thousand groups too.
+        # As long as no lock of anybody came or went, ours are there: one request shows, of a thousand groups too.
         self._children: tuple[int, int] | None = None
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
@@ -76,7 +76,7 @@ class ZookeeperLock:
         Raises:
             TargetBusy: another run has one of them; which, on which host, since when.
             ConnectError: ZooKeeper does not answer.
-            AuthenticationFailed: nobody can tell who else may touch such a lock.
+            AuthenticationFailed: it is not known which other clients may delete such a lock.
         """
         holder = json.dumps(_holder_of(run_id)).encode()
         try:
@@ -89,13 +89,13 @@ class ZookeeperLock:
             raise
         except self._silences as error:
             self.release()
-            raise ConnectError(f"the lock can't be taken: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"the lock can't be taken: ZooKeeper answered {error!r}") from error
 
     def assert_held(self) -> None:
         """Ask the leader whether each lock is still this session's.
 
         Raises:
-            LockLost: the session that took the lock is over, or somebody deleted a lock.
+            LockLost: the session that took the lock has ended, or another client deleted a lock.
         """
         try:
             self._client.sync_async(self._locks)  # What follows is then read as the leader has it.
@@ -105,20 +105,20 @@ class ZookeeperLock:
                 self._refuse_lost()
                 self._children = children
         except self._silences as error:
-            raise LockLost(f"can't confirm that the lock is still held: ZooKeeper says {error!r}") from error
+            raise LockLost(f"can't confirm that the lock is still held: ZooKeeper answered {error!r}") from error
 
     def _refuse_lost(self) -> None:
         for path, session in self._held.items():
             stat = self._stat(path)
             if stat is None or stat.ephemeralOwner != session:
-                raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
+                raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or another client deleted it")
 
     def mark(self, targets: Sequence[str], run_id: str) -> None:
         """Leave the run's id under ``/offramp/runs``, for whoever comes after the lock is gone.
 
         Raises:
             ConnectError: ZooKeeper does not answer.
-            AuthenticationFailed: nobody can tell who else may touch such a mark.
+            AuthenticationFailed: it is not known which other clients may delete such a mark.
         """
         word, paths = json.dumps(_holder_of(run_id)).encode(), [self._mark_of(target) for target in targets]
         try:
@@ -129,7 +129,7 @@ class ZookeeperLock:
                 for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
                     made.get(timeout=ANSWER_S)
         except self._silences as error:
-            raise ConnectError(f"the run can't be marked under {self._runs}: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"the run can't be marked under {self._runs}: ZooKeeper answered {error!r}") from error
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run.
@@ -145,7 +145,7 @@ class ZookeeperLock:
                 with suppress(NoNodeError):
                     last_runs[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
         except self._silences as error:
-            raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"{self._runs} can't be read: ZooKeeper answered {error!r}") from error
         return {target: other for target, other in last_runs.items() if other != run_id}
 
     def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
@@ -158,7 +158,7 @@ class ZookeeperLock:
         """Delete each lock that is still this session's.
 
         Where ZooKeeper does not answer, this client deletes the lock as soon as it does: a session that lives on keeps
-        nothing that nobody works on. Until then no other run of this session gets the lock.
+        nothing that no run needs. Until then no other run of this session gets the lock.
         """
         left, self._held, self._children = self._held, {}, None
         try:
@@ -234,10 +234,10 @@ class ZookeeperLock:
         return inherited(self._client, f"{above}/any", ANSWER_S)
 
     def _refuse_excluded(self) -> None:
-        """Look for locks of the other kind.
+        """Search for locks of the other kind.
 
         Raises:
-            TargetBusy: somebody holds one; with ours made first, of two at least one sees the other.
+            TargetBusy: another run holds one; with ours made first, of two at least one sees the other.
         """
         self._client.sync_async(self._excluded)
         with suppress(NoNodeError):
@@ -275,7 +275,7 @@ class ZookeeperLock:
         return self._client.exists_async(path).get(timeout=ANSWER_S)
 
     def _holder(self, path: str) -> str:
-        """Who has it, as far as the znode says so: anybody may have written anything there."""
+        """Who has it, as far as the znode says so: any client may have written there."""
         try:
             data = self._client.get_async(path).get(timeout=ANSWER_S)[0] or b""
         except self._silences as error:
@@ -308,7 +308,9 @@ class ClusterLock(ZookeeperLock):
                 if _run_of(data) == run_id:
                     self._client.set_async(self._mark_of(target), word, stat.version).get(timeout=ANSWER_S)
         except self._silences as error:
-            raise ConnectError(f"the run's mark under {self._runs} can't be set: ZooKeeper says {error!r}") from error
+            raise ConnectError(
+                f"the run's mark under {self._runs} can't be set: ZooKeeper answered {error!r}"
+            ) from error
 
     def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
         """Raises ConnectError: ZooKeeper does not answer."""
@@ -320,7 +322,7 @@ class ClusterLock(ZookeeperLock):
                     if _run_of(data) != run_id and not _is_at_rest(data):
                         return _run_of(data)
         except self._silences as error:
-            raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"{self._runs} can't be read: ZooKeeper answered {error!r}") from error
         return None
 
     def _describe_excluded(self, others: Sequence[str]) -> str:
@@ -339,7 +341,7 @@ def _holder_of(run_id: str) -> dict[str, str]:
 
 
 def _is_at_rest(data: bytes | None) -> bool:
-    """A mark that says nothing of it, as of an older version or of somebody else, says no."""
+    """A mark that says nothing of it, as of an older version or of another operator or tool, says no."""
     try:
         return json.loads(data or b"")[_AT_REST] is True
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -347,7 +349,7 @@ def _is_at_rest(data: bytes | None) -> bool:
 
 
 def _run_of(data: bytes | None) -> str:
-    """The run that a mark names; one of another shape is somebody's, and not ours."""
+    """The run that a mark names; a mark of another form is not offramp's."""
     try:
         return str(json.loads(data or b"")["run_id"])
     except (ValueError, KeyError, TypeError, RecursionError):

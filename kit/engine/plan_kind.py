@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """``say``: tells the operator what to do now. ``runs``: the folder of plans and runs. ``folder``: of the run."""
+    """``say``: shows the operator what to do now. ``runs``: the folder of plans and runs. ``folder``: of the run."""
 
     cluster: Cluster
     say: Callable[[str], None]

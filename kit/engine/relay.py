@@ -1,8 +1,8 @@
 """Reads what a command writes and keeps its beginning and its end: a program of its own, which imports nothing of ours.
 
-A command that prints without end fills no disk, and one whose operator was killed goes on: this process outlives both
-and takes what is written for as long as anybody writes. Arguments: a socket, on which one byte asks for what is kept,
-then the pipes. The answer: for each pipe its numbers of bytes and lines, what of it follows, and that.
+A command that prints without end fills no disk, and one whose operator was killed continues: this process outlives both
+and takes what is written for as long as any process writes. Arguments: a socket, on which one byte asks for what is
+kept, then the pipes. The answer: for each pipe its numbers of bytes and lines, what of it follows, and that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 HEAD_BYTES, TAIL_BYTES = 8 * 1024, 64 * 1024
 _AT_ONCE = 1 << 16
 _IN_A_PIPE = 1 << 20
-"""As much as a pipe holds at most: of a writer that goes on, so much more is read before the answer."""
+"""As much as a pipe holds at most: of a writer that continues, so much more is read before the answer."""
 
 
 class Kept:

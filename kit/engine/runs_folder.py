@@ -95,7 +95,8 @@ def load_approvals(plan_file: Path) -> tuple[Approval, ...]:
 
 
 def list_plans(root: Path) -> tuple[PlanRow, ...]:
-    """All plans under ``root``: first what needs somebody (unreadable, or its run did not end well), then the newest.
+    """All plans under ``root``: first plans that need attention (unreadable, or its run did not end well), then the
+    newest.
 
     Raises:
         EvidenceError: ``root`` itself can't be read.

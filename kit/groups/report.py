@@ -41,7 +41,7 @@ _LONGEST = timedelta(hours=12)
 
 
 class _LocalKernel(AsyncKernelManager):
-    """A kernel that is spoken to over sockets in a folder of its own: nobody else on this machine can listen, and
+    """A kernel that is spoken to over sockets in a folder of its own: no other user of this machine can listen, and
     reports made at the same time don't hear each other's."""
 
     transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
@@ -104,13 +104,14 @@ def run_report(
 
 
 def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float = 0.0) -> Report:
-    """Run the notebook ``report/kraft_soak.ipynb`` over the looks at one cluster into a new folder under ``output``.
+    """Run the notebook ``report/kraft_soak.ipynb`` over the observations of one cluster into a new folder under
+    ``output``.
 
     The page lies under a fixed name too, ``<output>/soak-<cluster>.html``. No cluster is asked.
 
     Raises:
-        StoresDiffer: the last look shows diverged values; the report is made all the same.
-        PartialRead: the last look was not read; the same.
+        StoresDiffer: the last observation shows diverged values; the report is made all the same.
+        PartialRead: the last observation was not read; the same.
         OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
         InputError: ``output`` can't be written.
     """
@@ -160,7 +161,7 @@ def run_health_report(
 
     Args:
         logs: of the groups' consumers: files, folders or patterns. ``zone``: of times that don't say theirs.
-        at: is told which cell of the notebook begins.
+        at: is reported which cell of the notebook begins.
 
     Raises:
         PartialRead: the newest snapshot could not read something; the report is made all the same.
@@ -256,13 +257,13 @@ def forget_older(newest: Path, keep: int) -> None:
 
 
 def _is_over(path: Path, newest: Path) -> bool:
-    """It has its page, or nobody makes one for so long."""
+    """It has its page, or none has been made for so long."""
     begun_at, now = (datetime.strptime(each.name.partition("-")[0], _STAMP) for each in (path, newest))
     return (path / _FILES[1]).exists() or now - begun_at > _LONGEST
 
 
 def _is_own(path: Path) -> bool:
-    """A folder itself: behind a link lies what somebody put elsewhere, to keep it."""
+    """A folder itself: a link leads to a folder that a person keeps elsewhere."""
     return path.is_dir() and not path.is_symlink()
 
 

@@ -91,7 +91,7 @@ def parity(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def stages(snapshot: Snapshot[Frame]) -> Frame:
-    """Each group's stage alone, without the blockers that :func:`readiness` looks for (``group_stages``)."""
+    """Each group's stage alone, without the blockers that :func:`readiness` searches for (``group_stages``)."""
     tables: list[Any] = [snapshot.groups, snapshot.members, snapshot.migration_states]
     rows: Any = group_stages(*map(nw.from_native, tables))
     result: Frame = nw.to_native(rows.select("group_id", "stage"))
@@ -111,7 +111,7 @@ def protocol_stages(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def blockers(snapshot: Snapshot[Frame]) -> Frame:
-    """What stands in each group's way, in sentences (``blockers``)."""
+    """What is in each group's way, in sentences (``blockers``)."""
     result: Frame = analyses.blockers(**_readiness_tables(snapshot))
     return result
 

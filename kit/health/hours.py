@@ -3,7 +3,8 @@
 ``<folder>/hours/date=YYYY-MM-DD/hour=H/looks=N-<run>/*.parquet``: one hour (UTC), made from N snapshots. It is
 written elsewhere and gets its name in one move, so what has the name is whole; no two runs give the same name, for a
 folder that is moved to where one is becomes a folder in it. Of an hour that is there more than once, since a snapshot
-came late or two runs made it, one with most looks counts; the others stay, since somebody may be reading them.
+came late or two runs made it, one with most observations counts; the other files stay, since a process may be reading
+them.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ HOURS = "hours"
 _STAGING = f"{HOURS}/_staging"
 """Spark's readers pass over what begins with an underscore."""
 _BEFORE = timedelta(hours=24)
-"""So long before a day the ends of logs are looked at for the age of records: one look an hour."""
+"""So long before a day the ends of logs are examined for the age of records: one observation an hour."""
 _HOUR_MS = 3_600_000
 _OFFSETS = 2_000_000
-"""So many are looked at together, about: they and what is made of them took 1.5 GB."""
+"""So many are examined together, about: they and what is made of them took 1.5 GB."""
 _FEW_ENDS = 500_000
 """So many ends of logs, with their names, have room in Spark's default memory of 1 GB."""
 _DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
@@ -46,7 +47,7 @@ class Hours:
     """The hours of one history.
 
     Args:
-        now: an hour is over, and is made, when it ended before; UTC.
+        now: an hour has ended, and is made, when it ended before; UTC.
 
     Raises:
         HistoryError: the history is of another schema version, or Spark Connect can't move files.
@@ -60,7 +61,7 @@ class Hours:
         self._now = now
 
     def make(self) -> Iterator[tuple[date, int]]:
-        """Make the hours that are over and not there, or that late snapshots changed. → each day, how many of it.
+        """Make the hours that have ended and not there, or that late snapshots changed. → each day, how many of it.
 
         Raises:
             HistoryError: there is no history, or a file can't be read, written or moved. What is made stays.
@@ -91,7 +92,7 @@ class Hours:
         return rows
 
     def until_now(self, since: datetime) -> DataFrame:
-        """As :meth:`load`, with the hour that is not over yet by its looks so far; that one is not kept.
+        """As :meth:`load`, with the hour that is not over yet by its observations so far; that one is not kept.
 
         Raises:
             HistoryError: there is no history, or it can't be read.
@@ -105,7 +106,7 @@ class Hours:
         return reduce(DataFrame.unionByName, frames) if frames else nothing
 
     def _kept(self, since: datetime | None) -> DataFrame | None:
-        rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, looks string")
+        rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, `looks` string")
         if rows is None or next(self._hours_made(), None) is None:  # A run that died left its staging folder alone.
             return None
         n_looks = F.split("looks", "-")[0].cast("int")
@@ -175,7 +176,7 @@ class Hours:
         ends = seen(tables.LOG_OFFSETS, ends_at, "topic", "partition", "log_end_offset").join(
             small(ends_at), "snapshot_id"
         )
-        if ends.count() <= _FEW_ENDS:  # Else Spark sorts the offsets of all looks, to join them.
+        if ends.count() <= _FEW_ENDS:  # Else Spark sorts the offsets of all observations, to join them.
             ends = F.broadcast(ends)
         rows: DataFrame = analyses.group_hours(
             seen(tables.COMMITTED_OFFSETS, at, *key, F.unix_millis("committed_at").alias("written_ms")),
@@ -209,7 +210,7 @@ def _days(looks: pl.DataFrame) -> dict[str, date]:
 
 @contextmanager
 def _unpruned(spark: SparkSession) -> Iterator[None]:
-    """Days and snapshots are named; where Spark looks for them itself as well, a plan with as many joins fails.
+    """Days and snapshots are named; where Spark searches for them itself as well, a plan with as many joins fails.
 
     It ends with “dynamicpruning has not finished” (Spark 4.3).
     """

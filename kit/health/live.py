@@ -1,4 +1,4 @@
-"""Looks at all groups of a cluster, one after the other: what each costs, and who is at risk by all that are kept."""
+"""Examines all groups of a cluster, one after the other: what each costs, and who is at risk by all that are kept."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kit.text.known_sum import known_sum
 from kit.text.quantity import quantity
 
 KEPT = 12
-"""Looks: rates go back so far."""
+"""Polls: rates go back so far."""
 FEWEST = 4
-"""Looks without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
-TOO_FEW = f"rates take 2 looks, and a trend {FEWEST}"
+"""Polls without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
+TOO_FEW = f"rates take 2 polls, and a trend {FEWEST}"
 RISKS = (BEYOND_END, "standing", "growing", "steady", "unknown", "closing", "caught up")
 """What is said of a group or a partition, the worst first."""
 _GROUP = ["group_id", "store"]
@@ -53,7 +53,7 @@ class Look:
 
 
 class Looks:
-    """The last looks at the groups whose whole id matches the regular expression ``pattern``."""
+    """The last examines the groups whose whole id matches the regular expression ``pattern``."""
 
     def __init__(self, cluster: Cluster, pattern: str = EVERY_GROUP) -> None:
         self._cluster, self._pattern = cluster, pattern
@@ -62,11 +62,11 @@ class Looks:
 
     @property
     def partitions(self) -> list[pl.DataFrame]:
-        """Of each look that is kept, oldest first."""
+        """Of each observation that is kept, oldest first."""
         return list(self._partitions)
 
     def take(self) -> Look:
-        """Look once more. Raises as ``kit.groups.snapshot.observe``; such a look does not count."""
+        """Poll once more. Raises as ``kit.groups.snapshot.observe``; such an observation does not count."""
         begun, before = time.monotonic(), self._cluster.n_sent
         snapshot = observe(self._cluster, self._pattern)
         took_s, at, after = time.monotonic() - begun, datetime.now(UTC), self._cluster.n_sent
@@ -83,14 +83,14 @@ class Looks:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> Look:
-        """Look so many times, spread over that time, and give the last look; ``partitions`` has them all.
+        """Poll that many times, spread over that time, and give the last observation; ``partitions`` has them all.
 
         Raises:
-            InputError: there are fewer than two looks, or more than are kept.
+            InputError: there are fewer than two observations, or more than are kept.
             As :meth:`take`.
         """
         if not 2 <= n_looks <= KEPT:
-            raise InputError(f"{n_looks} looks can't be compared: name 2 to {KEPT}")
+            raise InputError(f"{n_looks} polls can't be compared: name 2 to {KEPT}")
         begun = clock()
         for number in range(n_looks):
             sleep(max(0.0, begun + number * over_s / (n_looks - 1) - clock()))
@@ -99,16 +99,16 @@ class Looks:
 
     @staticmethod
     def partitions_of(snapshot: Snapshot[pl.DataFrame], at: datetime) -> pl.DataFrame:
-        """What a look at that time tells of each partition."""
+        """What an observation at that time reports each partition."""
         at_ms = pl.lit(round(at.timestamp() * 1000), pl.Int64)
         return views.lag(snapshot).filter(~pl.col("is_stale")).with_columns(at_ms=at_ms)
 
 
 def commits_and_ends(looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Looks as ``analyze.partition_health`` takes a history: a commit shows where an offset is another than before.
+    """Polls as ``analyze.partition_health`` takes a history: a commit shows where an offset is another than before.
 
     Args:
-        looks: ``Look.partitions`` of several looks, one below the other.
+        looks: ``Look.partitions`` of several observations, one below the other.
 
     Columns of the first: those of ``commits`` in ``analyze.commit_windows``; of the second: those of ``ends`` there.
     """
@@ -120,21 +120,22 @@ def commits_and_ends(looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 class GroupTrends:
-    """Groups over looks, rows of ``Look.partitions``. What is added costs the same however many looks are kept."""
+    """Groups over polls, rows of ``Look.partitions``. A poll costs the same however many are kept."""
 
     def __init__(self) -> None:
         self._looks = deque[pl.DataFrame](maxlen=KEPT)
         self._totals = deque[pl.DataFrame](maxlen=KEPT)
 
     def add(self, partitions: pl.DataFrame) -> pl.DataFrame:
-        """One more look → a row per group and store, who is at risk first.
+        """One more poll → a row per group and store, who is at risk first.
 
-        ``growing``: each lag of the newer half of the looks is above each of the older half, ``closing``: below. A busy
-        group that keeps up goes to and fro instead: it is ``steady``. Before ``FEWEST`` looks neither is said.
+        ``growing``: each lag of the newer half of the observations is above each of the older half, ``closing``:
+        below. A busy group that keeps up goes to and fro instead: it is ``steady``. Before ``FEWEST`` polls neither
+        is said.
 
         Columns: group_id, store, lag, trend (one of ``RISKS``; ``beyond the end``: a commit is; ``standing``: nothing
-        was committed), lag_per_s, read_per_s, written_per_s (in records; null after one look), lags (of each look),
-        n_beyond_end, n_unknown (partitions).
+        was committed), lag_per_s, read_per_s, written_per_s (in records; null after one observation), lags (of each
+        observation), n_beyond_end, n_unknown (partitions).
         """
         partitions = _numbered(partitions)
         self._looks.append(partitions)
@@ -163,7 +164,7 @@ class GroupTrends:
         return rows.select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
 
     def _rates(self, group_id: str | None = None) -> pl.LazyFrame:
-        """The oldest look tells most; who was not in it is told of by the last two."""
+        """The oldest poll shows most; who was not in it is reported of by the last two."""
         chosen = [self._looks[0], self._looks[max(0, len(self._looks) - 2)], self._looks[-1]]
         if group_id is not None:
             chosen = [each.filter(pl.col("group_id") == group_id) for each in chosen]
@@ -171,9 +172,11 @@ class GroupTrends:
 
 
 def rates_of(oldest: pl.DataFrame, before: pl.DataFrame, now: pl.DataFrame) -> pl.LazyFrame:
-    """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` says of these three looks.
+    """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` says of these three
+    observations.
 
-    That takes seconds for 200,000 partitions, since it takes any number of looks; this takes two joins, by one number.
+    That takes seconds for 200,000 partitions, since it takes any number of observations; this takes two joins, by one
+    number.
 
     Columns (names as polars' categoricals): group_id, store, topic, partition, lag_per_s, read_per_s, written_per_s.
     """
@@ -219,7 +222,7 @@ def _number() -> pl.Expr:
 
 
 def _numbered(look: pl.DataFrame) -> pl.DataFrame:
-    """Names as categoricals: of one number in all looks, as long as one look that has them is held."""
+    """Names as categoricals: of one number in all observations, as long as one observation that has them is held."""
     return look.with_columns(pl.col("group_id", "store", "topic").cast(pl.Categorical))
 
 
@@ -228,7 +231,7 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _went_back(later: str, earlier: str) -> pl.Expr:
-    """Something is lower than before: a rewind, or a topic that was made anew."""
+    """Something is lower than before: a rewind, or a topic that was made again."""
     fell = [pl.col(f"{name}{later}") < pl.col(f"{name}{earlier}") for name in _PARTS]
     return pl.any_horizontal(fell).fill_null(False)
 
@@ -245,7 +248,7 @@ def _whole_sum() -> pl.Expr:
 
 
 def _lags(looks: Iterable[pl.DataFrame], key: list[str]) -> pl.DataFrame:
-    """lags: at each look, oldest first; null where it was unknown."""
+    """lags: at each observation, oldest first; null where it was unknown."""
     seen = pl.concat([each.select(*key, "at_ms", "lag") for each in looks])
     return seen.sort("at_ms").group_by(key).agg(lags="lag")
 
@@ -264,7 +267,7 @@ def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     )
     trend = trend.when(pl.col("read_per_s") == 0).then(pl.lit("standing"))
     trend = trend.when(known.len() < FEWEST).then(pl.lit("unknown"))
-    # Against the rate: an offset was set back, or a topic made anew, among these looks.
+    # Against the rate: an offset was set back, or a topic made again, among these observations.
     trend = trend.when((newer.min() > older.max()) & (rate > 0)).then(pl.lit("growing"))
     trend = trend.when((newer.max() < older.min()) & (rate < 0)).then(pl.lit("closing"))
     rows = rows.with_columns(trend=trend.otherwise(pl.lit("steady")))

@@ -34,7 +34,7 @@ from kit.tables.spark import in_spark
 
 BISECTION, ANCHORS, RECORD = "bisection", "anchors", "record"
 _LOOKS_BEFORE = 20
-"""So many looks before an incident its logs' rate is taken of."""
+"""So many observations before an incident its logs' rate is taken of."""
 METHODS = (BISECTION, ANCHORS, RECORD)
 
 
@@ -49,14 +49,15 @@ def time_lag(
 
     Args:
         at_ms: when the ends of the logs were known (epoch): :func:`seen_at_ms` of the snapshot.
-        method: ``bisection`` (ListOffsets by time; a record is read only where that can't tell), ``anchors`` (a line
+        method: ``bisection`` (ListOffsets by time; a record is read only where that can't determine), ``anchors`` (a
+        line
             from the first record to the newest), ``record`` (the record itself). By a history of polls:
             ``kit.analyze.time_lag_by_polls``.
         resolution_ms: how narrow the bracket of a bisection is to be.
 
     Raises:
         InputError: there is no such method.
-        ConnectError, ReadError: the brokers stopped answering, or can't tell.
+        ConnectError, ReadError: the brokers stopped answering, or can't determine.
     """
     if method not in METHODS:
         raise InputError(f"there is no method {method!r} for a lag in time; there are {', '.join(METHODS)}")
@@ -81,16 +82,16 @@ def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         looks: ``kit.views.lag`` of several polars snapshots, each with at_ms (:func:`seen_at_ms`), one below the
-            other; the last one is where all stand now. Where the clock was set back among them, later ones count.
+            other; the last one is the present state. Where the clock was set back among them, later ones count.
 
     Raises:
-        ConnectError, ReadError: the brokers stopped answering, or can't tell.
+        ConnectError, ReadError: the brokers stopped answering, or can't determine.
     """
     return time_lag_and_outlook(cluster, looks)[1]
 
 
 def time_lag_and_outlook(cluster: Cluster, looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """:func:`time_lag` by bisection and :func:`outlook` of the last look, for the requests of the second alone."""
+    """:func:`time_lag` by bisection and :func:`outlook` of the last observation, for the second's requests alone."""
     looks = _by_one_clock(looks)
     last = looks.filter(pl.col("at_ms") == pl.col("at_ms").max())
     at_ms = int(last["at_ms"].max() or 0)  # type: ignore[arg-type]
@@ -132,7 +133,7 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
 
 
 def judged(load: Callable[..., Any], judge: Callable[..., Any], looks: pl.DataFrame) -> Any:
-    """What ``judge`` says of what ``history.by_groups`` hands out, on either engine.
+    """What ``judge`` says of what ``history.by_groups`` delivers, on either engine.
 
     Args:
         judge: ``analyze.partition_health``, a rule's ``verdicts``, or another that takes commits, ends and times.
@@ -150,12 +151,12 @@ def judged(load: Callable[..., Any], judge: Callable[..., Any], looks: pl.DataFr
 
 
 def lags(load: Callable[..., Any]) -> Any:
-    """:func:`lags_of_history` of what ``history.by_groups`` hands out."""
+    """:func:`lags_of_history` of what ``history.by_groups`` delivers."""
     return lags_of_history(*_offsets_and_ends(load))
 
 
 def ages(load: Callable[..., Any], holes: Iterable[str] = ()) -> Any:
-    """:func:`ages_of_history` of what ``history.by_groups`` hands out."""
+    """:func:`ages_of_history` of what ``history.by_groups`` delivers."""
     return ages_of_history(*_offsets_and_ends(load), holes)
 
 
@@ -171,12 +172,12 @@ def idle_groups(
     activity: pl.DataFrame | None = None,
     dead_after_days: float = DEAD_AFTER_DAYS,
 ) -> Frame:
-    """Who uses each group, and since when nobody does; columns as ``analyze.idle_groups`` has them.
+    """The members of each group, and since when it has none; columns as ``analyze.idle_groups`` has them.
 
     Args:
         partition_lag: ``kit.views.lag`` of the same snapshot.
         activity: :func:`activity_of_history` or :func:`activity_of_topic`; without it, when a group committed to Kafka
-            is unknown, for a coordinator doesn't tell.
+            is unknown, for a coordinator does not report it.
     """
     last: Any = None
     if activity is not None:
@@ -277,7 +278,7 @@ def ages_of_history(committed_offsets: Frame, log_offsets: Frame, holes: Iterabl
     """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as ages over time (``time_lag_over_time``).
 
     Args:
-        holes: the topics that are compacted, or hold transactions: no history tells.
+        holes: the topics that are compacted, or hold transactions: no history shows.
     """
     at, topics, logs = {"at_ms": "observed_at"}, list(holes), _in_ms(log_offsets)
     named: Any = nw.from_native(logs).filter(nw.col("topic").is_in(topics)).to_native() if topics else None
@@ -288,7 +289,7 @@ def ages_of_history(committed_offsets: Frame, log_offsets: Frame, holes: Iterabl
 def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Why each incident came about; columns and rules as ``incident_causes`` has them.
 
-    Only the looks around each incident are read, and of them the rows of its groups.
+    Only the observations around each incident are read, and of them the rows of its groups.
 
     Args:
         incidents: ``analyze.group_alarms`` of the history.
@@ -312,7 +313,7 @@ def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.D
 
 
 def _around(looks: pl.DataFrame, incidents: pl.DataFrame) -> pl.DataFrame:
-    """From some looks before each begin to the alarm."""
+    """From some observations before each begin to the alarm."""
     at, near = looks["at_ms"].to_list(), set[int]()
     for since_ms, from_ms in incidents.select("since_ms", "from_ms").iter_rows():
         near.update(range(max(0, bisect_left(at, since_ms) - _LOOKS_BEFORE), bisect_right(at, from_ms)))
@@ -320,10 +321,10 @@ def _around(looks: pl.DataFrame, incidents: pl.DataFrame) -> pl.DataFrame:
 
 
 def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:
-    """When the snapshots of a history were complete, as the times of looks: at_ms, in order.
+    """When the snapshots of a history were complete, as the times of observations: at_ms, in order.
 
     Args:
-        every_min: at most one look in so many minutes.
+        every_min: at most one observation in so many minutes.
     """
     looks = list[int]()
     for at_ms in snapshots["ended_at"].dt.epoch("ms").sort():
@@ -340,7 +341,7 @@ def backtest(rules: Iterable[Rule], commits: Frame, ends: Frame, times: Frame, i
 
     Args:
         commits, ends: :func:`commits_of_history` or :func:`commits_of_topic`, and :func:`ends_of_history`.
-        times: at_ms (epoch), the looks. An alarm lasts from a look to the next one without it.
+        times: at_ms (epoch), the observations. An alarm lasts from an observation to the next one without it.
         incidents: group_id, from_ms, until_ms (epoch): what really happened; alarms of other groups are false.
 
     Columns:
@@ -401,13 +402,13 @@ def _unread(partition_lag: pl.DataFrame) -> set[Position]:
 
 
 def _by_one_clock(looks: pl.DataFrame) -> pl.DataFrame:
-    """The looks since the clock was set back the last time: how long ago the ones before were is unknown."""
+    """The observations since the clock was set back the last time: how long ago the ones before were is unknown."""
     went_back = (pl.col("at_ms") < pl.col("at_ms").shift(1)).fill_null(False).cum_sum()
     return looks.filter(went_back == went_back.max())
 
 
 def _ends(partition_lag: pl.DataFrame) -> dict[tuple[str, int], int]:
-    """Where the logs ended at the look, of those of which that is known."""
+    """Where the logs ended at the observation, of those of which that is known."""
     rows = partition_lag.select("topic", "partition", "log_end_offset").drop_nulls().unique()
     return {(topic, partition): end for topic, partition, end in rows.iter_rows()}
 

@@ -6,7 +6,8 @@ from kit.terminal.verb import Verb
 
 VERBS = {
     "watch": Verb(
-        "kit.health.verbs.watch:app", "Every group's lag, look after look: who stands still or falls behind first."
+        "kit.health.verbs.watch:app",
+        "Every group's lag, poll after poll: stalled groups and groups with growing lag first.",
     ),
     "export": Verb("kit.health.verbs.export:app", "Lag, lag in time, outlook and verdicts as metrics for Prometheus."),
 }

@@ -38,7 +38,7 @@ class Files:
     """Listing, measuring and deleting folders.
 
     Raises:
-        HistoryError: by Spark Connect, which hands out no file system; or the file system refuses.
+        HistoryError: by Spark Connect, which delivers no file system; or the file system refuses.
     """
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
@@ -78,7 +78,7 @@ class Files:
     def changed(self, folder: str) -> datetime | None:
         """When a file in it or below it was written last, or the folder itself made (UTC); None when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with describe_as(f"{folder} can't be looked at"), _may_be_gone():
+        with describe_as(f"{folder} can't be examined"), _may_be_gone():
             newest = self._system.getFileStatus(path).getModificationTime()
             files = self._system.listFiles(path, True)
             while files.hasNext():

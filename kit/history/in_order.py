@@ -1,4 +1,6 @@
-"""Rows written in the order of groups: the days that are compacted, and copies of looks that are not compacted yet."""
+"""Rows written in the order of groups: the days that are compacted, and copies of observations that are not compacted
+yet.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,11 @@ def save(rows: DataFrame, folder: str) -> None:
 
 
 class Copies:
-    """Of looks as they were appended: each has all groups, so that every range of groups would read every look.
+    """Of observations as they were appended: each has all groups, so that every range of groups would read every
+    observation.
 
-    They lie among Spark's temporary files (``spark.local.dir``) and go with it; about as large as the looks themselves.
+    They lie among Spark's temporary files (``spark.local.dir``) and go with it; about as large as the observations
+    themselves.
     ``save`` writes rows of a table to a folder, in the given number of files.
     """
 
@@ -60,14 +64,14 @@ class Copies:
         self._temporary, self._save = temporary, save
         self._lock = threading.Lock()
         self._copied: dict[_Stamp, str] = {}
-        """A look's file → the folder that it was copied to."""
+        """An observation's file → the folder that it was copied to."""
         self._n_rows: dict[str, dict[str, int]] = {}
         """Of each such folder: of each table."""
 
     def instead(
         self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int
     ) -> dict[str, Files]:
-        """Files of the same rows. Looks are copied if that takes less time than to read them ``n_ranges`` times.
+        """Files of the same rows. Observations are copied if that takes less time than to read them ``n_ranges`` times.
 
         Raises:
             HistoryError: they can't be read, or written.
@@ -101,7 +105,7 @@ class Copies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _copy(self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int) -> str:
-        what = f"{quantity(len(days), 'look')} can't be copied to {self._temporary} (spark.local.dir)"
+        what = f"{quantity(len(days), 'observation')} can't be copied to {self._temporary} (spark.local.dir)"
         try:
             folder = tempfile.mkdtemp(prefix="offramp-history-", dir=self._temporary)
         except OSError as error:

@@ -43,6 +43,6 @@ def _by_spark(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]
     from kit.history import History
 
     spark = started_spark(profile)
-    with waiting(f"looking at {folder}"):
+    with waiting(f"reading {folder}"):
         kept = History(spark, folder)
     return lambda taken: kept.append(in_spark_too(spark, taken))

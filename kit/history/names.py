@@ -18,7 +18,7 @@ PATTERNS = "*?[]{}\\"
 COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
 """Spark takes ``date=2026-01-01 (copy)`` for that day: what is in it would count twice."""
 GIVEN_UP = timedelta(days=1)
-"""So old is what a run wrote that was cut off: nobody works on it any more."""
+"""The age from which files of a run that was cut off count as abandoned."""
 _TIME = "%Y%m%dT%H%M%SZ"
 
 

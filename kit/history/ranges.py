@@ -24,7 +24,7 @@ Load: TypeAlias = Callable[..., Any]
 """A table and names of columns → rows, with snapshot_id."""
 Work: TypeAlias = Callable[[Load], pl.DataFrame]
 _TRIED = 10
-"""Looks, for offsets of groups that are named: they may be of none. And such groups in a range."""
+"""Observations, for offsets of groups that are named: they may be of none. And such groups in a range."""
 _Range: TypeAlias = tuple[str | None, str | None]
 """From a group on, until before another; None: from the first, to the last."""
 
@@ -57,7 +57,7 @@ class GroupRanges:
         return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(task, tables.spark_ddl(schema))
 
     def bounds(self) -> list[str]:
-        """Names of groups between which there are about as many offsets each, by the newest look that saw any."""
+        """Names of groups between which there are about as many offsets each, by the newest observation of any."""
         offsets = self.files[tables.COMMITTED_OFFSETS.name]
         tried = self.newest_first if self.group_ids is None else self.newest_first[:_TRIED]
         for snapshot_id in tried:

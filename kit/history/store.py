@@ -48,7 +48,7 @@ class Store:
 
     @cached_property
     def files(self) -> Files:
-        """Raises HistoryError by Spark Connect, which hands out no file system."""
+        """Raises HistoryError by Spark Connect, which delivers no file system."""
         return Files(self.spark, self.folder)
 
     @cached_property
@@ -80,7 +80,7 @@ class Store:
     def _refuse_copies(self, name: str) -> None:
         """Spark takes ``date=2026-01-01 (copy)`` for that day: what is in it would count twice.
 
-        Spark Connect hands out no file system to look with.
+        Spark Connect delivers no file system to list files with.
         """
         if not isinstance(self.spark, SparkSession):
             return
@@ -193,7 +193,7 @@ class Reading:
     def of_snapshots(self, table: tables.Table, snapshot_ids: Sequence[str], days: Sequence[date]) -> DataFrame:
         """As :meth:`load`, of these snapshots alone, which are of these days (UTC).
 
-        Where each of them lies is looked up before: no row has to be joined with that.
+        The file of each of them is found before: no row has to be joined with that.
         """
         held = defaultdict[str | None, list[str]](list)
         for each in snapshot_ids:

@@ -1,4 +1,4 @@
-"""A history that lasts: many small files become few, days too old go, and what lies there is told.
+"""A history that lasts: many small files become few, days too old go, and what lies there is reported.
 
 Each change is safe to interrupt between any two files, and two people may do it at once. See ``kit.history``.
 """
@@ -205,7 +205,7 @@ class Upkeep:
             self._files.delete(folder)
 
     def _cut_off(self, now: datetime) -> Iterator[str]:
-        """What Spark had begun for appends that were cut off, so long ago that nobody is at it."""
+        """What Spark had begun for appends that were cut off, so long ago that no process works on it."""
         for name in (ABOUT, *(table.name for table in tables.ALL)):
             for each in self._files.names(self._store.path(name)):
                 folder = self._store.path(f"{name}/{each}")

@@ -7,7 +7,7 @@ import pwd
 
 
 def system_user() -> str:
-    """The user of this process; ``$LOGNAME`` and ``$USER`` are anybody's to set, so they don't count."""
+    """The user of this process; ``$LOGNAME`` and ``$USER`` can be set by any person, so they don't count."""
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name

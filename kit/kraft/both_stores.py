@@ -1,4 +1,4 @@
-"""ZooKeeper beside the metadata log, value by value, while dual write goes on.
+"""ZooKeeper beside the metadata log, value by value, while dual write continues.
 
 with connect("production") as cluster:
     kraft_diff(cluster).differences                 # polars
@@ -69,7 +69,7 @@ class MetadataDiff:
 
 
 def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
-    """Compare both stores while dual write goes on; read again while something is in flight.
+    """Compare both stores while dual write continues; read again while something is in flight.
 
     A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
     That rests on Kafka's order: ``/migration`` moves to an offset only after the writes of all changes up to it
@@ -120,7 +120,7 @@ def _is_open(found: MetadataDiff) -> bool:
 
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
-    """What differs and was not seen twice behind a moved checkpoint is in flight, as far as anybody knows."""
+    """What differs and was not seen twice behind a moved checkpoint is in flight, as far as it is known."""
     is_new = pl.col("verdict") == "diverged"
     rows = found.differences
     if before is not None and before.until <= found.checkpoint:
@@ -135,7 +135,7 @@ def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff
 
 
 def _explained(found: MetadataDiff) -> MetadataDiff:
-    """With the causes that the history of what diverged tells; that is one more pass over the log."""
+    """With the causes that the history of what diverged shows; that is one more pass over the log."""
     diverged = found.of("diverged")
     if diverged.is_empty():
         return found
@@ -179,7 +179,7 @@ def _compare(
 
 
 def _sync_cause(items: pl.DataFrame) -> str | None:
-    """Why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings tell."""
+    """Why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings show it."""
     return None if items.filter(pl.col("entity").str.starts_with(METRICS_PREFIX)).is_empty() else CLIENT_METRICS
 
 

@@ -61,7 +61,7 @@ SAVED = (
     "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes", "/kafka-acl-extended",
     "/kafka-acl-extended-changes", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
 )  # fmt: skip
-"""Kafka's znodes but ``/consumers``: what controllers read, and what a preflight looks at."""
+"""Kafka's znodes but ``/consumers``: what controllers read, and what a preflight examines."""
 _BROKER = 4
 
 
@@ -69,7 +69,7 @@ _BROKER = 4
 class Preflight:
     """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known.
 
-    ``content``: how much of each kind ZooKeeper holds, as ``content_counts``; ``notes``: what a file can't tell.
+    ``content``: how much of each kind ZooKeeper holds, as ``content_counts``; ``notes``: what a file can't determine.
     ``is_final``: the migration was ended.
     """
 
@@ -217,14 +217,14 @@ def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> 
     age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
     age = f"{age_h:.1f} h ago" if age_h >= 0 else "which is still to come by this machine's clock"
     note = (
-        f"As of {saved.taken_at:%F %T} UTC, {age}. A file can't tell what has changed since, nor whether "
+        f"As of {saved.taken_at:%F %T} UTC, {age}. A file can't determine what has changed since, nor whether "
         "the nodes answer now: run the preflight on the live cluster before you begin."
     )
     return replace(judge(saved.cluster_name, saved.facts, folder), notes=[note])
 
 
 def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
-    """Everything that the checks look at, but the nodes' files.
+    """Everything that the checks examine, but the nodes' files.
 
     Raises:
         InputError: the profile names no ZooKeeper.
@@ -256,7 +256,7 @@ def _no_zookeeper(facts: Facts) -> str:
     if KRAFT in {each.mode for each in facts.brokers}:
         return (
             "the profile names no ZooKeeper, and its brokers run in KRaft mode. In the midst of a move add "
-            "zookeeper_connect. Whether the move is over the controllers tell: name them in the profile, "
+            "zookeeper_connect. The controllers know whether the move has ended: name them in the profile, "
             '[clusters.NAME.kraft] controllers = "host:port,…"'
         )
     return "the profile names no ZooKeeper, and a preflight is of what it holds: add zookeeper_connect"
@@ -289,7 +289,7 @@ def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
 
 
 def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
-    """Where a node has a file for each mode, the one of the earliest: the others are only linted."""
+    """Where a node has a file for each mode, the one of the earliest: all other files are only linted."""
     first = dict[tuple[str, int | str], NodeSettings]()
     for each in sorted(files, key=lambda it: MODES.index(it.mode)):
         first.setdefault((each.role, each.source if each.node_id is None else each.node_id), each)
@@ -307,7 +307,7 @@ def _log_items(cluster: Cluster) -> pl.DataFrame:
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
-    """Those of a diff while dual write goes on; else None, or why there is none in ``unread``."""
+    """Those of a diff while dual write continues; else None, or why there is none in ``unread``."""
     if zk_state != MIGRATION_STATE:
         return None
     try:
@@ -322,7 +322,7 @@ def _brokers(nodes: Iterable[NodeFact]) -> list[tuple[str, int]]:
 
 
 def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSettings], dict[str, str]]:
-    """Settings that nodes told, and why the others did not, by ``node <id>``.
+    """Settings that nodes reported, and why other nodes did not, by ``node <id>``.
 
     A controller that does not lead does not say its id: the voters of those that were asked first have it.
     """

@@ -107,7 +107,7 @@ class Rehearsal:
         if bad:
             told = ", ".join(f"{n} {kind}" for kind, n in bad.items())
             raise UnsafePlan(
-                f"the rehearsal of cluster {name!r} did not go well: {told}. Mend that, save, rehearse again."
+                f"the rehearsal of cluster {name!r} did not go well: {told}. Repair that, save, rehearse again."
             )
         if "unknown" in kinds:
             raise PartialRead(f"the rehearsal of cluster {name!r}: {kinds.count('unknown')} values could not be judged")
@@ -135,7 +135,7 @@ def rehearse(saved: SavedMetadata, controllers: int = CONTROLLERS, progress: Pro
 
 
 class _Stage:
-    """One rehearsal while it goes on."""
+    """One rehearsal while it continues."""
 
     def __init__(self, saved: SavedMetadata, servers: RehearsalServers, progress: Progress) -> None:
         self.saved, self.servers, self.progress = saved, servers, progress
@@ -255,7 +255,7 @@ class _Stage:
         return self.saved.facts.znodes.nested_acls if self.saved.facts.znodes else ()
 
     def _explain_waiting(self, attempt: int) -> str | None:
-        """Note that nothing goes on; a left-over ``/migration`` shows what it does when the leader's epoch rises."""
+        """Note that nothing continues; a left-over ``/migration`` shows what it does when the leader's epoch rises."""
         line = self.servers.waiting_for()
         if self._is_open("Z02") and attempt == 1:
             self._find("waits", "Z02", _LEFT_OVER, "/migration is left over: the controllers do not copy, they wait.")
@@ -344,7 +344,7 @@ def _paths(saved: SavedMetadata) -> list[str]:
 
 
 def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
-    """Path and data of what a lab can be given, each after the znode above it; ghosts make the others themselves."""
+    """Path and data of what a lab can be given, each after the znode above it; ghosts make all others themselves."""
     rows = saved.znodes.select(["path", "data", "ephemeral_owner"]).to_pydict()
     yield from (
         (path, data or b"")
@@ -387,7 +387,7 @@ def likeness(words: str, row: Condition, znode: str) -> tuple[bool, int]:
 
 
 def _znode(kind: str, entity: str) -> str | None:
-    """The znode of what a row of a diff is about, where one path tells it."""
+    """The znode of what a row of a diff is about, where one path shows it."""
     tops = {
         "topic": "/brokers/topics/",
         "partition": "/brokers/topics/",

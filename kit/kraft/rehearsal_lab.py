@@ -24,7 +24,7 @@ _STUCK = {
     NO_COPY: "Unhandled error in WaitForZkBrokersEvent",
     NO_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
 }
-"""What controllers say again and again when they fail before the copy, and after it."""
+"""What controllers say repeatedly when they fail before the copy, and after it."""
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", re.MULTILINE)
 _READING = re.compile(r"Error in [^\n]*? was [^\n]*")
 _WAITING = re.compile(
@@ -142,7 +142,7 @@ class RehearsalServers:
         return None
 
     def stuck(self) -> Abort | None:
-        """What a controller that lives fails at again and again; None: none does."""
+        """What a controller that lives fails at repeatedly; None: none does."""
         return next(filter(None, (stuck_in(self._log(controller)) for controller in self.controllers)), None)
 
     def waiting_for(self) -> str:
@@ -172,7 +172,7 @@ class RehearsalServers:
         self.start_controllers()
 
     def forget_logs(self) -> None:
-        """What the controllers said up to now is not looked at again."""
+        """What the controllers said up to now is not examined again."""
         for controller in self.controllers:
             if controller.process is not None:
                 self._read[controller.name] = controller.process.log.stat().st_size

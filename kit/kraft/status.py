@@ -1,4 +1,4 @@
-"""A cluster on its way from ZooKeeper to KRaft (KIP-866): where it stands.
+"""A cluster on its way from ZooKeeper to KRaft (KIP-866): its phase.
 
     with connect("production") as cluster:
         print(kraft_status(cluster).state)
@@ -72,7 +72,7 @@ class KraftStatus:
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """``tables.KRAFT_NODES``: each node, and the phase in which it stands."""
+        """``tables.KRAFT_NODES``: each node, and its phase."""
         return pl.DataFrame(tables.KRAFT_NODES.from_rows(node_places(self.read)))
 
     @cached_property
@@ -92,12 +92,12 @@ class KraftStatus:
             counts["records behind in ZooKeeper"] = state.lag
         told = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
         none_runs = named(self.not_started, "Controller {} does not run", "Controllers {} do not run")
-        not_started = [f"{none_runs}: nobody listens there. Nothing has begun."] if self.not_started else []
+        not_started = [f"{none_runs}: no server listens there. Nothing has begun."] if self.not_started else []
         return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}.", *not_started]
 
     @cached_property
     def not_started(self) -> tuple[str, ...]:
-        """Addresses of the controllers, where none of them runs yet: ZooKeeper alone tells the phase then."""
+        """Addresses of the controllers, where none of them runs yet: ZooKeeper alone shows the phase then."""
         controllers = self.read.controllers
         if self.state.phase != ZOOKEEPER or not all(each.is_stopped for each in controllers):
             return ()
@@ -124,14 +124,14 @@ class KraftStatus:
 def kraft_status(cluster: Cluster) -> KraftStatus:
     """Read every source once: control znodes, each node by itself, the metadata log.
 
-    What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
+    What can't be read is a fact with an error; the phase is ``unknown`` when nothing else shows it.
     """
     facts = _read(cluster, broker_addresses(cluster), _control)
     return _judged(watched(cluster.zookeeper, facts))
 
 
 def read_facts(cluster: Cluster, brokers: Mapping[int, str], readers: Readers = _READERS) -> Facts:
-    """Every source once, of these brokers (id → address), to look again and again: no partition's state is read."""
+    """Every source once, of these brokers (id → address), to be read repeatedly: no partition's state is read."""
     return _read(cluster, brokers, fetch_control, readers)
 
 
@@ -163,7 +163,7 @@ def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controller
 
 
 def status_without(profile: Profile) -> KraftStatus:
-    """Of a cluster where no broker, or no ZooKeeper, answers: what the others that the profile names say, each alone.
+    """Of a cluster where no broker, or no ZooKeeper, answers: what the other servers of the profile say, each alone.
 
     Raises:
         AuthenticationFailed, WrongCluster: ZooKeeper refused the login, or is another cluster's.
@@ -192,7 +192,7 @@ def watched(
     """``facts`` with ``stood_still_s``: in dual write ``/migration`` is read until its offset moves, for ``SILENT``.
 
     It moves within half a second in a sound cluster that has written a record since. Not watched: a cluster that has
-    not, and one that the log shows to stand still.
+    not, and one that the log shows to is stalled.
     If ZooKeeper stops answering meanwhile, its facts are an error.
     """
     control, has_stalled = facts.control, facts.behind is not None and facts.behind > SILENT

@@ -8,7 +8,7 @@ from kit.terminal.verb import Verb
 KIND = "move to KRaft"
 VERBS = {
     "kraft": Verb(
-        "kit.kraft.verbs.kraft:app", "A cluster on its way from ZooKeeper to KRaft: where it stands, what differs."
+        "kit.kraft.verbs.kraft:app", "A cluster on its way from ZooKeeper to KRaft: its phase, and what differs."
     ),
     "znodes": Verb("kit.kraft.verbs.znodes:app", "What znodes hold, or held at a time, and which session wrote it."),
 }

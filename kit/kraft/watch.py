@@ -1,9 +1,9 @@
-"""Look after look at a cluster that moves to KRaft, kept as Parquet: whether ZooKeeper keeps up, and what differs.
+"""Observations of a cluster that moves to KRaft, kept as Parquet: whether ZooKeeper keeps up, and what differs.
 
-``<folder>/kraft_states/date=YYYY-MM-DD/snapshot_id=<id>/rows.parquet`` is one look, laid out as ``kit.history`` lays
-snapshots out: plain Spark reads it. Beside it ``metadata_differences`` has the values that were diverged, in flight or
-unknown then. A file gets its name when it is whole, and the state's is written last: a look that was cut off leaves
-no row that is loaded. Several may write to one folder at a time.
+``<folder>/kraft_states/date=YYYY-MM-DD/snapshot_id=<id>/rows.parquet`` is one observation, laid out as ``kit.history``
+lays snapshots out: plain Spark reads it. Beside it ``metadata_differences`` has the values that were diverged, in
+flight or unknown then. A file gets its name when it is whole, and the state's is written last: an observation that was
+cut off leaves no row that is loaded. Several may write to one folder at a time.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 OPEN = ("diverged", "in_flight", "unknown")
-"""Verdicts whose rows a history keeps; of the others their number."""
+"""Verdicts whose rows a history keeps; of all other verdicts their number."""
 
 
 @dataclass(frozen=True)
 class KraftLook:
-    """One look. ``diff`` is None outside of dual write, and where ``error`` says why it could not be made."""
+    """One observation. ``diff`` is None outside of dual write, and where ``error`` says why it could not be made."""
 
     status: KraftStatus
     diff: MetadataDiff | None = None
@@ -70,7 +70,7 @@ class KraftLook:
         if self.error:
             return f"Both stores could not be compared: {self.error}"
         if self.diff is None:
-            return f"Nothing to compare: in phase {self.status.state.phase} no dual write goes on."
+            return f"Nothing to compare: in phase {self.status.state.phase} no dual write continues."
         return (
             f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
             f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."
@@ -88,7 +88,7 @@ class KraftLook:
         return rows.select(tables.METADATA_DIFFERENCES.schema.names)
 
     def line(self) -> str:
-        """The look in a line, for a terminal or a log; what is an alarm stands last."""
+        """The observation in a line, for a terminal or a log; an alarm comes last."""
         state = self.state
         behind = "lag unknown" if state.lag is None else f"{quantity(state.lag, 'record')} behind"
         counts = [(state.n_equal, "equal"), *((getattr(state, f"n_{each}"), each.replace("_", " ")) for each in OPEN)]
@@ -111,7 +111,7 @@ class KraftLook:
 def look(profile: Profile, settle_s: float = SETTLE_S, connected: Callable[[Profile], Cluster] = connect) -> KraftLook:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
-    Where brokers or ZooKeeper don't answer, the others that the profile names are asked all the same.
+    Where brokers or ZooKeeper don't answer, the other servers of the profile are asked all the same.
 
     Raises:
         ProfileError, AuthenticationFailed, WrongCluster: as ``connect``.
@@ -137,7 +137,7 @@ def _look(cluster: Cluster, settle_s: float) -> KraftLook:
 
 @dataclass(frozen=True)
 class Soak:
-    """Looks at one cluster, the oldest first, and the values that were open in them; both stamped."""
+    """Observations of one cluster, the oldest first, and the values that were open in them; both stamped."""
 
     cluster: str
     states: pl.DataFrame
@@ -156,23 +156,27 @@ class Soak:
         return rows.sort("last_at", "error", descending=[True, False])
 
     def verify(self) -> str:
-        """One sentence; raises StoresDiffer if a value diverged in the last look, PartialRead if one was not read."""
+        """One sentence; raises StoresDiffer if a value diverged in the last observation, PartialRead if one was not
+        read.
+        """
         last = with_verdicts(self.states).row(-1, named=True)
-        told = f"cluster {self.cluster}: the last look, at {last['at']:%Y-%m-%d %H:%M:%S} UTC, is {last['verdict']}"
+        told = (
+            f"cluster {self.cluster}: the last observation, at {last['at']:%Y-%m-%d %H:%M:%S} UTC, is {last['verdict']}"
+        )
         if last["verdict"] in (DIVERGED, NOT_READ):
             kind = StoresDiffer if last["verdict"] == DIVERGED else PartialRead
             raise kind(f"{told}; {last['error'] or 'see the values in the report, and offramp kraft diff'}")
-        return f"{told[0].upper()}{told[1:]}. Looks: {len(self.states):,}."
+        return f"{told[0].upper()}{told[1:]}. Observations: {len(self.states):,}."
 
 
 class KraftHistory:
-    """Looks at one or several clusters in one folder."""
+    """Observations of one or several clusters in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def append(self, seen: KraftLook) -> None:
-        """Write one look.
+        """Write one observation.
 
         Raises:
             HistoryError: the folder can't be written to.
@@ -196,7 +200,8 @@ class KraftHistory:
         return self._states().filter(pl.col("cluster_id") == cluster_id).sort("at")
 
     def differences(self, cluster: str) -> pl.DataFrame:
-        """``tables.METADATA_DIFFERENCES`` that were open in complete looks at the cluster, stamped, the oldest first.
+        """``tables.METADATA_DIFFERENCES`` that were open in complete observations of the cluster, stamped, the oldest
+        first.
 
         Raises:
             HistoryError: as ``states``.
@@ -204,9 +209,10 @@ class KraftHistory:
         return self._differences_in(self.states(cluster))
 
     def soak(self, cluster: str = "", last_hours: float = 0.0) -> Soak:
-        """The looks at a cluster (empty: the only one of the history) in the hours before its newest one (0: all).
+        """The observations of a cluster (empty: the only one of the history) in the hours before its newest one (0:
+        all).
 
-        Where the name stood for another cluster before, by their ids, looks at that one are left out.
+        Where the name meant another cluster before, by their ids, observations of that one are left out.
 
         Raises:
             HistoryError: as ``states``; or there is no such cluster, or none was named and there are several.
@@ -214,10 +220,12 @@ class KraftHistory:
         rows = self._states()
         known = [str(name) for name in rows["cluster"].unique().sort()]
         if not cluster and len(known) > 1:
-            raise HistoryError(f"{self._folder} has looks at {', '.join(known)}: name one of them")
+            raise HistoryError(f"{self._folder} has observations of {', '.join(known)}: name one of them")
         name = cluster or known[0]
         if name not in known:
-            raise HistoryError(f"{self._folder} has no look at {name!r}; it has looks at {', '.join(known)}")
+            raise HistoryError(
+                f"{self._folder} has no observation of {name!r}; it has observations of {', '.join(known)}"
+            )
         named = rows.filter(pl.col("cluster") == name).sort("at")
         newest = named["cluster_id"].drop_nulls().tail(1)
         is_its = pl.col("cluster_id").is_null() | pl.col("cluster_id").is_in(newest.implode())
@@ -248,7 +256,7 @@ class KraftHistory:
         rows = self._load(tables.KRAFT_STATES)
         if rows is None:
             raise HistoryError(
-                f"there is no history of looks in {self._folder}: offramp kraft watch --history FOLDER makes one"
+                f"there is no history of observations in {self._folder}: offramp kraft watch --history FOLDER makes one"
             )
         return rows
 

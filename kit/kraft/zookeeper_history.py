@@ -46,7 +46,7 @@ class ZooKeeperFiles:
     transaction ``zxid``, written at ``as_of`` (None: not known), the changes from the first to the last in the logs.
 
     ``files`` (``tables.ZOOKEEPER_FILES``) accounts for every file that was read; ``sessions`` and ``acls`` are those of
-    the snapshot that the znodes begin with; ``notes`` say what these files can't tell.
+    the snapshot that the znodes begin with; ``notes`` say what these files can't determine.
     """
 
     top: str
@@ -84,11 +84,11 @@ def verify_files(found: ZooKeeperFiles) -> str:
 def read_zookeeper_files(
     paths: Iterable[str | Path], top: str = "/", at: datetime | None = None, hide: Hide = stars
 ) -> ZooKeeperFiles:
-    """Znodes as they stood at ``at`` (None: at the end), and what was done to them.
+    """Znodes as they were at ``at`` (None: at the end), and what was done to them.
 
     ``paths`` are snapshots and logs of one server, its ``version-2`` folder, or the data folder around it. The znodes
-    begin with the newest whole snapshot that has nothing later in it, and go on with the logs; older snapshots are not
-    read. One that can't be read is named in ``files``, and the one before it taken.
+    begin with the newest whole snapshot that has nothing later in it, and continue with the logs; older snapshots are
+    not read. One that can't be read is named in ``files``, and the one before it taken.
 
     Raises:
         InputError: there is no such path.
@@ -146,7 +146,7 @@ def _unknown(at: datetime | None, snapshots: Sequence[LoadedSnapshot]) -> str:
 
 
 class _History:
-    """Logs, in order: what they tell of znodes below ``top``, and up to where ``at`` is.
+    """Logs, in order: what they report of znodes below ``top``, and up to where ``at`` is.
 
     ``until``: the last transaction no later than ``at`` and when it was written; None: there is none.
     """
@@ -190,7 +190,7 @@ class _History:
         return (each for each in self.changes if each.zxid is not None and first < each.zxid <= last)
 
     def notes(self, base: LoadedSnapshot | None) -> Iterator[str]:
-        """What these files can't tell."""
+        """What these files can't determine."""
         first = base.zxid if base else 0
         if base is None and self._first != 1:
             yield "No snapshot begins it: a znode that these logs don't write is not here."
@@ -198,7 +198,7 @@ class _History:
             yield f"Between the snapshot and the logs {missing}."
         yield from (f"{missing.capitalize()}." for zxid, missing in self._gaps if zxid > first)
         if base is not None and (self.until is None or self.until[0] < base.snapshot.last_zxid) and self._at_ms:
-            yield "No log goes on from the snapshot to that time: what happened between is not known."
+            yield "No log continues from the snapshot to that time: what happened between is not known."
 
 
 def _below(znodes: pa.Table, top: str) -> pa.Table:

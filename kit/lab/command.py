@@ -54,7 +54,7 @@ def up(
         show_profile(running)
         return
     started = start(brokers, kafka or kraft or ("bare" if bare else "fleet"))
-    typer.echo(f"The lab is up: {started.summary}. It goes on until `offramp lab down`, at most 8 hours.")
+    typer.echo(f"The lab is up: {started.summary}. It continues until `offramp lab down`, at most 8 hours.")
     show_profile(started)
 
 

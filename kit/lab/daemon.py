@@ -30,7 +30,7 @@ PROFILE_NAME = "offramp.toml"
 BARE = "bare"
 CONTROLLERS = 1
 LIFETIME_HOURS = 8
-"""A forgotten lab ends: its consumers write down every record they hand out."""
+"""A forgotten lab ends: its consumers write down every record they deliver."""
 
 
 def end(number: int, frame: FrameType | None) -> None:

@@ -28,7 +28,7 @@ class Victim(Protocol):
 
 
 def pause(victim: Victim) -> None:
-    """SIGSTOP: it stands still with its connections open; sessions end by their time-outs."""
+    """SIGSTOP: it is stalled with its connections open; sessions end by their time-outs."""
     running(victim).pause()
 
 
@@ -106,9 +106,10 @@ def forget_flag(lab: Lab, node_id: int) -> None:
 
 
 def start_controller_alone(lab: Lab, node_id: int, epoch: int = 6) -> None:
-    """One of several controllers runs before the others: nobody elects it, and each candidacy raises its epoch.
+    """One of several controllers runs before the other controllers: no voter elects it, and each candidacy raises its
+    epoch.
 
-    Returns when it has reached ``epoch``; ``lab.migration.start_controllers()`` starts the others.
+    Returns when it has reached ``epoch``; ``lab.migration.start_controllers()`` starts the other controllers.
     """
     alone = controller(lab, node_id)
     alone.added = {"controller.quorum.election.timeout.ms": "500"}
@@ -136,7 +137,7 @@ def stop_too_early(lab: Lab, broker_id: int) -> None:
 
     It believes in the controllers that have ended, and asks them for leave; Kafka 3.9.1 waits for them for minutes.
     A broker that is stopped right behind the hand-back is in the same race, and wins it where the machine is busy: here
-    nobody is the controller before it has asked.
+    no broker is the controller before it has asked.
     """
     lab.migration.stop_controllers()
     victim = running(broker(lab, broker_id))
@@ -147,7 +148,7 @@ def stop_too_early(lab: Lab, broker_id: int) -> None:
 
 
 def expire_session(lab: Lab, consumer: Consumer) -> None:
-    """Let the ZooKeeper session of an old consumer end (it stands still that long), then let the consumer go on."""
+    """Let the ZooKeeper session of an old consumer end (it is stalled that long), then let the consumer continue."""
     consumer.pause()
     try:
         await_gone(lab, f"/consumers/{consumer.group}/ids/{consumer.consumer_id}")

@@ -19,7 +19,7 @@ def free_ports(count: int) -> list[int]:
     """``count`` ports that nothing listens on; raises LabError when none can be found.
 
     A port is often used long after its choice, and again after a restart. So no other process is given ports of
-    this one's block of ``BLOCK``, and this one gets each of them again only after all the others.
+    this one's block of ``BLOCK``, and this one gets each of them again only after all other ports.
     """
     _, ports = _block()
     chosen = list(itertools.islice(filter(is_free, itertools.islice(ports, BLOCK - 1)), count))

@@ -67,7 +67,7 @@ class Scenario:
 
 
 def start(lab: Lab, say: Callable[[str], None] = lambda line: None) -> Scenario:
-    """Create the topics, start every group, wait until all are stable, stop one member and let the producer go on.
+    """Create the topics, start every group, wait until all are stable, stop one member and let the producer continue.
 
     Raises LabError when a consumer ends early or the fleet isn't stable in 90 s.
     """
@@ -85,7 +85,7 @@ def start(lab: Lab, say: Callable[[str], None] = lambda line: None) -> Scenario:
     stopped.pause()
     producer = lab.start_producer(list(fleet.TOPICS), fleet.RECORDS_PER_SECOND)
     wait_until(lambda: bool(producer.acknowledged()), "the producer's first records", 30)
-    tell("stable; one member stopped, the producer goes on")
+    tell("stable; one member stopped, the producer continues")
     return Scenario(lab, groups, producer, stopped)
 
 
@@ -129,7 +129,7 @@ def await_stable(lab: Lab, groups: Sequence[Expected]) -> None:
 
 
 def settle(all_settled: Callable[[], bool], processes: set[Process], waiting: list[Expected]) -> None:
-    """Poll slowly (each look reads files), ending at once when a process has failed."""
+    """Poll slowly (each observation reads files), ending at once when a process has failed."""
     deadline = time.monotonic() + STABLE_SECONDS
     while not all_settled():
         for process in processes:
@@ -142,7 +142,7 @@ def settle(all_settled: Callable[[], bool], processes: set[Process], waiting: li
 
 
 def is_settled(group: Expected, client: KazooClient) -> bool:
-    """Whether those who leave have left, and the others own and have read every partition between them."""
+    """Whether those who leave have left, and the remaining members own and have read every partition between them."""
     leaving = [consumer for consumer in (*group.old, *group.new) if consumer.leaves]
     if not all(consumer.has_left for consumer in leaving):
         return False
@@ -195,7 +195,7 @@ def is_owned_by_kafka(group: Expected) -> bool:
 
 
 def has_read_all(group: Expected) -> bool:
-    """Whether something of every partition was handed out; of those that leave or lag that isn't asked."""
+    """Whether something of every partition was delivered; of those that leave or lag that isn't asked."""
     if group.condition in (fleet.LAGGING, fleet.EMPTY):
         return True
     read = {pair for consumer in (*group.old, *group.new) for pair in consumer.handed_out()}

@@ -47,7 +47,7 @@ def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> No
 
 
 def _take(future: Future[None]) -> None:
-    """The answer to a request that is not done within ``_ANSWER_SECONDS`` is no failure: the brokers go on with it."""
+    """The answer to a request that is not done within ``_ANSWER_SECONDS`` is no failure: the brokers finish it."""
     try:
         future.result(_SECONDS)
     except KafkaException as error:

@@ -21,7 +21,7 @@ from kit.proof.consumption import load_consumption, load_production
 from kit.proof.verify import handed_out_of, prove
 from kit.text.quantity import quantity
 
-_COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
+_COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "undoing": "#8a6d9e"}
 MAX_STEPS = 60
 _GOOD = (RunState.VERIFIED, RunState.UNDONE)
 
@@ -45,7 +45,7 @@ def verify(record: RunRecord) -> str:
     """Check how a run ended.
 
     Raises:
-        RunError: the run did not end verified, or taken back.
+        RunError: the run did not end verified, or undone.
     """
     if record.state not in _GOOD:
         raise RunError(f"run {record.run_id} is {record.state}: {record.sentence}")
@@ -55,7 +55,7 @@ def verify(record: RunRecord) -> str:
 def lost_and_twice(
     record: RunRecord, consumption: Path | str = "", production: Path | str = "", consumers: str = ".*"
 ) -> list[str]:
-    """Sentences: of the records that were produced while the run went on, how many were lost, how many read twice.
+    """Sentences: of the records that were produced while the run continued, how many were lost, how many read twice.
 
     Args:
         consumption, production: folders as of ``kit.proof.consumption``; empty: then it was not measured.
@@ -74,11 +74,11 @@ def lost_and_twice(
     members = matching(load_consumption(Path(consumption), record.plan.subject).records, consumers, "consumer")
     proof = prove(handed_out_of(members, produced), produced)
     if proof.summary.is_empty():
-        return [f"Not measured: of {quantity(len(produced), 'record')} produced during the run none was handed out."]
+        return [f"Not measured: of {quantity(len(produced), 'record')} produced during the run none was delivered."]
     found = proof.summary.row(0, named=True)
     n_twice = sum(found[f"duplicates_{cause}"] for cause in CAUSES)
     total = f"Of {quantity(len(produced), 'record')} produced from {began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
-    return [f"{total}: lost {found['lost']:,}, handed out twice {n_twice:,}.", *proof.told().splitlines()]
+    return [f"{total}: lost {found['lost']:,}, delivered twice {n_twice:,}.", *proof.told().splitlines()]
 
 
 def phases(record: RunRecord) -> pl.DataFrame:

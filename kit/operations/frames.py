@@ -87,7 +87,7 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
 
 
 def outcomes(record: RunRecord | None) -> pl.DataFrame:
-    """One row per item that was acted on or taken back: at, step, item, outcome, before, after, error."""
+    """One row per item that was acted on or undone: at, step, item, outcome, before, after, error."""
     rows = [
         (it.at, _step_of(it), it.item, it.outcome, worded_json(it.before), worded_json(it.after), it.error)
         for it in (record.events if record else ())

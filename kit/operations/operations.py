@@ -1,8 +1,8 @@
-"""What an operator does with one cluster: plan, approve, carry out, take back. Terminal, notebooks and widgets use it.
+"""What an operator does with one cluster: plan, approve, execute, undo. Terminal, notebooks and widgets use it.
 
 Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json``
 (``.approval-2.json``, … where it was approved again) beside it, and one folder per run.
-So a plan made in one process is approved in a second and carried out in a third.
+So a plan made in one process is approved in a second and executed in a third.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ VALID_FOR = timedelta(hours=4)
 
 
 class Operations:
-    """``say`` tells the operator what to do now (a manual replacement); ``tell`` is called with each event of a run.
+    """``say`` shows the operator what to do now (a manual replacement); ``tell`` is called with each event of a run.
 
     ``runs`` is the folder of plans and evidence, by default beside the profile's file.
     """
@@ -227,7 +227,7 @@ class Operations:
         return kind_of(plan).lock.lock_of(self.cluster)
 
     def _performer(self, plan: Plan, folder: Path | None = None) -> Performer:
-        """``folder``: of the run, where one goes on."""
+        """``folder``: of the run, where one continues."""
         return kind_of(plan).performer_of(self._context(folder))
 
     def backup_file(self, plan: Plan) -> Path:
@@ -244,7 +244,7 @@ class Operations:
         return True
 
     def _first_seen(self, plan: Plan, approval: Approval) -> datetime:
-        """When the approval was first looked at, where it was of a time still to come then: that is kept beside it."""
+        """When the approval was first examined, where it was of a time still to come then: that is kept beside it."""
         path, now = self._mark("ahead", plan, approval), self._clock.now()
         if approval.approved_at > now + CLOCK_SKEW:
             keep_new(path, now.isoformat() + "\n")

@@ -1,4 +1,4 @@
-"""What members handed out and producers wrote, from their files of JSON lines to polars or Spark frames.
+"""What members delivered and producers wrote, from their files of JSON lines to polars or Spark frames.
 
 Files may still be written to. A line that holds no record is never dropped silently: it is a row of ``unread_lines``
 with the reason, and :func:`verify_loaded` says how many there are. ``unfinished``: the line has no end, because it is
@@ -49,7 +49,7 @@ class Loaded(Generic[Frame]):
 
 
 def load_consumption(folder: Path, group_id: str, consumers: Iterable[str] | None = None) -> Loaded[pl.DataFrame]:
-    """What the members of one group handed out, from ``<folder>/*.jsonl``: at_ms, consumer, topic, partition, offset.
+    """What the members of one group delivered, from ``<folder>/*.jsonl``: at_ms, consumer, topic, partition, offset.
 
     Args:
         consumers: the group's members; None: whoever wrote a line in that folder.
@@ -125,7 +125,7 @@ def _line_schema(table: tables.Table, *without: str) -> pa.Schema:
 
 def _load(folder: Path, schema: pa.Schema) -> Loaded[pl.DataFrame]:
     if not folder.is_dir():
-        raise HistoryError(f"there is no folder {folder}: nothing was handed out or written there")
+        raise HistoryError(f"there is no folder {folder}: nothing was delivered or written there")
     wanted = pl.Schema(pl.DataFrame(schema.empty_table()).schema)
     records, unread = [pl.DataFrame(schema=wanted)], list[UnreadLine]()
     for file in sorted(folder.glob(_FILES)):
@@ -136,7 +136,7 @@ def _load(folder: Path, schema: pa.Schema) -> Loaded[pl.DataFrame]:
 
 
 def _parse(file: Path, schema: pl.Schema) -> tuple[pl.DataFrame, list[UnreadLine]]:
-    """All at once where every line is well; line by line otherwise, to tell which are not."""
+    """All at once where every line is valid; line by line otherwise, to find invalid lines."""
     try:
         data = read_regular(file)
     except OSError as error:

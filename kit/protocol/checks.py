@@ -94,7 +94,7 @@ CHECKS: tuple[Check, ...] = (
         *(_API_VERSIONS, cluster.release, True, OPERATOR),
     ),
     _check(
-        *("k848_downgrade_bug", WARN, WARN, (CLASSIC,), "The release has no known bug in the way back."),
+        *("k848_downgrade_bug", WARN, WARN, (CLASSIC,), "The release has no known bug in the change back."),
         *(_API_VERSIONS, cluster.downgrade_bug, True),
     ),
     _check(

@@ -68,7 +68,7 @@ class OwnershipProof:
     """What the log of one group shows from an offset on.
 
     ``n_records``: records about owners. ``n_missing``: offsets of the log's partition that hold no record any more, by
-    compaction or because they are markers of transactions; then an owner can look as if it had kept a partition that it
+    compaction or because they are markers of transactions; then an owner can appear to have kept a partition that it
     gave up. ``epochs``: the first and last group epoch or generation. ``longest_unowned_ms``: the longest time for
     which a partition had no owner, between two owners. ``end``: the offset after the last one that was read; a later
     proof can start there. ``rebalances_before``, ``rebalances``: those that ended before that offset, as far as

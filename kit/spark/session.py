@@ -31,7 +31,7 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     # Otherwise every Column asks Java some things more, to name the line that made it: a quarter of a plan's time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # A hundred by default: a notebook's plans push each other out, and are compiled anew at every run.
+    # A hundred by default: a notebook's plans push each other out, and are compiled again at every run.
     "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

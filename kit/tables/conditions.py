@@ -14,7 +14,7 @@ from kit.errors import InputError, UnsafePlan
 ALARM, BLOCK, WARN, INFO, ASK = SEVERITIES = ("alarm", "block", "warn", "info", "ask")
 """The worst first; ``ask``: a person must answer before a plan is made."""
 OPERATOR, SECOND_PERSON, NEVER = OVERRIDERS = ("operator", "second person", "never")
-"""Who may override a rule: the operator, by its name; a second person, who then has to approve the plan; nobody."""
+"""Who may override a rule: the operator, by its name; a second person, who then has to approve the plan; no person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Condition:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the condition forbids to go on; one that a person must answer does so until it is answered."""
+        """Whether the condition forbids to continue; one that a person must answer does so until it is answered."""
         return self.is_met is not True and self.severity in (ALARM, BLOCK, ASK)
 
     @property
@@ -77,7 +77,8 @@ class Rule:
     def __post_init__(self) -> None:
         if self.overridden_by not in OVERRIDERS:
             raise InputError(
-                f"rule {self.check_id!r}: nobody is {self.overridden_by!r}; there are {', '.join(OVERRIDERS)}"
+                f"rule {self.check_id!r}: overridden_by can't be {self.overridden_by!r}; there are"
+                f" {', '.join(OVERRIDERS)}"
             )
         if self.severity not in SEVERITIES:
             raise InputError(
@@ -132,7 +133,7 @@ def raise_if_unsafe(conditions: Iterable[Condition], overrides: Iterable[str] = 
 
 
 def unmet(conditions: Iterable[Condition], overrides: Iterable[str] = ()) -> list[str]:
-    """Describe what blocks and is not overridden; an override of what nobody may override counts for nothing."""
+    """Describe what blocks and is not overridden; an override of a condition that can't be overridden is ignored."""
     named = set(overrides)
     blocking = [each for each in conditions if each.is_blocking]
     return [each.described for each in blocking if each.check_id not in named or not each.can_be_overridden]

@@ -75,7 +75,7 @@ class Member:
     ZooKeeper session that holds the registration; ``registered_at`` the znode's creation time.
 
     ``is_embedded`` says of a Kafka member that its subscription has the mark of a MEZKCC's consumer (EKC). It is null
-    where the coordinator told no subscription, as while the group rebalances, and in older histories.
+    where the coordinator reported no subscription, as while the group rebalances, and in older histories.
 
     ``member_type`` is the protocol by which the member of a consumer group joined, ``classic`` or ``consumer``
     (ConsumerGroupDescribe 1, brokers >= 4.0); of a streams group it is ``classic`` or ``streams``. ``member_epoch`` is
@@ -176,14 +176,16 @@ class LogOffset:
 
 @dataclass(frozen=True, slots=True)
 class GroupHour:
-    """One group's hour (UTC), from its looks; ``hour_ms`` is its begin (epoch).
+    """One group's hour (UTC), from its observations; ``hour_ms`` is its begin (epoch).
 
-    ``lag_…``: in records, of the looks at which it was known (``n_unknown``: at which not); ``lag_last``: at the last
-    look. ``time_lag_…``: bounds of the age of the oldest unread record at the last look. ``n_read``, ``n_written``:
-    records since the last look before. Of its partitions, ``n_stop`` committed nothing though records wait,
-    ``n_rewind`` went back, ``n_warn`` ended with more lag; at some look ``n_silent`` had something to read and had
-    committed nothing for a quarter of an hour or more; ``n_missed`` were not seen at each look. ``n_moves``: further
-    owners that partitions had.
+    ``lag_…``: in records, of the observations at which it was known (``n_unknown``: at which not); ``lag_last``: at
+    the last observation. ``time_lag_…``: bounds of the age of the oldest unread record at the last observation.
+    ``n_read``,
+    ``n_written``: records since the last observation before. Of its partitions, ``n_stop`` committed nothing though
+    records wait,
+    ``n_rewind`` went back, ``n_warn`` ended with more lag; at some observation ``n_silent`` had something to read and
+    had committed nothing for a quarter of an hour or more; ``n_missed`` were not seen at each observation. ``n_moves``:
+    further owners that partitions had.
     """
 
     group_id: str
@@ -215,7 +217,7 @@ class RecordTime:
 
     All three are the record's own timestamp where that is known. Producers set it unless the topic says otherwise.
     All null without an error: nothing is there to read, only what transactions left. ``is_quiet``: nothing was appended
-    to the log shortly before the look; null: not known.
+    to the log shortly before the observation; null: not known.
     """
 
     topic: str
@@ -245,7 +247,7 @@ class LogAnchor:
 class LogRetention:
     """What decides when a log's records are deleted: the topic's settings in force, the log's size at its leader.
 
-    A limit of -1 is Kafka's word for none. ``check_ms``: how often the leader looks for segments to delete.
+    A limit of -1 is Kafka's word for none. ``check_ms``: how often the leader searches for segments to delete.
     """
 
     topic: str
@@ -277,7 +279,7 @@ class ReadError:
     """One thing that could not be read: what it was (``cluster/group/topic-partition``) and why.
 
     ``group_id`` and ``topic`` are None where it is not about one. A ``topic`` with a slash is a stray znode's: it
-    stands where one of another kind is expected, and nothing else is unknown by it.
+    is where one of another kind is expected, and nothing else is unknown by it.
     """
 
     source: str
@@ -316,7 +318,7 @@ class SnapshotInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedRecord:
-    """One record that one member handed out, by that member's own file; ``at_ms`` is epoch time by its clock."""
+    """One record that one member delivered, by that member's own file; ``at_ms`` is epoch time by its clock."""
 
     group_id: str
     topic: str
@@ -328,7 +330,7 @@ class ConsumedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """One acknowledged record; ``at_ms`` is epoch time at which its producer was told of it."""
+    """One acknowledged record; ``at_ms`` is epoch time at which its producer learned of it."""
 
     topic: str
     partition: Int32
@@ -355,9 +357,9 @@ class ZnodeLife:
     ``migration_member`` (of ``ids`` and ``migration/ids``), ``mode`` (a life is one value of the toggle), ``watch``: no
     znode, but the time in which nothing escaped the watcher. ``from_ms`` is the server's creation time unless
     ``is_seen_late``: then the znode was gone before it could be read, it is the time of the event, and ``member_id``
-    is unknown. ``until_ms`` is an upper bound: when the watcher was told, or the creation time of what stands there
+    is unknown. ``until_ms`` is an upper bound: when the watcher was notified, or the creation time of what is there
     instead; None: still there. ``ended_by``: ``deleted``, ``replaced``, ``changed`` (its value), ``missed``
-    (found gone, not told so), ``stopped`` (watch).
+    (found gone, without a notification), ``stopped`` (watch).
     """
 
     group_id: str

@@ -98,8 +98,8 @@ class NodeFact:
     ``has_flag``: ``zookeeper.metadata.migration.enable`` (of a broker in KRaft mode always False);
     ``metadata_version``: the finalized level, None in ZooKeeper mode. Of the controller that leads the quorum also
     ``is_leader``, ``leader_epoch``, ``high_watermark``, ``voters`` and ``observers``; another one says who leads.
-    ``is_listening``: somebody took the connection, whatever was said then; False: its host refused it, so that no node
-    runs there; None: neither, and one may run.
+    ``is_listening``: a server accepted the connection, whatever it answered; False: its host refused it, so that no
+    node runs there; None: neither, and one may run.
     """
 
     address: str
@@ -127,7 +127,7 @@ class NodeFact:
 
 @dataclass(frozen=True, slots=True)
 class NodeSetting:
-    """One setting of one node, as DescribeConfigs tells it; a sensitive one has no ``value``."""
+    """One setting of one node, as DescribeConfigs shows it; a sensitive one has no ``value``."""
 
     node_id: Int32
     name: str
@@ -138,14 +138,14 @@ class NodeSetting:
 
 @dataclass(frozen=True, slots=True)
 class KraftState:
-    """Where a cluster stands on its way to KRaft (KIP-866); one row.
+    """Where a cluster is on its way to KRaft (KIP-866); one row.
 
     ``phase``: zookeeper, controllers, dual write, kraft, finalised, or unknown. ``zk_state``: the last
     ZkMigrationState in the metadata log. ``lag``: records of the quorum that ZooKeeper does not have yet, NoOps among
     them (high watermark - 1 - checkpoint); None unless both were read. ``n_zookeeper``: brokers in ``/brokers/ids``;
     ``n_migrating``: those registered in ZooKeeper mode; ``n_kraft``: in KRaft mode; ``n_fenced``: fenced ones.
     ``n_equal`` to ``n_unknown``: values of a diff by verdict, None where none was made. ``error``: what could not be
-    read. ``cluster``: the profile's name. ``cluster_id``: None where neither brokers nor ZooKeeper told it.
+    read. ``cluster``: the profile's name. ``cluster_id``: None where neither brokers nor ZooKeeper reported it.
     """
 
     cluster: str

@@ -37,14 +37,14 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """One file of a metadata log, and what became of its bytes.
+    """One file of a metadata log, and outcomes bytes.
 
     ``kind``: segment, checkpoint, or fetched (a controller's answers, as one segment). ``base_offset`` is the name's:
     of a checkpoint the offset that it ends before. ``first_offset``, ``last_offset`` are those of the log that were
     read. ``n_records`` are all rows: ``n_control`` of them control records, ``n_unknown`` of a type or version that
-    isn't known (``unknown`` names them), ``n_errors`` places that can't be read (``problems``), the others metadata
-    records, counted in ``types``. ``gaps``: offsets that no batch of the file has, ``from..to``. ``is_whole``: nothing
-    is damaged or missing; a checkpoint also begins with its header and ends with its footer.
+    isn't known (``unknown`` names them), ``n_errors`` places that can't be read (``problems``), the remaining rows
+    metadata records, counted in ``types``. ``gaps``: offsets that no batch of the file has, ``from..to``.
+    ``is_whole``: nothing is damaged or missing; a checkpoint also begins with its header and ends with its footer.
     """
 
     file: str
@@ -117,8 +117,8 @@ class MetadataItem:
     migration      (empty)                      ``state``                          NONE, MIGRATION, PRE_MIGRATION, …
     ============== ============================ ================================== =================================
 
-    ``is_secret``: there is a value, and it is withheld (a password's ``value`` is null; of a credential the keys).
-    Fingerprints stand there instead where they were asked for (``kit.text.fingerprints``).
+    ``is_secret``: there is a value, and it is redacted (a password's ``value`` is null; of a credential the keys).
+    Fingerprints are there instead where they were asked for (``kit.text.fingerprints``).
     ``offset``, ``is_refused``: see ``MetadataPartition``.
     """
 

@@ -16,8 +16,8 @@ class PreflightZnodes:
     ``seqid_version``: how many broker ids ZooKeeper gave out. ``n_config_changes``: notifications under
     ``/config/changes``; ``config_changes_s``: by how many seconds the newest of them was made after the oldest (None:
     there is none, or they can't be read). ``nested_acls``: znodes below the znode of an ACL's resource, which the copy
-    does not list. ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not everybody may read
-    and write. ``problems``: what could not be read, with its path; ``problem_paths`` and ``problem_kinds``
+    does not list. ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not every client may
+    read and write. ``problems``: what could not be read, with its path; ``problem_paths`` and ``problem_kinds``
     (``REFUSED``, ``ACCESS_LIST``) are as in ``MetadataControl``.
     """
 
@@ -39,9 +39,9 @@ class PreflightZnodes:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettingChange:
-    """One line that changes in a node's settings when it goes on to a mode. ``file``: the ready-made one.
+    """One line that changes in a node's settings when it continues to a mode. ``file``: the ready-made one.
 
-    ``action``: set, remove, or by hand: then ``value`` says in words what can't be known from outside.
+    ``action``: set, remove, or manually: then ``value`` says in words what can't be known from outside.
     """
 
     file: str
@@ -55,7 +55,7 @@ class NodeSettingChange:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLogDir:
-    """One log dir of a broker, and what is wrong with it (``error``). ``path`` None: the broker told none."""
+    """One log dir of a broker, and what is wrong with it (``error``). ``path`` None: the broker reported none."""
 
     node_id: Int32
     path: str | None
@@ -76,7 +76,7 @@ class NodeMeta:
 class RehearsalFinding:
     """One thing that a rehearsal of the move showed.
 
-    ``kind``: aborts, waits, vanishes, diverges, unknown. ``check_id``: the check of the preflight that tells of it;
+    ``kind``: aborts, waits, vanishes, diverges, unknown. ``check_id``: the check of the preflight that reports it;
     None where none does. ``znode``: its path, if known. ``sentence``: what happened, with the controllers' words.
     """
 

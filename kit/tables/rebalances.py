@@ -1,4 +1,4 @@
-"""Frozen rows about rebalances: what logs and the coordinators' topic tell, and what is made of it.
+"""Frozen rows about rebalances: what logs and the coordinators' topic show, and what is made of it.
 
 As ``kit.tables.groups``: a class is the single declaration of its table.
 """
@@ -13,10 +13,10 @@ from kit.tables.column_types import Int32
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event about coordination, as a log line tells it; what the line doesn't say is None.
+    """One event about coordination, as a log line shows it; what the line doesn't say is None.
 
     ``line`` counts from 1 (``record`` within it: pasted logs hold several); ``origin`` is the container, host or file
-    that stands before the line; ``layout`` is None where the line has none that is known. ``observed_at`` is None where
+    that is before the line; ``layout`` is None where the line has none that is known. ``observed_at`` is None where
     the zone of ``time_text`` is unknown; ``local_at`` is that time in epoch microseconds as if it were UTC, for
     durations. ``source``: java, zookeeper (the old consumer), librdkafka, kafka-python, kafkajs, franz-go, sarama,
     ruby-kafka, broker. ``kind``: see ``kit.rebalances.logs.wordings``. ``generation`` is the member epoch in the new
@@ -55,7 +55,7 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line that looks like coordination and whose wording isn't known; a long text is cut."""
+    """One line that resembles coordination and whose wording isn't known; a long text is cut."""
 
     file: str
     line: int
@@ -70,7 +70,7 @@ class LogLine:
 class LogFile:
     """One file of a read: its lines, and what became of them.
 
-    ``n_events``: records that tell an event; ``n_context``: known ones that tell none; ``n_unknown``: see ``LogLine``;
+    ``n_events``: records of an event; ``n_context``: known records without an event; ``n_unknown``: see ``LogLine``;
     the rest is of no interest. ``n_cut``: lines too long to be read to their end. ``problem``: ``empty``, ``binary``,
     ``truncated`` (what is before the damage was read), ``layout`` (no line has the one given), ``no coordination``,
     ``zones differ`` (some times say theirs, others don't), ``times go back``, ``zone unknown``.
@@ -94,7 +94,7 @@ class MemberRebalance:
     """One consumer's way through one rebalance, from the logs; what they don't say is None.
 
     ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch. ``life``: as of
-    ``Rebalance``. ``consumer`` tells consumers apart that print the same client id. Times are as the log has them;
+    ``Rebalance``. ``consumer`` distinguishes consumers that print the same client id. Times are as the log has them;
     ``is_utc`` says whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found;
     ``join_ms``: joining →
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
@@ -149,7 +149,7 @@ class MemberRebalance:
 @dataclass(frozen=True, slots=True)
 class Rebalance:
     """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer;
-    None: nobody is named. ``n_members``: how many it has, where a leader, a coordinator or the topic says so.
+    None: no member is named. ``n_members``: how many it has, where a leader, a coordinator or the topic says so.
 
     ``life``: the group's life that the generation is of, from 1; another begins where the group was deleted, expired or
     lost, and its numbers begin again. ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
@@ -216,7 +216,7 @@ class LogRemark:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit:
-    """One record of ``__consumer_offsets`` about an offset; ``partition`` and ``offset`` are where it stands there.
+    """One record of ``__consumer_offsets`` about an offset; ``partition`` and ``offset`` are where it is there.
 
     The newest record of a group and ``topic``-``topic_partition`` is where the group resumes. ``is_tombstone``: the
     offset was deleted or has expired. ``value_version`` is None for a tombstone, ``metadata`` where it is empty.
@@ -244,9 +244,9 @@ class GroupGeneration:
     """One member in one record of ``__consumer_offsets`` about a group of the classic protocol.
 
     A record without members, a tombstone (the group was deleted) and one with an ``error`` have one row, ``member_id``
-    None. ``partition`` and ``offset`` are where the record stands, ``n_members`` counts all its members. ``state_at``:
-    when the group came to the state it was in. ``subscribed`` (topics) and ``assigned`` (``topic-partition``) are None
-    where the protocol type isn't ``consumer``.
+    None. ``partition`` and ``offset`` are the position of the record, ``n_members`` counts all its members.
+    ``state_at``: when the group came to the state it was in. ``subscribed`` (topics) and ``assigned``
+    (``topic-partition``) are None where the protocol type isn't ``consumer``.
     """
 
     partition: Int32
@@ -278,7 +278,7 @@ class GroupEpoch:
     ``kind``: ``group_epoch`` (the group changed), ``target_epoch`` (what its members shall have was computed),
     ``member`` (who it is), ``target_assignment`` (what it shall have), ``current_assignment`` (what it may have in its
     ``epoch``, ``revoking`` being what it must give up first; ``state`` in Kafka's words). ``partition`` and ``offset``
-    are where the record stands. A tombstone, and one with an ``error``, has nothing but its key. Partitions are
+    are the position of the record. A tombstone, and one with an ``error``, has nothing but its key. Partitions are
     ``topic-partition``, or ``id-partition`` where the cluster has no topic of that id any more. ``assignor`` is the one
     the member asks for.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def in_spark(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """An Arrow table as Spark's.
 
-    In one piece: of a table of several, Spark 4 drops all that stands behind a piece without rows; of none it makes
+    In one piece: of a table of several, Spark 4 drops all that is behind a piece without rows; of none it makes
     nothing.
     """
     import pyarrow as pa

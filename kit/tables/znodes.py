@@ -63,7 +63,7 @@ class ZnodeChange:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFile:
-    """One file of a ZooKeeper server, and what became of its bytes.
+    """One file of a ZooKeeper server, and outcomes bytes.
 
     ``kind``: snapshot or log. ``zxid`` is the name's: a log's first transaction; of a snapshot the last one it surely
     has (it may have some that came while it was written: up to ``last_zxid``). ``n_rows``: znodes or changes.

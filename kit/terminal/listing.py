@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = 50
-"""Rows that a terminal shows by itself: the worst of them fit in two looks. A pipe gets all."""
+"""Rows that a terminal shows by itself: the worst of them fit on two screens. A pipe gets all."""
 LONGEST_CONDITION = 4_000
 """Characters of ``--where``: a chain of thousands of ORs takes polars minutes, and a longer one all of its stack."""
 
@@ -58,7 +58,9 @@ class Listing:
             rows = _where(rows, self.where)
         if self.sort is not None:
             if self.sort not in rows.columns:
-                raise InputError(f"--sort {self.sort}: there is no such column; there are {', '.join(rows.columns)}")
+                raise InputError(
+                    f"--sort {self.sort}: there is no such column; the columns are {', '.join(rows.columns)}"
+                )
             is_number = rows.schema[self.sort].is_numeric()
             rows = rows.sort(self.sort, descending=is_number, nulls_last=True, maintain_order=True)
         return rows
@@ -147,10 +149,10 @@ def listing(verb: Callable[..., None]) -> Callable[..., None]:
     def with_options(*arguments: Any, **typed: Any) -> None:
         chosen = Listing(**{name: typed.pop(name) for name in options})
         if chosen.as_json + chosen.as_csv + (chosen.parquet is not None) > 1:
-            raise typer.BadParameter("--json, --csv and --parquet are three ways to hand rows on: choose one")
+            raise typer.BadParameter("--json, --csv and --parquet are three output formats: choose one")
         verb(*arguments, **typed, listing=chosen)
 
-    del with_options.__wrapped__  # Typer would look at the verb's own parameters.
+    del with_options.__wrapped__  # Typer would examine the verb's own parameters.
     together = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept), *options.values()]
     with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
     with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
@@ -163,7 +165,7 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
     if len(condition) > LONGEST_CONDITION:
         raise InputError(
             f"--where has {len(condition):,} characters, and {LONGEST_CONDITION:,} are the most: --groups takes a "
-            "pattern of names, and --csv hands every row on"
+            "pattern of names, and --csv prints every row"
         )
     try:
         asked = pl.sql_expr(condition)
@@ -176,12 +178,12 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
         ) from None
     raise InputError(
         f"--where {condition!r} asks about all rows at once (max, count, OVER …): it is a condition of each row alone, "
-        'as in "lag > 1000"; --csv hands every row on'
+        'as in "lag > 1000"; --csv prints every row'
     )
 
 
 def _is_of_each_row(asked: pl.Expr, schema: pl.Schema) -> bool:
-    """Whether no part looks at other rows; polars would give what such a part says to each row."""
+    """Whether no part examines other rows; polars would give what such a part says to each row."""
     from polars.exceptions import ColumnNotFoundError
 
     parts = [asked]

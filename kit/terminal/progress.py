@@ -1,4 +1,4 @@
-"""A line on standard error for what takes longer than two seconds, if somebody looks."""
+"""A line on standard error for what takes longer than two seconds, on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE_S, _EVERY_S = 2.0, 1.0
 
 
 class _Line:
-    """The terminal's last line, while it says what goes on. A handler of signals may print in the midst of a write."""
+    """The terminal's last line, while it says what continues. A signal handler may print in the midst of a write."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -40,12 +40,12 @@ class _Line:
 
 _LINE = _Line()
 make_room = _LINE.clear
-"""Take the line away, if there is one, for what is printed next; while the wait goes on it comes again below."""
+"""Take the line away, if there is one, for what is printed next; while the wait continues it comes again below."""
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """Say after two seconds, and then every second, what goes on and for how long; the line goes in the end.
+    """Say after two seconds, and then every second, what continues and for how long; the line goes in the end.
 
     What it gives takes how far it is: ``"cell 3 of 9"``.
     """

@@ -1,7 +1,7 @@
 """How the command line speaks: options that verbs share, tables, and errors as one line with an exit code.
 
-Whatever is told goes through here, made visible: no name is markup, none moves the cursor, none begins a line. JSON is
-exact, in ASCII. Polars is loaded by who prints a frame.
+Whatever is reported goes through here, made visible: no name is markup, none moves the cursor, none begins a line.
+JSON is exact, in ASCII. Polars is loaded by who prints a frame.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def print_table(
     """Rows for people, as texts, under the names of their columns; these say whether they hold numbers.
 
     By a pager where it is longer than the terminal and that may be. ``spare``: see ``kit.terminal.table``; ``notes``
-    stand below.
+    are printed below.
     """
     from kit.terminal.table import table_lines
 
@@ -106,7 +106,7 @@ def screen_size() -> os.terminal_size:
 
 
 def clear_screen() -> None:
-    """What is printed next stands in the place of what was there."""
+    """What is printed next is in the place of what was there."""
     sys.stdout.write("\x1b[H\x1b[2J")
 
 

@@ -37,7 +37,7 @@ class _Verbs(TyperGroup):
             formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Typer's own guess at what was meant looks at commands that are loaded."""
+        """Typer's own guess at what was meant examines commands that are loaded."""
         near = get_close_matches(args[0], self.verbs)
         if args[0] not in self.verbs and near:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {', '.join(map(repr, near))}?")

@@ -1,4 +1,4 @@
-"""What stands in a secret's place: ``***``, or a fingerprint by which two stores are compared without showing it."""
+"""What is in a secret's place: ``***``, or a fingerprint by which two stores are compared without showing it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def stars(secret: str) -> str:
 
 
 def is_fingerprint(shown: str) -> bool:
-    """Whether this, which stands in a secret's place, is no ``***``."""
+    """Whether this, which is in a secret's place, is no ``***``."""
     return shown.startswith(_MARK)
 
 
 class Fingerprints:
     """A secret → ``hmac:`` and 16 hex digits, the same ones for the same secret as long as this object lives.
 
-    The key (HMAC-SHA-256) is random, kept nowhere, and told to nobody: after the object is gone, no fingerprint can be
+    The key (HMAC-SHA-256) is random, kept nowhere, and never shown: after the object is gone, no fingerprint can be
     made again, so a weak password can't be guessed from one that was kept.
     """
 

@@ -23,7 +23,7 @@ def listed(items: Iterable[object], last: str = "and") -> str:
 def named(items: Iterable[object], one: str, many: str = "") -> str:
     """What the items are, and which: ``{}`` in ``one``, or in ``many`` unless it is one, is the list.
 
-    Without ``{}`` the list stands at the end; without ``many`` that is ``one`` with an s.
+    Without ``{}`` the list is at the end; without ``many`` that is ``one`` with an s.
 
     >>> named([1], "broker"), named([2, 1, 3], "broker"), named([], "broker")
     ('broker 1', 'brokers 2, 1 and 3', 'brokers none')

@@ -11,7 +11,7 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Key → value; of a key that stands twice the last, as in Java.
+    r"""Key → value; of a key that occurs twice the last, as in Java.
 
     >>> parse_properties("# a comment\nlisteners = A://:1,\\\n   B://:2\nnode.id:7\nempty")
     {'listeners': 'A://:1,B://:2', 'node.id': '7', 'empty': ''}

@@ -1,6 +1,6 @@
 """Which dynamic settings of Kafka are secret: both stores of a cluster's metadata hold passwords among them.
 
-Kafka's own ``RecordRedactor`` withholds the value of every setting whose type is PASSWORD or that it doesn't know; so
+Kafka's own ``RecordRedactor`` redacts the value of every setting whose type is PASSWORD or that it doesn't know; so
 does this.
 """
 
@@ -15,5 +15,5 @@ _SHOWN = frozenset(files(__package__).joinpath("shown_settings.txt").read_text(e
 
 
 def is_secret_setting(key: str) -> bool:
-    """Whether a broker's setting is withheld: unless Kafka knows it as dynamic and no password."""
+    """Whether a broker's setting is redacted: unless Kafka knows it as dynamic and no password."""
     return _OF_A_LISTENER.sub("", key, count=1) not in _SHOWN

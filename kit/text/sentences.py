@@ -23,7 +23,7 @@ def counted(number: nw.Expr, one: str, many: str = "") -> nw.Expr:
 def applying(rows: FrameT, rules: Mapping[str, nw.Expr], keep: list[str], code: str) -> FrameT:
     """One row per row and rule that applies: the columns to keep, the rule's name in ``code``, ``sentence``.
 
-    All rules look at one wide row, so that what leads to it is computed once.
+    All rules examine one wide row, so that what leads to it is computed once.
     """
     sentences = rows.select(*keep, **rules)
     rows = sentences.unpivot(on=list(rules), index=keep, variable_name=code, value_name="sentence")

@@ -1,4 +1,4 @@
-"""What stands in a secret's place where a server must take it for one: random text of the same form."""
+"""What is in a secret's place where a server must take it for one: random text of the same form."""
 
 from __future__ import annotations
 

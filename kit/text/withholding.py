@@ -1,4 +1,4 @@
-"""Replaces text that looks like a secret by stars; the text around it stays.
+"""Replaces text that resembles a secret by stars; the text around it stays.
 
 For text from outside that goes into evidence: a deployer's output, errors of other libraries, tracebacks. Names are
 never tested: a group may be called ``reset-password`` or ``password=x``.
@@ -57,7 +57,7 @@ _AT_ITS_END = ",;:.)]}'\""
 def without_secrets(text: str, names: Collection[str] = ()) -> str:
     """The text with stars in place of secrets.
 
-    ``names`` of groups and items stay even if they look like a secret: ``password=x`` may be a group, and
+    ``names`` of groups and items stay even if they resemble a secret: ``password=x`` may be a group, and
     ``reset-password: …`` a sentence about a group.
     """
     text = _CURL.sub(lambda command: _LOGIN.sub(lambda match: _withheld(match, names), command[0]), text)

@@ -36,7 +36,7 @@ _FAILS = (Manner.REFUSES, Manner.FAILS_DONE, Manner.FAILS_HALF, Manner.FAILS_LAT
 
 @dataclass
 class Order:
-    """One swap that was asked for, and what became of it in truth."""
+    """One swap that was asked for, and outcome in truth."""
 
     run_id: str
     step_id: str | None
@@ -59,7 +59,7 @@ class Order:
 
 
 class Deployer:
-    """One process's hand. In what manner an order is carried out, ``ContestedCluster.manner_of_next`` draws."""
+    """One process's hand. In what manner an order is executed, ``ContestedCluster.manner_of_next`` draws."""
 
     needs_person = True
 
@@ -119,7 +119,7 @@ def carry_out(world: ContestedCluster, order: Order) -> None:
 
 
 def finish(world: ContestedCluster, order: Order) -> None:
-    """A late one does it now, or half of it; who was told not to any more doesn't go on."""
+    """A late one does it now, or half of it; who was told not to any more doesn't continue."""
     if order.is_countermanded:
         order.is_pending = False
         return

@@ -54,7 +54,7 @@ class One:
 
 @dataclass(frozen=True)
 class Mix:
-    """What a look tells a careful operator: who is there, and what the toggle holds."""
+    """What an observation shows a careful operator: who is there, and what the toggle holds."""
 
     counts: Counter[str]
     mode: str | None

@@ -1,7 +1,8 @@
 """What must hold after every write and at every end, told by the model's truth and not by what the engine believes.
 
-An engine can't know what another hand did after its last look. So each order and each toggle is judged by what that
-look could see, and each approval, lock and stop by whether it was over for more than ``GRACE`` requests already.
+An engine can't know what another operator or tool did after its last observation. So each order and each toggle is
+judged by what that observation could see, and each approval, lock and stop by whether it was over for more than
+``GRACE`` requests already.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from tests.adversary.world import ContestedCluster
 
 GRACE = 16
-"""Requests between the engine's look at an approval, a lock or a button and the write it allows."""
+"""Requests between the engine's examine an approval, a lock or a button and the write it allows."""
 FRESH_S = 5.0
-"""How old the look may be that an order rests on."""
+"""How old the observation may be that an order rests on."""
 WAY_BACK = timedelta(days=7)
 """Where a plan doesn't say how long its way back is open."""
 WRITTEN = {Outcome.CONFIRMED, Outcome.UNKNOWN}
@@ -78,7 +79,7 @@ class Facts:
 
 
 class RunJudge:
-    """Collects what was wrong; raising it at once would only look like a fault of the performer to the engine."""
+    """Collects what was wrong; raising it at once would only resemble a fault of the performer to the engine."""
 
     def __init__(self, world: ContestedCluster) -> None:
         self._world = world
@@ -135,7 +136,7 @@ class RunJudge:
             self.wrong("reads another's", f"{process} orders {order} where {after.counts} then read, {after.mode!r}")
         self._victim(process, order, seen.mix.flavours)
         if self._open_orders(process, replacement.group):
-            self.wrong("two orders", f"{process} orders {order} while another order of it may still be carried out")
+            self.wrong("two orders", f"{process} orders {order} while another order of it may still be executed")
 
     def _may_write(self, process: Process, group: str, what: str) -> None:
         facts = self.runs[process.run_id]
@@ -155,8 +156,8 @@ class RunJudge:
             self.wrong("reads another's", f"{process} sets {write.path} to {write.text!r} where {mix.counts} read")
         found = None if write.before is None else write.before.mzxid
         if found not in self._known(process, write.path):
-            back = "takes back" if process.is_back else "overwrites"
-            self.wrong("another's toggle", f"{process} {back} {write.path}, which another hand set")
+            back = "undoes" if process.is_back else "overwrites"
+            self.wrong("another's toggle", f"{process} {back} {write.path}, which another operator or tool set")
         facts.mzxids[write.path].append(write.zxid)
         facts.in_place.pop(write.path, None)
         if not process.is_back:
@@ -166,7 +167,7 @@ class RunJudge:
         """What this run may find there: what it wrote, and going forward what its plan saw."""
         facts = self.runs[process.run_id]
         mine: set[int | None] = {*facts.mzxids[path]}
-        if path in facts.unsure:  # It can't tell whose the one write is that followed what it knew.
+        if path in facts.unsure:  # It can't determine whose the one write is that followed what it knew.
             node = self._world.tree.nodes.get(path)
             mine |= {None if node is None else node.mzxid, *self._others(path)}
         return mine if process.is_back else mine | {self._planned[facts.plan.digest].get(path)}
@@ -182,7 +183,8 @@ class RunJudge:
     def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
         replacement = order.replacement
         if not replacement.member:
-            # Whether one that it wanted to be stopped went by its order or by another hand, nobody can tell.
+            # Whether one that it wanted to be stopped went by its order or by another operator or tool, nobody can
+            # tell.
             seen_through = self._seen_through(process)
             wanted = {each.replacement.member for each in self._orders_of(process.run_id, replacement.group)} - {""}
             if not wanted - seen_through - flavours.keys():
@@ -190,7 +192,7 @@ class RunJudge:
         elif flavours.get(replacement.member) != replacement.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
         elif process.is_back and not self._is_mine(process, order):
-            self.wrong("undo of another's", f"{process} orders {order}, which another hand started")
+            self.wrong("undo of another's", f"{process} orders {order}, which another operator or tool started")
 
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
@@ -204,7 +206,7 @@ class RunJudge:
         return order.replacement.member in ours or not left or self._is_unheard(process, order)
 
     def _is_unheard(self, process: Process, order: Order) -> bool:
-        """Who came by an order of which nobody heard can't be told from who was restarted since."""
+        """Who came by an order of which nobody heard can't be distinguished from who was restarted since."""
         there = self._there[self.runs[process.run_id].plan.digest]
         forward = {
             it.replacement.member for it in self._orders_of(process.run_id, order.replacement.group) if not it.is_back
@@ -215,7 +217,7 @@ class RunJudge:
         return [each for each in self._world.orders if each.run_id == run_id and each.replacement.group == group]
 
     def _open_orders(self, process: Process, group: str) -> list[Order]:
-        """Without those that another hand carried out meanwhile, so that the run takes them for done."""
+        """Without those that another operator or tool executed meanwhile, so that the run takes them for done."""
         mine = [each for each in self._orders_of(process.run_id, group) if each.is_open]
         seen_through = self._seen_through(process) if mine else set()
         return [each for each in mine if each.replacement.member not in seen_through]
@@ -229,7 +231,7 @@ class RunJudge:
     # How it ends
 
     def ended(self, process: Process, record: RunRecord, told: str | None) -> None:
-        """One process on a run is over, and not by a crash; ``told`` None: it was refused before it began."""
+        """One process on a run has ended, and not by a crash; ``told`` None: it was refused before it began."""
         for event in record.events:
             # Of errors and sentences, which quote strangers, a part may be; of what was written never.
             if set((event.withheld or "").split(", ")) & {"item", "before", "after", "details"}:
@@ -243,7 +245,7 @@ class RunJudge:
             self._verified(process)
 
     def _outcomes(self, process: Process, record: RunRecord) -> None:
-        """What was written or ordered is told as CONFIRMED or UNKNOWN, not as nothing and not as 'not attempted'."""
+        """What was written or ordered is reported as CONFIRMED or UNKNOWN, never as 'not attempted'."""
         for event, step_id in {(each.event, each.step_id) for each in process.did}:
             told = {each.outcome for each in record.events if (each.event, each.step_id) == (event, step_id)}
             if told.isdisjoint({"CONFIRMED", "UNKNOWN", "REFUSED"}):
@@ -251,10 +253,10 @@ class RunJudge:
         for item in process.silent:
             told = {each.outcome for each in record.events if each.item == item and each.outcome}
             if told <= {"NOT_ATTEMPTED", "UNCHANGED"}:
-                self.wrong("untold", f"{process}: nobody knows what became of {item}, and it is told as {told}")
+                self.wrong("untold", f"{process}: nobody knows what became of {item}, and it is reported as {told}")
 
     def _unknowns(self, process: Process, record: RunRecord, told: str) -> None:
-        """Where a run halts, its last sentence names what nobody can tell of what it just wrote."""
+        """Where a run halts, its last sentence names what nobody can report what it just wrote."""
         last: dict[tuple[str | None, str | None], str | None] = {}
         for event in record.events:
             if event.event == "opened":
@@ -272,9 +274,7 @@ class RunJudge:
         for group in facts.plan.targets:
             pending = self._open_orders(process, group)
             if pending:
-                self.wrong(
-                    "undone while pending", f"{process} is UNDONE, and somebody may still carry out {pending[0]}"
-                )
+                self.wrong("undone while pending", f"{process} is UNDONE, and somebody may still execute {pending[0]}")
             if self._world.was_quiet(process, group):
                 left = self.left_in_place(process.run_id, group)
                 if left:
@@ -289,7 +289,7 @@ class RunJudge:
             and not any(left)
             and load_run(process.folder).state == RunState.UNDO_HALTED
         ):
-            self.wrong("halts for ever", f"{process} has nothing left to take back and says: {told}")
+            self.wrong("halts for ever", f"{process} has nothing left to undo and says: {told}")
 
     def left_in_place(self, run_id: str, group: str) -> str | None:
         """What this run did to a group and is still so."""

@@ -1,7 +1,7 @@
 """Locks in Kafka over the model: the real :class:`KafkaLock` over leases whose holder and mark lie in the model's tree.
 
 A lease's holder is an ephemeral node at the place of ZooKeeper's lock, so the judge asks one question of both locks. A
-confirmation is one request that the coordinator takes or refuses as a whole: it is refused where the session is over.
+confirmation is one request that the coordinator takes or refuses as a whole: it is refused where the session has ended.
 A lease has a connection of its own, and closing it ends the heartbeats: a holder whose leave was lost goes in the end.
 """
 

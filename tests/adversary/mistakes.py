@@ -1,6 +1,6 @@
 """Mistakes put back on purpose: what the engine and its actors once did, each as it was found by a hostile review.
 
-Each is a set of patches, (where, name) → what stands there instead.
+Each is a set of patches, (where, name) → what is there instead.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def _anybody(self: Any, step: Step, found: GroupState, acted: ActedRecord, flavo
 A1: Mistake = {
     (Run, "_refuse_unless_open"): _nothing,
     (Run, "_refuse_followed"): _nothing,
-    (ReplaceActor, "check_back"): lambda self, step, acted: Checked(True, "not looked at"),
+    (ReplaceActor, "check_back"): lambda self, step, acted: Checked(True, "not examined"),
     (ReplaceActor, "undo"): _undo_by_counts,
     (ReplaceActor, "_on_the_way"): lambda self, step: self._look(step),
     (ReplaceActor, "_victim"): _anybody,
 }
-"""The way back looks at nothing: no time limit, no later run, no counts, no mode."""
+"""The way back examines nothing: no time limit, no later run, no counts, no mode."""
 
 
 A3: Mistake = {(ClusterPerformer, "refuse_altered"): _nothing}
@@ -88,7 +88,7 @@ def _refusing(value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Names are keys, and a key that ends so is taken for a secret's."""
     for at, text in _texts(value, where):
         if _SECRET_NAME.search(at):
-            raise InputError(f"{at} looks like a secret: {text!r}")
+            raise InputError(f"{at} resembles a secret: {text!r}")
     return frozen_mapping(value, where)
 
 
@@ -121,7 +121,7 @@ def _attempt_unasked(self: Any, items: Sequence[str], details: Any = None) -> No
 
 _ATTEMPT: Callable[..., None] = _Reporter.attempt
 C10: Mistake = {(_Reporter, "attempt"): _attempt_unasked}
-"""The approval is looked at between steps only."""
+"""The approval is examined between steps only."""
 
 
 def _left_by_anybody(self: Toggle, written: ItemOutcome) -> bool:
@@ -142,7 +142,7 @@ def _state_of_all(self: Any, step: Step, acted: ActedRecord | None = None) -> St
 
 _STATE: Callable[..., StepState] = WaveActor.state
 C11_WAVE: Mistake = {(WaveActor, "state"): _state_of_all}
-"""Whether a wave was taken back is told by groups that it never wrote."""
+"""Whether a wave was undone is reported by groups that it never wrote."""
 
 
 LATER_RUNS: Mistake = {(RunContext, "refused"): lambda self, step: {}}
@@ -152,7 +152,7 @@ LATER_RUNS: Mistake = {(RunContext, "refused"): lambda self, step: {}}
 TWICE_BACK: Mistake = {
     (ActedRecord, "written"): property(lambda self: tuple(it for it in self.outcomes if it.is_written)),
 }
-"""A second undo takes back again what the first one took back."""
+"""A second undo undoes again what the first one undid."""
 
 
 BLIND_RETRIES: Mistake = {(_Writing, "unmoved"): lambda self, pending, current: pending}

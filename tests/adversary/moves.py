@@ -1,4 +1,4 @@
-"""What another hand, the network, the clock or the operator does while a run is between two requests."""
+"""What another operator or tool, the network, the clock or the operator does while a run is between two requests."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ ANY: tuple[Move, ...] = (
     waits,
 )
 LIKELY: tuple[Move, ...] = (kills, loses_answer, expires, carries_out, toggles, toggles_the_same, replaces)
-"""Drawn more often: what most of the ways back have to do with."""
+"""Drawn more often: what most of the ways to undo have to do with."""
 
 
 def _name(world: ContestedCluster, rng: random.Random) -> str:

@@ -45,7 +45,7 @@ PLANNER: Any = SimpleNamespace(needs_person=True, instruction=instruction)
 
 
 def plan_group(world: ContestedCluster, request: GroupPlanRequest) -> Plan | None:
-    """None where it was refused, which is told; a name is no reason to refuse."""
+    """None where it was refused, which is reported; a name is no reason to refuse."""
     return _planned(
         world,
         f"{request.group_id} to {request.to_stage}",

@@ -182,7 +182,7 @@ class Process:
     # What it sees
 
     def look(self, name: str) -> GroupState:
-        self.world.point(self, f"look at {name}")
+        self.world.point(self, f"examine {name}")
         if self.blind:
             self.blind -= 1
             raise ConnectError("the model can't be read now")
@@ -190,7 +190,7 @@ class Process:
 
 
 class Hand(ClusterPerformer):
-    """The real one, which says what step it is at: going back, the journal tells it afterwards only."""
+    """The real one, which says what step it is at: going back, the journal shows it afterwards only."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class Sight:
 
 
 def _sight(cluster: Any, names: Iterable[str]) -> Sight:
-    """What fails for one group is told of that group."""
+    """What fails for one group is reported of that group."""
     found, unread = {}, {}
     for name in names:
         try:

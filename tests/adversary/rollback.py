@@ -251,7 +251,7 @@ class ContestedMove:
 
 
 def roll_back(world: ContestedMove) -> bool:
-    """Plan and run the way back; then mend what was cut, and go on. Return whether a plan was made.
+    """Plan and run the way back; then repair what was cut, and continue. Return whether a plan was made.
 
     Raises:
         Wrong: nobody controls the cluster, and nothing that the plan writes next would change that.

@@ -1,4 +1,4 @@
-"""A world led by hand: what a race needs beside what walks use."""
+"""A world led manually: what a race needs beside what walks use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A walk: plans, runs and ways back in any order, by anybody, struck at any point; then calm, in which all ends.
+"""A walk: plans, runs and ways to undo in any order, by anybody, struck at any point; then calm, in which all ends.
 
-Walks are drawn by seeds. One that fails tells its story, every move a line, and the seed that tells it again.
+Walks are drawn by seeds. One that fails shows its story, every move a line, and the seed that shows it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.adversary.process import Process, seams
 from tests.adversary.world import VALID_FOR, ContestedCluster
 
 NAMES = ("orders.v1", "reset-password", "auth.secret", "user_api-key", "rotate-credentials", "payments", "a-token")
-"""Some look like secrets to who tests names as such."""
+"""Some resemble secrets to who tests names as such."""
 BEGINNINGS: tuple[tuple[tuple[str, ...], str | None], ...] = (
     ((OZKCC,) * 3, None),
     ((OZKCC,) * 4, ZOOKEEPER),
@@ -214,7 +214,7 @@ class ContestedRuns:
     # Calm
 
     def _calm(self) -> None:
-        """Nobody strikes any more: each run comes to an end or says why not, and a new plan is carried out."""
+        """Nobody strikes any more: each run ends or says why not, and a new plan is executed."""
         self.world.say("calm")
         self.world.strike, self.world.manners, self.world.time.ahead = None, (Manner.PROMPT,), timedelta(0)
         while self.world.open_orders:

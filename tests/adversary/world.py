@@ -1,4 +1,6 @@
-"""A cluster, its operators and their clock; every request of a process is a point at which another hand may strike."""
+"""A cluster, its operators and their clock; every request of a process is a point at which another operator or tool
+may strike.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,7 @@ class ContestedCluster:
         """Planned by the model's clock."""
         return replace(plan, made_at=self.time.now())
 
-    # What other hands do
+    # What other operators or tools do
 
     def set_toggle(self, name: str, mode: str | None) -> None:
         path = mode_path(name)
@@ -199,10 +201,10 @@ class ContestedCluster:
     def _touched(self, name: str, what: str) -> None:
         self.groups[name].disturb(self.now())
         self.foreign[name] += 1
-        self.say(f"another hand {what} in {name}")
+        self.say(f"another operator or tool {what} in {name}")
 
     def was_quiet(self, process: Process, name: str) -> bool:
-        """Nobody else touched the group since this process last looked at it."""
+        """No other operator or tool touched the group since this process last examined it."""
         seen = process.seen.get(name)
         return seen is not None and self.foreign[name] == seen.foreign
 

@@ -111,7 +111,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Write:
-    """One request that was applied: ``verb`` (create, set, delete, ensure), and what stood there before."""
+    """One request that was applied: ``verb`` (create, set, delete, ensure), and what was there before."""
 
     verb: str
     path: str
@@ -148,7 +148,7 @@ class Client:
     """One process's client. ``point`` is called before each request, ``wrote`` after each write that was applied,
     ``abandoned`` with each session that nobody keeps alive any more.
 
-    ``loses`` says what becomes of the next write: (is it applied, what the caller is told instead of an answer).
+    ``loses`` says what becomes of the next write: (is it applied, what the caller is reported instead of an answer).
     """
 
     chroot = ""
@@ -169,7 +169,7 @@ class Client:
         self.lost: list[tuple[str, bool]] = []
 
     def expire(self) -> None:
-        """The session is over; kazoo begins another by itself."""
+        """The session has ended; kazoo begins another by itself."""
         self._tree.end_session(self.client_id[0])
         self.client_id = (self._tree.new_session(), b"")
 

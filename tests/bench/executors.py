@@ -48,7 +48,7 @@ def compared(site: Site) -> Iterator[Row]:
 
 @contextmanager
 def _reader(cores: int, folder: str) -> Iterator[Callable[[str, int], float]]:
-    """A Spark that reads when it is told to, and gives the seconds; it ends when its standard input does."""
+    """A Spark that reads when it is reported to, and gives the seconds; it ends when its standard input does."""
     command = [sys.executable, "-m", "tests.bench.executors", str(cores), folder]
     with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 

@@ -28,7 +28,7 @@ from tests.bench.site import Site
 
 PARTITIONS, COMMITS, LOGS = 1_000_000, 15, 2_000
 GOAL, PART = 10, 10
-"""The restatement judges each tenth partition; its time is told for all."""
+"""The restatement judges each tenth partition; its time is reported for all."""
 LIMIT_S = 60.0
 """In which Spark has judged them all."""
 _STEP_MS = 60_000
@@ -124,7 +124,7 @@ def _write(spark: SparkSession, folder: str) -> None:
 
 
 def _write_history(spark: SparkSession, folder: str) -> None:
-    """The same commits, one in each look."""
+    """The same commits, one in each observation."""
     commits = spark.read.parquet(f"{folder}/commits").withColumn("observed_ms", _STEP_MS * F.col("order"))
     looks = spark.range(COMMITS).select((_STEP_MS * F.col("id")).alias("observed_ms"))
     at, began = F.timestamp_millis("observed_ms"), F.timestamp_millis(F.lit(0))
@@ -152,7 +152,7 @@ def _restated(folder: str) -> dict[str, int]:
 
 
 def _restated_history(folder: str) -> dict[str, int]:
-    """The same of looks: a commit is where a look shows something else than the one before."""
+    """The same of observations: a commit is where an observation shows something else than the one before."""
     names = ["group_id", "store", "topic", "partition", "observed_at", "committed_offset", "committed_at", "error"]
     rows = pq.read_table(f"{folder}/looks", columns=names)
     for name in ("observed_at", "committed_at"):

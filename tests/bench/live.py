@@ -1,4 +1,6 @@
-"""A look at all groups as the monitor shows it, and a scrape of the exporter: what each takes beside the reading."""
+"""An observation at all groups as the monitor shows it, and a scrape of the exporter: what each takes beside the
+reading.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _LAG = b"\nofframp_consumer_group_topic_partition_lag{"
 
 
 def compared(site: Site) -> Iterator[Row]:
-    """Rows of the lab that was filled; the monitor's twelve looks are there before the clock runs."""
+    """Rows of the lab that was filled; the monitor's twelve observations are there before the clock runs."""
     with site.connect(BROKERS_ONLY) as cluster:
         looks = Looks(cluster)
         model = import_module("widgets.live.model").Monitor(cluster.name, looks)  # ipywidgets has no types

@@ -95,7 +95,7 @@ def _ours(code: str, n_rows: int) -> Timing:
 
 
 def _java(folder: Path, main: str, *arguments: str) -> Timing:
-    """It writes what it prints to a file, as who looks for something in it does."""
+    """It writes what it prints to a file, as who searches for something in it does."""
     command = jvm.java(jars.class_path(jars.SERVERS), main, arguments, _HEAP_MB, folder)
 
     def told() -> int:

@@ -35,7 +35,7 @@ _IN_FLIGHT = 128
 
 
 def compared(site: Site) -> Iterator[Row]:
-    """Rows in seconds for a thousand groups (or all there are); the rates are told on the way."""
+    """Rows in seconds for a thousand groups (or all there are); the rates are reported on the way."""
     n_groups = min(_GROUPS, site.sizes.groups)
     groups = [group_name(number) for number in range(n_groups)]
     what = f"{n_groups:,} groups × {PARTITIONS}"

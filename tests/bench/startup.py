@@ -26,7 +26,7 @@ _OFFRAMP = (sys.executable, "-m", "kit")
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 RELEASE = "KAFKA_HOME"
 _HOW_TO_GIVE = f"""{RELEASE} is not set: java starts the class of Kafka's command. People start it by the script
-          of a release, which looks at each jar and starts JMX. {RELEASE}=<an unpacked release of Kafka> make bench"""
+          of a release, which examines each jar and starts JMX. {RELEASE}=<an unpacked release of Kafka> make bench"""
 _BY_SPARK = """
 import sys
 from kit.rebalances.sources import read_rebalances

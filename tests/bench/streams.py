@@ -1,4 +1,4 @@
-"""One stream of a ZooKeeper member beside a bare ``consume()`` loop: the same records, every value looked at."""
+"""One stream of a ZooKeeper member beside a bare ``consume()`` loop: the same records, every value examined."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class NotebookScreen:
 def look(jupyter: Jupyter, tab: Tab, source: str, name: str, **parameters: object) -> NotebookScreen:
     """Run a notebook to its end, in a page of its own, and keep a picture of it in each theme.
 
-    Charts must be drawn, no output may be wider than its cell, and no time may be told as a program writes it.
+    Charts must be drawn, no output may be wider than its cell, and no time may be reported as a program writes it.
     """
     target = jupyter.notebooks / f"{name}.ipynb"
     fill_in(source, target, **parameters)

@@ -1,4 +1,4 @@
-"""A notebook in JupyterLab, used as a person does: opened, run from the menu, looked at."""
+"""A notebook in JupyterLab, used as a person does: opened, run from the menu, examined."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ class NotebookPage:
 
     def screenshot(self, name: str) -> None:
         """A picture that ends with the last cell."""
-        picture(self.page, name, int(self.whole()) + 40)  # a theme that comes makes Jupyter draw all cells anew
+        picture(self.page, name, int(self.whole()) + 40)  # a theme that comes makes Jupyter draw all cells again
 
 
 def picture(page: Page, name: str, height: int | None = None) -> None:
-    """Keep a picture, of the whole page or of its upper part, for people to look at."""
+    """Keep a picture, of the whole page or of its upper part, for people to examine."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     path = SCREENSHOTS / f"{name}.png"
     if height is None:

@@ -122,7 +122,7 @@ def test_to_dual_write_and_back(site, tab):
     wizard = opened(site, tab, "kraft_migrate", "dual write")
     wizard.expect_stage("controllers")
     assert list_runs(site.runs) == ()
-    expect(wizard.button("Carry out the plan")).to_be_disabled()
+    expect(wizard.button("Execute the plan")).to_be_disabled()
     wizard.approve_move("dual write")
     wizard.carry_out()
     wizard.expect_stage("dual write")
@@ -130,7 +130,7 @@ def test_to_dual_write_and_back(site, tab):
     if IS_SOAK:
         look_around(site, tab, "dual write")
 
-    wizard.button("Plan the way back").click()
+    wizard.button("Plan the rollback").click()
     wizard.expect("✗ R03_known: ")
     expect(wizard.field("Override gates")).to_have_value("")
     wizard.make_plan("zookeeper")
@@ -174,7 +174,7 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
     end.expect("✓ Approved by Bob")
     end.carry_out()
     end.expect_stage("finalised")
-    expect(end.button("Plan the way back")).to_be_disabled()
+    expect(end.button("Plan the rollback")).to_be_disabled()
     end.picture("kraft-wizard-finalised")
     look_around(site, tab, "finalised")
 

@@ -1,4 +1,4 @@
-"""The monitor in a real JupyterLab: who stands still comes first, a name opens its partitions, a pause is one."""
+"""The monitor in a real JupyterLab: who is stalled comes first, a name opens its partitions, a pause is one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEIGHTS = """panel => {
 }"""
 """How much lower each row begins than the name beside it, in pixels."""
 LAST_LOOK = "import threading; [each.join() for each in threading.enumerate() if each.name == 'offramp: watching']"
-"""A look that goes on when the monitor is paused is the last one: this waits for its end."""
+"""An observation that continues when the monitor is paused is the last one: this waits for its end."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ def site(tmp_path) -> Iterator[Site]:
 
 
 def await_rows_beside_names(monitor: Locator, count: int) -> None:
-    """Wait until each of so many rows is as high as the name beside it: a look draws one after the other."""
+    """Wait until each of so many rows is as high as the name beside it: an observation draws one after the other."""
     found: list[float] = []
 
     def are_beside() -> bool:
@@ -114,7 +114,7 @@ def test_the_monitor_follows_the_cluster(site, tab):
     expect(monitor).to_contain_text(f"1–20 of {OTHERS + 3}")
     expect(names.first).to_have_text("stuck")  # The most lag of those that stand.
     expect(monitor).to_contain_text(
-        re.compile(r"The last look: \d+\.\d s, \d+ requests to brokers and \d+ to ZooKeeper")
+        re.compile(r"The last observation: \d+\.\d s, \d+ requests to brokers and \d+ to ZooKeeper")
     )
     lines = monitor.locator(".offramp-rows svg")
     expect(lines.last).to_be_in_viewport()
@@ -130,7 +130,7 @@ def test_the_monitor_follows_the_cluster(site, tab):
     expect(monitor.locator(".offramp-rows tbody tr")).to_have_count(1)
     expect(names.first).to_have_text("reader")
 
-    # A name opens its partitions, which follow the looks.
+    # A name opens its partitions, which follow the observations.
     names.first.click()
     expect(monitor).to_contain_text("Group reader: 4 partitions.")
     search.fill("")
@@ -138,7 +138,7 @@ def test_the_monitor_follows_the_cluster(site, tab):
     monitor.get_by_role("button", name="Close this group").click()
     expect(monitor).not_to_contain_text("Group reader")
 
-    # Paused, nothing is asked: a group that comes is not seen before it goes on.
+    # Paused, nothing is asked: a group that comes is not seen before it continues.
     monitor.get_by_role("button", name="Pause").click()
     expect(monitor.get_by_role("button", name="Paused")).to_be_visible()
     notebook.execute(LAST_LOOK)

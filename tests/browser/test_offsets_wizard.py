@@ -95,7 +95,7 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     wizard.field("Partitions").press("Tab")
     wizard.expect("the plan and its approval are void")
     wizard.expect("ZooKeeper has 4 offsets")
-    expect(wizard.button("Carry out the plan")).to_be_disabled()
+    expect(wizard.button("Execute the plan")).to_be_disabled()
     wizard.button("Make the plan").click()
     wizard.expect("Offsets that change in Kafka: 4.")
     wizard.expect("→ forwards: 1, by 10 records in all")
@@ -107,7 +107,7 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
         wizard.picture(f"offsets-wizard-{'light' if is_light else 'dark'}")
 
     digest = wizard.approve(GROUP, "Type the group or “N groups”")
-    wizard.button("Carry out the plan").click()
+    wizard.button("Execute the plan").click()
     wizard.expect_end("✓ VERIFIED")
     copied = IN_ZOOKEEPER | {2: 100}
     assert (site.in_kafka(), site.in_zookeeper()) == (copied, IN_ZOOKEEPER)
@@ -153,7 +153,7 @@ def test_a_reset_and_its_undo_by_the_wizard_without_zookeeper(today, tab):
     wizard.expect("Offsets that change in Kafka: 3.")
     wizard.picture("offsets-wizard-today")
     wizard.approve(GROUP, "Type the group or “N groups”")
-    wizard.button("Carry out the plan").click()
+    wizard.button("Execute the plan").click()
     wizard.expect_end("✓ VERIFIED")
     assert today.in_kafka() == dict.fromkeys(range(3), 0)
     wizard.field("To undo, type the group or “N groups”").fill(GROUP)

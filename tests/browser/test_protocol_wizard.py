@@ -57,7 +57,7 @@ def test_to_the_consumer_protocol_and_back_by_the_wizard(site, tab):
     wizard.carry_out()
     wizard.expect_stage("consumer")
     wizard.picture("protocol-wizard-light")
-    wizard.button("Plan the way back").click()
+    wizard.button("Plan the rollback").click()
     wizard.expect("✓ The plan can begin now")
     back = wizard.approve(GROUP)
     wizard.carry_out()

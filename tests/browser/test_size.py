@@ -104,7 +104,7 @@ def test_every_listing_has_every_group(site):
 def test_a_look_asks_as_often_as_the_docs_say(site):
     with site.connect(WHOLE) as cluster:
         look = Looks(cluster).take()
-    print(f"a look: {look.cost}")
+    print(f"an observation: {look.cost}")
     assert (look.n_requests, look.n_zookeeper_requests) == (44, 123)
 
 

@@ -71,11 +71,11 @@ def site(tmp_path_factory) -> Iterator[Site]:
 
 
 def goes_on(wizard: Wizard) -> bool:
-    """Pressed as often as it takes; whether the run goes on."""
+    """Pressed as often as it takes; whether the run continues."""
     if wizard.button("Resume this run").is_enabled():
         with suppress(NotInTime):  # It was pressed before, and is disabled just now.
             wizard.button("Resume this run").click(timeout=PRESS_MS)
-    return wizard.all.get_by_text("is being carried out from here").is_visible()
+    return wizard.all.get_by_text("is being executed from here").is_visible()
 
 
 def test_forward_and_back_by_the_wizard_with_proof(site, tab):
@@ -90,7 +90,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     wizard.field("To stage").select_option(THERE)
     wizard.expect("the plan and its approval are void")
     expect(wizard.button("Approve this plan")).to_be_disabled()
-    expect(wizard.button("Carry out the plan")).to_be_disabled()
+    expect(wizard.button("Execute the plan")).to_be_disabled()
     wizard.button("Make the plan").click()
     wizard.expect("✓ The plan can begin now")
     digest = wizard.approve(GROUP)
@@ -108,7 +108,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
         wizard.field("To stage").select_option(BACK)
         wizard.button("Make the plan").click()
     else:
-        wizard.button("Plan the way back").click()
+        wizard.button("Plan the rollback").click()
     wizard.expect("✓ The plan can begin now")
     wizard.approve(GROUP)
     wizard.carry_out()
@@ -129,16 +129,16 @@ def test_a_reopened_notebook_shows_the_run_and_the_ways_back_stay_in_view(site, 
     notebook.run_all("nothing was changed")
     wizard.expect("✓ VERIFIED")
     wizard.expect(list_runs(site.runs)[-1].run_id)
-    for label in ("5. The run", "1. Where the group stands"):
+    for label in ("5. The run", "1. Stage of the group"):
         # A click: JupyterLab goes back to the last cell that was run else.
         wizard.all.get_by_role("heading", name=label).click()
-        for name in ("Stop", "Plan the way back", "Undo this run"):
+        for name in ("Stop", "Plan the rollback", "Undo this run"):
             expect(wizard.button(name)).to_be_in_viewport()
 
 
 @soak_only
 def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
-    """A new kernel shows where the run stands, and goes on with it once the dead one's lock has ended."""
+    """A new kernel shows where the run stands, and continues with it once the dead one's lock has ended."""
     notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
     tab.page.set_viewport_size({"width": 1500, "height": 1800})
     notebook.open(site.jupyter.address("migrate.ipynb"))
@@ -149,7 +149,7 @@ def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
     wizard.expect("✓ The plan can begin now")
     wizard.approve(GROUP)
     before = {run.run_id for run in list_runs(site.runs)}
-    wizard.button("Carry out the plan").click()
+    wizard.button("Execute the plan").click()
     wait_until(lambda: has_acted(site.runs, before), "the first act", 120)
     (kernel,) = site.kernels()
     kernel.kill()

@@ -1,4 +1,4 @@
-"""A wizard in a page, used as a person does: filled in, approved by keyboard, carried out, awaited."""
+"""A wizard in a page, used as a person does: filled in, approved by keyboard, executed, awaited."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Wizard:
         return digest
 
     def carry_out(self) -> None:
-        self.button("Carry out the plan").click()
-        self.expect("is being carried out from here")
+        self.button("Execute the plan").click()
+        self.expect("is being executed from here")
         expect(self.button("Stop")).to_be_enabled()
         self.expect_end("✓ VERIFIED")
 
@@ -73,11 +73,11 @@ class Wizard:
         self.expect_idle()
 
     def expect_idle(self) -> None:
-        """Wait until the last action is over. A run's end is shown before that, and typed fields are emptied then."""
+        """Wait until the last action has ended. A run's end is shown before that, and typed fields are emptied then."""
         expect(self.all.locator('p[role="status"]').filter(has_text=re.compile("^… "))).to_have_count(0)
 
     def picture(self, name: str) -> None:
-        """For people to look at."""
+        """For people to examine."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.all.locator("h2").first.scroll_into_view_if_needed()
         self.all.screenshot(path=SCREENSHOTS / f"{name}.png")

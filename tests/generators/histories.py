@@ -1,4 +1,4 @@
-"""Histories of one group: truthful ones by a small simulator, faults put into them, and ones written down by hand."""
+"""Histories of one group: truthful ones by a small simulator, faults put into them, and ones written down manually."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Simulation:
         self.owner, self.owned_from_ms, self.position = member, self.now_ms, self.committed
 
     def let_go(self, told_ms: int) -> None:
-        """In order; the watcher is told ``told_ms`` later."""
+        """In order; the watcher is reported ``told_ms`` later."""
         self.commit()
         self._end(told_ms)
 
@@ -142,7 +142,7 @@ class Simulation:
         self.owner = None
 
 
-_STEPS = st.sampled_from(("produce", "hand out", "hand out", "commit", "hand over", "hand over", "evict"))
+_STEPS = st.sampled_from(("produce", "deliver", "deliver", "commit", "deliver", "deliver", "evict"))
 _GAPS = st.sampled_from((0, 0, 0, 1))
 
 
@@ -158,13 +158,13 @@ def truthful(draw: st.DrawFn, group_id: str = "g", min_steps: int = 4) -> tuple[
         step = draw(_STEPS)
         if step == "produce":
             run.produce(draw(st.integers(1, 6)), draw(_GAPS))
-        elif step == "hand out":
+        elif step == "deliver":
             run.hand_out(draw(st.integers(1, 6)), draw(small))
         elif step == "commit":
             run.commit()
         else:
             told_ms, before = draw(small), run.owner
-            if step == "hand over":
+            if step == "deliver":
                 run.let_go(told_ms)
             else:
                 run.evict(draw(st.integers(0, 3000)), told_ms, draw(st.booleans()))
@@ -181,7 +181,7 @@ def _another(draw: st.DrawFn, run: Simulation, but: str | None) -> str:
 
 
 def ended(history: History, run: Simulation) -> History:
-    """The rest is handed out, and the watcher stops."""
+    """The rest is delivered, and the watcher stops."""
     run.hand_out(len(run.log), 1)
     run.let_go(0)
     history.watch(0, run.now_ms + 1)
@@ -190,7 +190,7 @@ def ended(history: History, run: Simulation) -> History:
 
 @st.composite
 def stale(draw: st.DrawFn, group_id: str = "g") -> tuple[History, str]:
-    """A truthful history, then a member that lost the partition goes on while its successor reads; that member."""
+    """A truthful history, then a member that lost the partition continues while its successor reads; that member."""
     history, run = draw(truthful(group_id))
     run.produce(12, 0)
     run.hand_out(len(run.log) - run.position - 8, 1)
@@ -276,7 +276,7 @@ def _stale_by_one_record_in_the_next_ms(history: History) -> None:
 
 
 def _stale_with_other_offsets(history: History) -> None:
-    """The successor reads its predecessor's tail when that one goes on ahead of it."""
+    """The successor reads its predecessor's tail when that one continues ahead of it."""
     _read(history, "a", 1000, 0, 29)
     _read(history, "b", 7000, 20, 24)
     _read(history, "a", 7005, 30, 34)
@@ -318,7 +318,7 @@ def _rewound(history: History) -> None:
 
 
 def _stuck(history: History) -> None:
-    """Handed over to nobody while records come, and elsewhere the group lives."""
+    """Delivered to nobody while records come, and elsewhere the group lives."""
     _read(history, "a", 100, 0, 9)
     history.produce(9000, 0, partition=1)
     history.hand_out("b", 9005, 0, partition=1)

@@ -1,6 +1,6 @@
 """Every wording of ``kit.rebalances.logs`` as a client would print it, behind what people and programs put in front of it."""
 
-# ruff: noqa: E501  # lists of what stands in front
+# ruff: noqa: E501  # lists of what is in front
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ WRAPPINGS = st.sampled_from(
 
 @dataclass(frozen=True)
 class Pasted:
-    """A line, and what it must be told as: one event of one of ``kinds`` and of ``group`` (None: it names none), or a
+    """A line, and what it must be reported as: one event of one of ``kinds`` and of ``group`` (None: it names none), or a
     line without an event where ``kinds`` has ``CONTEXT``. ``is_doubtful``: it has neither a time nor a level, and its
     wording may begin any sentence."""
 

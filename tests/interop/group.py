@@ -170,10 +170,10 @@ class Group:
         self.await_(settled, f"{'Kafka' if kafka else 'ZooKeeper'} mode with {consumed} partitions consumed", seconds)
 
     def await_all_read(self) -> None:
-        """Stop the producer and wait until every acknowledged record was handed out."""
+        """Stop the producer and wait until every acknowledged record was delivered."""
         self.producer.stop()
         wanted = {(r["topic"], r["partition"], r["offset"]) for r in self.producer.acknowledged()}
-        self.await_(lambda: wanted <= self.handed_out().keys(), f"all {len(wanted)} records handed out")
+        self.await_(lambda: wanted <= self.handed_out().keys(), f"all {len(wanted)} records delivered")
 
     # Proof
 
@@ -181,11 +181,11 @@ class Group:
         return Counter((r["topic"], r["partition"], r["offset"]) for each in self.everyone for r in each.records())
 
     def last_ms(self) -> float:
-        """When the last record was handed out."""
+        """When the last record was delivered."""
         return max(record["at_ms"] for each in self.everyone for record in each.records())
 
     def await_record_after(self, at_ms: float) -> None:
-        self.await_(lambda: self.last_ms() > at_ms, "a record is handed out again")
+        self.await_(lambda: self.last_ms() > at_ms, "a record is delivered again")
 
     def proof(self) -> Proof:
         """Everything the members wrote down, against what was produced and who owned what."""
@@ -197,7 +197,7 @@ class Group:
         return prove(consumption, produced, history)
 
     def summary(self) -> dict[str, Any]:
-        """The proof's one row; a test that fails shows its sentences, and who handed out what beside whom, and when."""
+        """The proof's one row; a test that fails shows its sentences, and who delivered what beside whom, and when."""
         proof = self.proof()
         row = proof.summary.row(0, named=True)
         if self.record_property is not None:
@@ -212,7 +212,7 @@ class Group:
         return row
 
     def assert_silent_when_woken(self, sleeper: Consumer, woken_ms: float, member_again_ms: float) -> None:
-        """Nothing is lost, and the sleeper hands out nothing between these times.
+        """Nothing is lost, and the sleeper delivers nothing between these times.
 
         SIGSTOP may hit the application between taking a record and writing it down: that one is in hand.
         """

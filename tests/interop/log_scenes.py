@@ -58,9 +58,10 @@ class Cast:
         self.members[name] = self.start(name)
 
     def is_settled(self, names: Iterable[str]) -> bool:
-        """Whether each of these, and nobody else, has partitions and has worked, and every partition is one's.
+        """Whether each of these, and no other operator or tool, has partitions and has worked, and every partition is
+        one's.
 
-        And whether all records are handed out: so each member that lets go commits the same positions.
+        And whether all records are delivered: so each member that lets go commits the same positions.
         """
         owners = self.owners()
         ids = {self.members[name].consumer_id for name in names}
@@ -255,8 +256,9 @@ COMMITS = 10
 
 
 def has_worked_for_seconds(member: Consumer) -> bool:
-    """0.9 hears no heartbeat's answer: it looks for its coordinator ``session.timeout.ms`` after it joined, and hears
-    of a rebalance then. The broker waits for it as long, but from the event on: one that comes at once throws it out.
+    """0.9 hears no heartbeat's answer: it searches for its coordinator ``session.timeout.ms`` after it joined, and
+    hears of a rebalance then. The broker waits for it as long, but from the event on: one that comes at once throws it
+    out.
     """
     since = member.process.log.read_text(errors="replace").rpartition("Setting newly assigned partitions")[2]
     return since.count("Committed offset") >= COMMITS * max(1, len(member.partitions()))

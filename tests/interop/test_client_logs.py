@@ -227,7 +227,7 @@ def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
 
 @pytest.mark.parametrize("group", NEW)
 def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
-    """One that is not in the topic any more, and a member that had other partitions than the log tells."""
+    """One that is not in the topic any more, and a member that had other partitions than the log shows."""
     mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
     row = next(row for row in reversed(played.rows(group)) if row["owned"])
     epoch, member = row["generation"], row["member_id"]
@@ -242,7 +242,7 @@ def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
 
 @pytest.mark.parametrize("group", NEW)
 def test_brokers_tell_of_the_epochs_stored(played: Played, group: str) -> None:
-    """And where one of both lacks an epoch, or a member that joined, it is told."""
+    """And where one of both lacks an epoch, or a member that joined, it is reported."""
     mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
     told = played.brokers.filter(group_id=group, kind="epoch_bumped")["generation"]
     assert sorted(told) == sorted(mine.filter(kind="group_epoch")["epoch"])
@@ -297,7 +297,7 @@ def test_a_converted_group_is_told_as_both_kinds_of_record_have_it(played: Playe
     assert sum(f"Downgrade group {CONVERTED} from consumer to classic" in each for each in reasons) >= 2
     frames = (told, log_remarks(events), log_findings(events))
     assert any("from consumer to classic" in each for each in sentences(played.members.clear(), *frames))
-    # Where its classic member had other partitions than the coordinator stored in an epoch, it is told.
+    # Where its classic member had other partitions than the coordinator stored in an epoch, it is reported.
     (stays,) = {member for members in stored["members"] for member in members if member.startswith(CONVERTED)}
     is_its = (pl.col("kind") == "current_assignment") & (pl.col("member_id") == stays)
     other = epochs.with_columns(assigned=pl.when(is_its).then(pl.lit([f"{TOPIC}-9"])).otherwise("assigned"))
@@ -329,7 +329,7 @@ def test_a_static_member_that_is_restarted_is_one_member(
 
 
 def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
-    """A new member may be told first that it has nothing yet, or hear nothing of it."""
+    """A new member may be reported first that it has nothing yet, or hear nothing of it."""
     return [owned for owned, _ in groupby(owned for _, owned in assigned if owned)]
 
 

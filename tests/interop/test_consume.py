@@ -1,4 +1,4 @@
-"""``offramp consume``: a canary by hand, and what it refuses."""
+"""``offramp consume``: a canary manually, and what it refuses."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def child(script: str) -> tuple[str, ...]:
 ENDS = [
     End("limit", 0, "", reads_all, ("--max-messages", "2"), n_taken=2),
     End("limit-of-threads", 0, "", reads_all, ("--max-messages", "7", "--threads", "3"), partitions=4, n_taken=7),
-    End("closed", 26, "the reader of the output closed it (4 were handed over", closes, n_taken=READ),
+    End("closed", 26, "the reader of the output closed it (4 were delivered", closes, n_taken=READ),
     End("sigterm", 0, "", signalled(signal.SIGTERM), n_taken=READ),
     End("sigint", 0, "", signalled(signal.SIGINT), n_taken=READ, flavours=("mezkcc",)),
     End("child-fails", 27, "sh ended with exit code 3", waits, command=child("exit 3"), n_taken=READ),
@@ -363,7 +363,7 @@ def test_a_loop_that_is_left_commits_what_was_dealt_with(stores: Stores, flavour
 def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
     stores: Stores, caplog: pytest.LogCaptureFixture, joins: bool
 ) -> None:
-    """Another member delays the join. ZooKeeper gets the last offset at once; Kafka gets it too, or a warning tells."""
+    """Another member delays the join. ZooKeeper gets the last offset at once; Kafka gets it too, or a warning shows."""
     topic = prepare(stores, "mezkcc", f"while-it-joins-{joins}", 1)
     other = Consumer(
         {

@@ -101,7 +101,7 @@ def test_the_logs_tell_what_aborted_the_copy(scene):
 def test_an_aborted_copy_is_repaired_and_brokers_get_their_controller_back(scene):
     assert "voters_known: controller 127.0.0.1:" in scene.refusals["one of three"]
     steps = [each.kind for each in scene.plans["repair /controller"].steps]
-    assert steps == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
+    assert steps == ["stop controllers", "repair ZooKeeper", "wipe controllers"]
     control = scene.statuses["repair /controller"].read.control
     assert (control.is_controller_persistent, control.has_migration, control.controller_id) == (False, False, 1)
     assert scene.statuses["repair brokers"].state.phase == "zookeeper"

@@ -115,7 +115,7 @@ def act_with_person(scene: KraftScene, hosts: Hosts, to: str) -> None:
         said = []
         for line in run.stderr:
             said.append(line)
-            order = ORDER.match(line.rstrip())  # What the deployer said stands in events too.
+            order = ORDER.match(line.rstrip())  # What the deployer said is in events too.
             if order:
                 with Client(hosts.address, authkey=b"lab") as host:
                     host.send([order[name] or "" for name in ("action", "role", "node", "mode", "file")])
@@ -158,7 +158,7 @@ def scene() -> KraftScene:
         act_with_person(seen, hosts, "kraft")
         plan = seen.plan("zookeeper")
         use("command")
-        seen.refuse("other hands", RunError, "act", plan["digest"][:8])
+        seen.refuse("other operators or tools", RunError, "act", plan["digest"][:8])
         use("manual")
         act_with_person(seen, hosts, "zookeeper")
         seen.status("back")
@@ -194,7 +194,7 @@ def test_a_file_that_was_edited_after_the_plan_voids_it(scene):
 
 
 def test_other_hands_than_were_approved_are_refused(scene):
-    assert "the plan says" in scene.refusals["other hands"]
+    assert "the plan says" in scene.refusals["other operators or tools"]
 
 
 # Deployers that lie
@@ -255,7 +255,7 @@ class Lies(KraftScene):
         self.await_sound()
 
     def restart(self, broker: int, mode: str) -> None:
-        """By hand, as the run asks for it."""
+        """Manually, as the run asks for it."""
         self.lab.move_node("broker", broker, "restart", mode)
         self.await_mode(broker, mode)
 
@@ -319,7 +319,7 @@ def a_broker_is_started_in_a_third_mode(lies: Lies) -> None:
     lies.note("third mode resumed", lies.resume(run))
     ((ordered, _),) = lies.ordered["third mode"]
     lies.restart(ordered, "migration")
-    lies.note("third mode mended", lies.resume(run, verb="undo"))
+    lies.note("third mode repaired", lies.resume(run, verb="undo"))
 
 
 def an_order_comes_after_the_undo(lies: Lies) -> None:
@@ -365,7 +365,9 @@ def test_brokers_that_changed_places_are_named_and_nothing_is_ordered(lies):
 
 def test_a_broker_that_was_restarted_instead_is_named_with_the_one_that_was_ordered(lies):
     ((ordered, _),) = lies.ordered["stray"]
-    told = f"broker {ordered} was to go to migration mode, and another one changed, which nobody ordered: broker"
+    told = (
+        f"broker {ordered} was to go to migration mode, and another one changed, which this run did not order: broker"
+    )
     assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].stderr
 
 
@@ -373,7 +375,7 @@ def test_nothing_is_taken_back_or_ordered_until_the_other_broker_is_as_before(li
     ((ordered, _),) = lies.ordered["stray"]
     for name in ("undo 1", "undo 2", "resume"):
         assert (lies.said[name].exit_code, lies.ordered[name]) == (RunError.exit_code, []), lies.said[name].stderr
-        assert f"Start broker {3 - ordered} in zookeeper mode, then go on" in lies.said[name].stderr
+        assert f"Start broker {3 - ordered} in zookeeper mode, then continue" in lies.said[name].stderr
     assert lies.said["undone"].exit_code == 0, lies.said["undone"].stderr
     assert {it.mode for it in lies.statuses["undone"].read.brokers} == {"zookeeper"}
 
@@ -400,7 +402,7 @@ def test_a_mode_that_no_step_expects_is_named_and_not_waited_for(lies):
     again = lies.said["third mode resumed"].stderr
     assert f"broker {ordered} is in zookeeper mode, which this step does not expect" in again
     assert lies.ordered["third mode resumed"] == []
-    assert lies.said["third mode mended"].exit_code == 0, lies.said["third mode mended"].stderr
+    assert lies.said["third mode repaired"].exit_code == 0, lies.said["third mode repaired"].stderr
 
 
 def test_an_order_that_comes_after_its_undo_is_told_by_the_next_plan(lies):

@@ -1,9 +1,10 @@
 """The end of a move: asked for a soak, cut off at every item by kill -9 of our process and of nodes, and resumed.
 
 Two brokers, three controllers, a producer with acks=all. Before: a controller that forgot its flag is an alarm, and no
-plan finalises; without a history of looks none does either; with looks and a fail-over in them it is planned without an
-override. Then our process is killed between items and in one, with it a broker and the active controller; one that is
-resumed while they are down orders nothing. After: a broker that somebody takes back to migration mode is an alarm.
+plan finalises; without a history of observations none does either; with looks and a fail-over in them it is planned
+without an override. Then our process is killed between items and in one, with it a broker and the active controller;
+one that is resumed while they are down orders nothing. After: a broker that somebody undoes to migration mode is an
+alarm.
 ``make soak``.
 """
 
@@ -30,7 +31,7 @@ NEXT_ITEM = "acted/03-finalise/*/CONFIRMED"
 KILLS = ((NEXT_ITEM, 0.0), ("attempted/03-finalise/*", 0.3))
 """After the first controller; in the second's order; from then on after each, until nothing is left.
 
-Which one that is nobody knows beforehand: the one that leads goes last, and each kill of a node elects anew.
+Which one that is nobody knows beforehand: the one that leads goes last, and each kill of a node elects again.
 """
 
 
@@ -116,9 +117,7 @@ def take_a_broker_back(scene: KraftScene) -> None:
         lab.migration.restart_controller(each, has_flag=True)
     lab.move_node("broker", first.broker_id, "restart", "migration")
     first.await_started()
-    scene.await_status(
-        "taken back", lambda _: len(alarms(scene, "taken back")) == 2, "the alarms of a broker taken back"
-    )
+    scene.await_status("undone", lambda _: len(alarms(scene, "undone")) == 2, "the alarms of a broker undone")
     lab.move_node("broker", first.broker_id, "restart", "kraft")
     first.await_started()
     scene.await_sound()
@@ -158,7 +157,7 @@ def test_a_controller_that_forgot_its_flag_is_an_alarm_and_stops_every_plan(scen
 @pytest.mark.parametrize(
     ("moment", "told"),
     [
-        ("no history", "soak (unknown): there is no history of looks"),
+        ("no history", "soak (unknown): there is no history of observations"),
         ("too short", "soak: KRaft mode was watched for 0.0"),
     ],
 )
@@ -200,5 +199,5 @@ def test_no_acknowledged_record_is_lost(scene, record_property):
 
 
 def test_a_broker_that_is_taken_back_afterwards_is_an_alarm(scene):
-    assert {subject for _, subject in alarms(scene, "taken back")} == {"broker 1", "/brokers/ids"}
+    assert {subject for _, subject in alarms(scene, "undone")} == {"broker 1", "/brokers/ids"}
     assert alarms(scene, "forward again") == []

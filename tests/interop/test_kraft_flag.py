@@ -1,7 +1,7 @@
 """A finalising that was cut off half-way, the flag given back by a plan, and then the end, with what it leaves behind.
 
 One broker, three controllers, in KRaft mode. Our process is killed after the first controller lost its flag. No plan
-but the one to KRaft mode leads on; it gives the flag back, and the old run is over. Then it is finalised: what
+but the one to KRaft mode leads on; it gives the flag back, and the old run has ended. Then it is finalised: what
 ZooKeeper held is in the run's folder, what stays there in the evidence.
 """
 

@@ -1,4 +1,4 @@
-"""What people do beside a move to KRaft: an operator who is killed and acts anew, a broker that is gone for good.
+"""What people do beside a move to KRaft: an operator who is killed and acts again, a broker that is gone for good.
 
 Two brokers, one controller; each verb is a process of its own. The deployer begins late, and outlives its operator.
 """
@@ -93,7 +93,7 @@ def place(lab: Lab, *brokers: int) -> None:
 
 
 def begin_anew(scene: KraftScene, orders: Orders) -> None:
-    """Killed while the first broker is ordered; then planned and acted anew, as if nobody had read of ``resume``."""
+    """Killed while the first broker is ordered; then planned and acted again, as if nobody had read of ``resume``."""
     orders.slow_s = SLOW_S
     run, ended = scene.begin("dual write", kill_at="attempted/*/broker *", after_s=0.5)
     assert ended.exit_code == KILLED, ended.stderr
@@ -182,7 +182,7 @@ def test_the_late_order_of_a_killed_operator_is_waited_for_and_not_given_again(s
 def test_the_next_run_says_for_whom_it_waits(scene):
     waits = [each["sentence"] for each in scene.noted["events"] if each["event"] == "waiting"]
     run = scene.noted["run"]
-    assert f"Run {run} was here before and did not come to an end: what it ordered may still come." in waits
+    assert f"Run {run} on the same target did not end: its orders may still arrive." in waits
 
 
 def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration(scene):

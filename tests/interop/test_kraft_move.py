@@ -104,7 +104,7 @@ class CutMove(KraftScene):
             operations.approve(plan, plan.subject, plan.digest[:8])
             return
         with pytest.raises(ApprovalError) as caught:
-            operations.approve(plan, plan.subject, plan.digest[:8], approver="somebody else")
+            operations.approve(plan, plan.subject, plan.digest[:8], approver="another operator or tool")
         self.refusals["one login"] = str(caught.value)
         approve_as_bob(self.runs, plan)
 
@@ -179,7 +179,7 @@ LONG = (
     *FORWARD,
     go("kraft"),
     go("finalised"),
-    lambda seen: seen.refuse_plan("no way back", "zookeeper"),
+    lambda seen: seen.refuse_plan("can't be undone", "zookeeper"),
 )
 
 
@@ -271,7 +271,7 @@ def test_what_is_refused_is_refused_by_name(walk):
     assert "the next plan goes to 'controllers'" in walk.refusals["too far"]
     assert "shop (1)" in walk.refusals["old members"]
     if IS_SOAK:
-        assert "there is no way back" in walk.refusals["no way back"]
+        assert "can't be undone" in walk.refusals["can't be undone"]
         assert "under one login" in walk.refusals["one login"]
 
 

@@ -1,11 +1,11 @@
-"""A move that somebody took back by hand, and badly, repaired by plans; and the active controller moved by one.
+"""A move that somebody undid manually, and badly, repaired by plans; and the active controller moved by one.
 
 One broker, three controllers, a producer. One controller runs alone first, so that KRaft's epoch is above
 ``/controller_epoch``. In dual write the active controller is moved. Then a hand stops the controllers, wipes them,
 deletes ``/controller`` and nothing else, and stops the broker at once: a stale ``/migration``, an epoch too low, a
-broker that hangs. Each is found, planned, approved, mended and proven by itself. Then, with two brokers: one
+broker that hangs. Each is found, planned, approved, repaired and proven by itself. Then, with two brokers: one
 that ignores the controller; partitions that nobody is elected for; and the bomb armed, with controllers that run and
-have claimed ``/controller``. It is defused, and the move begins anew. ``make soak``.
+have claimed ``/controller``. It is defused, and the move begins again. ``make soak``.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def test_each_damage_has_a_plan_of_its_own_with_its_own_words(walk):
     plans = [*walk.plans.values()]
     assert [plan.subject for plan in plans] == [f"{name} lab" for name in walk.states]
     assert [[step.kind for step in plan.steps] for plan in plans[1:]] == [
-        ["mend ZooKeeper"],
-        ["mend ZooKeeper"],
+        ["repair ZooKeeper"],
+        ["repair ZooKeeper"],
         ["roll brokers"],
     ]
 
@@ -175,7 +175,7 @@ def test_the_epoch_is_raised_above_every_partition_and_a_broker_elected_anew(wal
 
 
 def test_a_broker_that_hangs_in_its_end_comes_back_in_zookeeper_mode(walk):
-    assert walk.was_hung, "it was told to stop before the first repair, and ran still at the last"
+    assert walk.was_hung, "it was ordered to stop before the first repair, and ran still at the last"
     status = walk.statuses["repair brokers"]
     assert [each.mode for each in status.read.brokers] == ["zookeeper"]
     assert (status.state.phase, [each.severity for each in status.findings]) == ("zookeeper", [])
@@ -240,7 +240,7 @@ def trapped() -> Iterator[Repairs]:
 
 
 def forget_epoch(seen: Repairs) -> None:
-    """``/controller_epoch`` deleted with ``/controller``, as KIP-866 says, and no partition's state tells."""
+    """``/controller_epoch`` deleted with ``/controller``, as KIP-866 says, and no partition's state shows."""
     lab = seen.lab
     for _ in range(4):
         before = elected_anew(lab, ["/controller"])
@@ -259,7 +259,7 @@ def await_followed(seen: Repairs, holder: int) -> None:
 
 
 def offline(seen: Repairs) -> None:
-    """KRaft's epoch is far above; taken back without it, the broker that does not control is killed."""
+    """KRaft's epoch is far above; undone without it, the broker that does not control is killed."""
     lab, servers = seen.lab, seen.lab.migration
     servers.start_controllers()
     servers.stop_controllers()
@@ -308,7 +308,7 @@ def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped)
 
 def test_controllers_that_claimed_with_a_stale_migration_are_stopped_before_they_write(trapped):
     (plan,) = [each for each in trapped.plans.values() if each.parameters["to_phase"] == "repair /controller"]
-    assert [step.kind for step in plan.steps] == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
+    assert [step.kind for step in plan.steps] == ["stop controllers", "repair ZooKeeper", "wipe controllers"]
     assert int(trapped.after["repair /controller"]["/controller_epoch"]) > 90
     assert trapped.states[-5:] == ["repair /controller", "repair brokers", "controllers", "dual write", "zookeeper"]
     assert trapped.statuses["zookeeper"].state.phase == "zookeeper"

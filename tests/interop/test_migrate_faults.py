@@ -113,7 +113,7 @@ with connect(load_profile(file=profile)) as cluster:
     run._tell = tell
     run.act()
 """
-"""Carries a run out, and stands still at the event after the one that is named: it never comes to its end."""
+"""Carries a run out, and is stalled at the event after the one that is named: it never comes to its end."""
 
 
 def acting(folder: Path, profile: Profile, step_id: str, event: str) -> subprocess.Popen[bytes]:
@@ -159,7 +159,7 @@ def _alive(process: subprocess.Popen[bytes]) -> None:
 
 
 def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, operations: Operations) -> None:
-    """The run ends without a guess; when ZooKeeper is back it goes on."""
+    """The run ends without a guess; when ZooKeeper is back it continues."""
     shared, run = begun(operations, group)
     server = shared.lab.servers.zookeeper.process
     at(run, "03-replace-all-mezkcc", "CHECKING", server.pause)
@@ -234,7 +234,7 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, operations: Operat
     at(run, "03-replace-all-mezkcc", "verified", lambda: shared.toggle("zookeeper"))
     ending = run.act()
     assert ending.state is RunState.FAILED
-    assert "somebody else set it" in ending.sentence
+    assert "another operator or tool set it" in ending.sentence
     assert shared.zookeeper.get(shared.path("migration/mode"))[0] == b"zookeeper"
     operations.run(run.run_id).undo().raise_unless(RunState.UNDONE)
     assert_nothing_lost(shared)

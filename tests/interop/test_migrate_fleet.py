@@ -307,7 +307,7 @@ SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-
 def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(
     operations: Operations, fleet_lab: Lab
 ) -> None:
-    """No name stands in the way of the emergency exit, nor in that of the evidence."""
+    """No name is in the way of the emergency exit, nor in that of the evidence."""
     wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
     started = fleet_lab.start_python_members(wanted, wait=False)
     try:

@@ -103,7 +103,7 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Oper
 
 @soak_only
 def test_there_back_and_there_again(group: MakeGroup, operations: Operations) -> None:
-    """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
+    """What MEZKCCs left in Kafka is stalled and doesn't bar their second coming: nothing is deleted or overridden."""
     shared = old_group(group, 2, 6)
     in_kafka = []
     for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
@@ -135,7 +135,9 @@ def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offs
         in_kafka = [
             number for (_, number), each in read_group_state(cluster, shared.name).offsets.items() if each.kafka
         ]
-    with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
+    with pytest.raises(
+        UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two observations"
+    ) as refused:
         operations.make_plan(request_of(shared, "all MEZKCC", observe_s=5.0))
     assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
     assert shared.everyone[1].consumer_id in str(refused.value)
@@ -175,7 +177,7 @@ def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operatio
 
 @soak_only
 def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations, record_property: Record) -> None:
-    """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
+    """Stop is pressed at each step's begin; each time another process continues, and all ends verified."""
     shared = old_group(group, 2)
     run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "Kafka coordination"))))
     n_stops = 0
@@ -241,7 +243,7 @@ def test_a_wish_that_can_not_be_met_is_refused_by_name(group: MakeGroup, operati
         operations.make_plan(request_of(shared, "OZKCC"))
     with pytest.raises(PlanError, match="has no member nobody"):
         operations.make_plan(request_of(shared, "all MEZKCC", members=("nobody",)))
-    with pytest.raises(UnsafePlan, match=r"stable: The newest registered .* 86400 s are asked for"):
+    with pytest.raises(UnsafePlan, match=r"stable: The newest member registered .* 86400 s are asked for"):
         operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0))
     plan = operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
     assert list(plan.overridden) == ["stable"]
@@ -276,7 +278,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
 
 @soak_only
 def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operations: Operations) -> None:
-    """What was replaced stays so; once the member is back, the run goes on to its end."""
+    """What was replaced stays so; once the member is back, the run continues to its end."""
     shared = old_group(group, 3)
     run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "Kafka coordination"))))
     victim = shared.members[-1]
@@ -310,7 +312,7 @@ def test_every_stage_is_on_the_path() -> None:
 
 
 def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
-    """Copied to Kafka when nobody is there, exported, reset, and taken back."""
+    """Copied to Kafka when nobody is there, exported, reset, and undone."""
     shared = old_group(group, 1)
     topic = next(iter(shared.topics))
     shared.await_(lambda: all((shared.offset(topic, number) or 0) > 3 for number in range(12)), "offsets")
@@ -357,7 +359,7 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
 def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(
     group: MakeGroup, operations: Operations
 ) -> None:
-    """A znode that nobody may write stays behind; once it can be written, the same run goes on."""
+    """A znode that nobody may write stays behind; once it can be written, the same run continues."""
     shared = old_group(group, 2)
     move(operations, shared, "all MEZKCC")
     path = shared.path(f"offsets/{next(iter(shared.topics))}/0")

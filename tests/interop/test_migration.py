@@ -1,4 +1,4 @@
-"""KIP-125's path on real servers: canary, toggle, plain Kafka consumers, and back; proved by what was handed out."""
+"""KIP-125's path on real servers: canary, toggle, plain Kafka consumers, and back; proved by what was delivered."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup, 
     while time.monotonic() < end:
         assert abs(shared.shares()[canary.consumer_id] - 24 / 6) <= 1
         looks += 1
-        time.sleep(LOOK_SECONDS)  # How often it is looked at; nothing is waited for.
+        time.sleep(LOOK_SECONDS)  # How often it is examined; nothing is waited for.
     report(record_property, f"the canary had its share in each of {looks:,} observations in {CANARY_SECONDS:.0f} s")
     for each in old:
         shared.add_python("mezkcc")
@@ -104,7 +104,7 @@ def test_stopping_and_restarting_everything(group: MakeGroup, record_property: R
 
 
 def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
-    """How many partitions changed hands, and how long nobody handed out meanwhile."""
+    """How many partitions changed hands, and how long nobody delivered meanwhile."""
     pauses = shared.proof().handovers["gap_ms"].drop_nulls()
     return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 
@@ -222,7 +222,7 @@ def await_told(shared: Group, members: list[Consumer]) -> tuple[dict[str, int], 
         whole = members[0].group_assignment() or {}
         return len(known()) == 12 and all(told(each) == known() for each in members) and mine().items() <= whole.items()
 
-    shared.await_(agreed, "the listeners are told what the coordinator knows")
+    shared.await_(agreed, "the listeners are reported what the coordinator knows")
     whole = members[0].group_assignment() or {}
     names = [thread.rpartition("-")[0] for thread in whole.values()]
     by_member = Counter(name if name in ids else "a plain consumer" for name in names)
@@ -269,7 +269,7 @@ def test_an_old_consumer_beside_plain_kafka_consumers_gets_nothing(group: MakeGr
 
 
 def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
-    """I4: no record while ZooKeeper can't be asked for longer than the lease; then all go on by themselves."""
+    """I4: no record while ZooKeeper can't be asked for longer than the lease; then all continue by themselves."""
     shared = group(12)
     shared.add_python("mezkcc", 2)
     shared.toggle("kafka")
@@ -281,7 +281,7 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
 
     server.process.pause()
     try:
-        shared.await_(is_silent, "records of a whole second are written, and none is handed out")
+        shared.await_(is_silent, "records of a whole second are written, and none is delivered")
     finally:
         resumed_ms = time.time() * 1000
         server.process.resume()
@@ -291,7 +291,7 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
 
 
 def test_a_member_that_is_cut_off_from_zookeeper_leaves_the_kafka_group(group: MakeGroup) -> None:
-    """R12: nobody can tell it that its session is over, and the others must not wait for it."""
+    """R12: nobody can tell it that its session has ended, and the others must not wait for it."""
     shared = group(12)
     with TcpProxy(shared.lab.zookeeper_connect) as proxy:
         (cut_off,) = shared.add_python("mezkcc", settings={"zookeeper.connect": proxy.address})

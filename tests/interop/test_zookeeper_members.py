@@ -147,12 +147,12 @@ def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
     stolen_ms = time.time() * 1000
 
     def stands_still() -> bool:
-        """The producer goes on: what comes after is known by its other partitions."""
+        """The producer continues: what comes after is known by its other partitions."""
         others = max(last_ms(shared, each) for each in shared.partitions - {pair})
         return others > max(stolen_ms, last_ms(shared, pair)) + 1000
 
     shared.await_(stands_still, "it reads the partition no more, and the others still")
-    assert last_ms(shared, pair) - stolen_ms < RECHECK_SECONDS * 1000, "by the watch, not by the look"
+    assert last_ms(shared, pair) - stolen_ms < RECHECK_SECONDS * 1000, "by the watch, not by the observation"
     shared.zookeeper.delete(path)
     shared.await_agreed()
     shared.await_all_read()
@@ -160,7 +160,7 @@ def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
 
 
 def last_ms(shared: Group, pair: tuple[str, int]) -> float:
-    """When a record of that partition was handed out last."""
+    """When a record of that partition was delivered last."""
     return max(r["at_ms"] for m in shared.everyone for r in m.records() if (r["topic"], r["partition"]) == pair)
 
 
@@ -180,7 +180,7 @@ def test_a_broker_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
 
 
 def test_zookeeper_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
-    """Sessions outlive a short absence of the server; Python members stand still while it is in doubt.
+    """Sessions outlive a short absence of the server; Python members is stalled while it is in doubt.
 
     An old consumer that comes back too late for its session is a stale owner meanwhile: only then records may overlap.
     """

@@ -71,7 +71,7 @@ class Cluster:
     writes: list[tuple[str, str, str]] = field(default_factory=list)
     wrongs: list[str] = field(default_factory=list)
     theirs: set[str] = field(default_factory=set)
-    """Items that another hand set since: whatever their value is."""
+    """Items that another operator or tool set since: whatever their value is."""
 
     def write(self, item: str, expected: str, new: str) -> None:
         if self.refuses:
@@ -80,13 +80,13 @@ class Cluster:
         if self.values[item] != expected:
             self.wrongs.append(f"{item} was written from {expected} while it was {self.values[item]}")
         if item in self.theirs:
-            self.wrongs.append(f"{item} is another hand's")
+            self.wrongs.append(f"{item} is another operator or tool's")
         self.writes.append((item, expected, new))
         self.values[item] = new
 
 
 class ModelLock:
-    """One holder; a lock that was lost is somebody else's."""
+    """One holder; a lock that was lost is another operator's or tool's."""
 
     def __init__(self, hazard: Hazard) -> None:
         self._hazard = hazard
@@ -131,7 +131,7 @@ class ModelLock:
         self.holder = None
 
     def count_write(self, item, wrongs) -> None:
-        """It may be lost between the run's look at it and the write, once; for that, writes are conditional."""
+        """It may be lost between the run's examine it and the write, once; for that, writes are conditional."""
         if self.holder is None or self.is_reported:
             wrongs.append(f"{item} written without the lock")
         self.is_reported = self.is_lost

@@ -70,7 +70,7 @@ class ToyFleet:
 
 
 class ToyWaves:
-    """Writes the toggles of a wave in memory; a pause is over at once."""
+    """Writes the toggles of a wave in memory; a pause has ended at once."""
 
     cluster_id = "toy"
 

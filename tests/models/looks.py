@@ -1,4 +1,4 @@
-"""Looks at groups that are made up: what a monitor needs of a cluster."""
+"""Examines groups that are made up: what a monitor needs of a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 class ToyLooks:
-    """Groups with a number in their names; from look to look their logs grow by ten, and the even ones read."""
+    """Groups with a number in their names; from observation to observation their logs grow by ten, and the even ones
+    read.
+    """
 
     def __init__(self, n_groups: int = 50, n_partitions: int = 2, names: Callable[[int], str] = "group-{:05d}".format):
         self.n_groups, self.n_partitions, self.name = n_groups, n_partitions, names

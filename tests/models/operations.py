@@ -95,7 +95,7 @@ PAUSE = {"partitions_that_changed_hands": 3, "longest_unowned_ms": 7, "owners_wa
 
 
 class ToyPerformer:
-    """Replaces and toggles in memory; a soak is over at once."""
+    """Replaces and toggles in memory; a soak has ended at once."""
 
     cluster_id = "toy"
 

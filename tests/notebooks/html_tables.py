@@ -52,7 +52,7 @@ def _rows(table: Any) -> list[Row]:
 
 
 def _name(cell: Any) -> str:
-    """Of a heading for people the column's name, which stands in its title."""
+    """Of a heading for people the column's name, which is in its title."""
     titled = cell.find(title=True)
     return str(titled["title"]) if titled else str(cell.get_text(strip=True))
 

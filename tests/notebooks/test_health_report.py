@@ -86,8 +86,8 @@ def test_each_incident_has_its_begin_and_its_end(made):
 def test_the_brief_names_them_the_period_and_its_hole(made):
     (page,) = [text for text in texts(made, "text/html") if 'class="brief"' in text]
     told = [line.get_text() for line in BeautifulSoup(page, "html.parser").select("li")]
-    assert told[0].startswith("From 2026-11-22 22:00:00 UTC to 2026-11-23 02:00:00 UTC, a look each 2 min.")
-    assert "The longest time without a look was 22 min" in told[0]
+    assert told[0].startswith("From 2026-11-22 22:00:00 UTC to 2026-11-23 02:00:00 UTC, an observation each 2 min.")
+    assert "The longest time without an observation was 22 min" in told[0]
     assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
     assert any(line.startswith("dead: from ") and "is not over" in line for line in told)
     assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
@@ -105,7 +105,7 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
     """Also of a silence of less than two hours with a lag below the target, as that of ``halted`` is."""
     given = {"hours": 30.0, "target_lag": 7000, "target_age_s": 600.0}
     notebook = run(folder_of_two_days, tmp_path / "out.ipynb", **given)
-    assert "27 hours made anew; of 2 groups the looks are read." in printed(notebook)
+    assert "27 hours made again; of 2 groups the observations are read." in printed(notebook)
     tables = html_tables.of_notebook(notebook)
     incidents = html_tables.with_columns(tables, "begin", "end")
     begins = {row["group_id"]: minute_of(row["begin"]) for row in incidents}
@@ -116,7 +116,7 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
         row["group_id"]: float(row["within_percent"]) for row in html_tables.with_columns(tables, "within_percent")
     }
     assert within["steady"] == within["halted"] == 100
-    assert within["dead"] == pytest.approx(100 * (1 - 40 / 1560), abs=0.01)  # by its looks: over from 1520 on
+    assert within["dead"] == pytest.approx(100 * (1 - 40 / 1560), abs=0.01)  # by its observations: over from 1520 on
     young = {row["group_id"]: float(row["young_percent"]) for row in html_tables.with_columns(tables, "young_percent")}
     assert young["steady"] == 100
     assert 80 < young["dead"] < 100

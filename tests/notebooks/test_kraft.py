@@ -84,7 +84,9 @@ def seen(tmp_path_factory) -> KraftNotebooks:
         settled = walk.run("diff", "kraft", "diff", "--settle-s", str(SETTLE_S))
         assert "the same: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
         history = ("--history", str(found.folder / "history"))
-        for _ in range(2):  # A look may settle for as long as the next look is away; after the last one nothing waits.
+        for _ in range(
+            2
+        ):  # An observation may settle for as long as the next observation is away; after the last one nothing waits.
             must(walk, "watch", *history, "--every", str(SETTLE_S), "--count", "1")
         found.run("dual write", EXPLORE, history=history[1], settle_s=float(SETTLE_S), **profile)
         found.reported = CliRunner().invoke(app, ["report", *history, "--output", str(found.folder / "reports")])
@@ -166,14 +168,14 @@ def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):
     assert (row["entity"], row["item"], row["is_open"], row["n_looks"]) == ("topics/orders", "retention.ms", "yes", 2)
     (stretch,) = seen.table("soak", "phase", "verdict", "max_lag")
     assert (stretch["verdict"], stretch["n_looks"]) == ("diverged", 2)
-    assert "Looks: 2" in seen.chart("soak", "Cluster lab")
+    assert "Observations: 2" in seen.chart("soak", "Cluster lab")
 
 
 def test_its_page_is_made_all_the_same_and_begins_with_a_brief(seen):
     page = (seen.folder / "reports" / "soak-lab.html").read_text(encoding="utf-8")
     assert loaded(page) == []
     parsed = BeautifulSoup(page, "html.parser")
-    assert "1 value diverged at some time, 1 still in the last look" in parsed.select_one(".brief").get_text()
+    assert "1 value diverged at some time, 1 still in the last observation" in parsed.select_one(".brief").get_text()
     assert len(parsed.find_all("svg")) == 1
 
 
@@ -184,7 +186,7 @@ def test_each_fact_has_its_age(seen):
 
 
 def test_the_timeline_has_the_looks_of_the_history(seen):
-    assert "Looks: 2" in seen.chart("dual write", "Dual write over time")
+    assert "Observations: 2" in seen.chart("dual write", "Dual write over time")
 
 
 def test_when_no_node_answers_it_says_so_and_fails(seen):

@@ -22,7 +22,7 @@ def run(shop, output, group_id):
 
 @pytest.fixture
 def odd(shop):
-    """A group that stands before the log's start, beyond its end, and well; gone again, for the tests of the report."""
+    """A group that is before the log's start, beyond its end, and well; gone again, for the tests of the report."""
     admin = shop.lab.admin
     shop.lab.create_topic(ODD, 3)
     shop.lab.produce(ODD, 300)

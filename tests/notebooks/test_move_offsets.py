@@ -79,7 +79,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
         lab.create_topic(TOPIC, 2)
         lab.produce(TOPIC, 2 * READ)
         old = lab.start_old_consumer(GROUP, TOPIC)
-        old.process.wait_until(lambda: len(old.records()) == 2 * READ, "all records handed out", 120)
+        old.process.wait_until(lambda: len(old.records()) == 2 * READ, "all records delivered", 120)
         old.stop()
         lab.produce(TOPIC, 40)
         zookeeper = KazooClient(lab.zookeeper_connect)
@@ -141,7 +141,7 @@ def test_what_is_not_approved_is_refused(site, rehearsed, tmp_path):
 def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed, tmp_path):
     digest, znodes = approved(site), site.in_zookeeper()
     found = site.run(tmp_path / "out.ipynb", what="copy", approval_digest=digest[:12], dry_run=False)
-    assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
+    assert "is VERIFIED: Every step was executed and verified." in found.cells[-1].outputs[0].text
     assert (site.in_kafka(), site.in_zookeeper()) == ([READ, READ], znodes)
     (row,) = list_runs(site.runs)
     assert (row.state, row.plan_digest) == ("VERIFIED", digest)

@@ -67,7 +67,7 @@ class Site:
             return read_group_state(cluster, "shop").stage
 
     def halt_load(self) -> None:
-        """Stop producing and wait until all is committed and no rebalance goes on: then only a migration writes."""
+        """Stop producing and wait until all is committed and no rebalance runs: then only a migration writes."""
         self.group.await_all_read()
         wait_until(self._is_all_committed, "the last commits", 120)
         self.group.await_agreed()
@@ -131,7 +131,7 @@ def test_without_an_approval_nothing_is_carried_out(quiet, tmp_path):
     with pytest.raises(papermill.PapermillExecutionError, match="was not approved") as raised:
         quiet.run(MIGRATE, tmp_path / "again.ipynb", dry_run=False, approval_digest=digest)
     assert raised.value.ename == "ApprovalError"
-    with pytest.raises(papermill.PapermillExecutionError, match="which is no way back"):
+    with pytest.raises(papermill.PapermillExecutionError, match="which is no rollback"):
         quiet.run(ROLLBACK, tmp_path / "back.ipynb", dry_run=False, approval_digest=digest)
     assert (znodes.changes(before, quiet.tree()), quiet.committed(), list_runs(quiet.runs)) == ({}, offsets, ())
 
@@ -172,7 +172,7 @@ def test_an_approved_plan_is_carried_out_explained_and_taken_back_under_load(sit
     site.load()
     digest = approve(site, THERE)
     found = site.run(MIGRATE, tmp_path / "there.ipynb", dry_run=False, approval_digest=digest[:12])
-    assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
+    assert "is VERIFIED: Every step was executed and verified." in found.cells[-1].outputs[0].text
     assert site.stage() == THERE
     (row,) = list_runs(site.runs)
     assert (row.state, row.plan_digest) == ("VERIFIED", digest)

@@ -68,7 +68,7 @@ def test_approved_plans_toggle_real_groups_under_load_and_take_them_back(fleet_s
         wanted = FleetPlanRequest(KAFKA, wave=2, pause_s=1.0, min_stable_s=0.0, max_read_ms=60_000.0)
         digest = approve(fleet_site, runs, wanted)
         found = run(fleet_site, tmp_path / "there.ipynb", runs, dry_run=False, approval_digest=digest[:12])
-        assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
+        assert "is VERIFIED: Every step was executed and verified." in found.cells[-1].outputs[0].text
         assert fleet_site.modes() == dict.fromkeys(GROUPS, KAFKA)
         fleet_site.await_in_kafka(len(GROUPS))
 

@@ -55,7 +55,7 @@ def secured():
 
 @pytest.fixture
 def site(secured, tmp_path):
-    """What stands in /srv/offramp: a profile that needs secrets, the secrets, and offramp."""
+    """What is in /srv/offramp: a profile that needs secrets, the secrets, and offramp."""
     (tmp_path / "offramp.toml").write_text(secured.profile_toml(), encoding="utf-8")
     lines = (f"{name}={shlex.quote(value)}\n" for name, value in secured.secrets.items())
     (tmp_path / "secrets.env").write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Spark and polars read the same records from the same files, and tell of the same broken lines."""
+"""Spark and polars read the same records from the same files, and report the same broken lines."""
 
 from __future__ import annotations
 

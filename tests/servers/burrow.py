@@ -1,4 +1,4 @@
-"""Burrow beside a lab, where a binary of it is given: what its API says of a group, and when it looks at ends."""
+"""Burrow beside a lab, where a binary of it is given: what its API says of a group, and when it examines ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kit.lab.process import wait_until
 VARIABLE = "BURROW"
 HOW_TO_GIVE = f"${VARIABLE} names no binary of Burrow (Go, repository linkedin/Burrow)"
 REFRESH_S = 3
-"""Each so many seconds it looks at the ends of all logs: half of it has to do for what happens in between."""
+"""Each so many seconds it examines the ends of all logs: half of it has to do for what happens in between."""
 # Its defaults, but for how often it looks and for how long it keeps an answer: a second is the least here too.
 _CONFIG = """[general]
 pidfile="{folder}/burrow.pid"
@@ -109,8 +109,8 @@ def served(lab: Lab) -> Iterator[Burrow]:
 
 
 def await_tick(burrow: Burrow, topic: str, write: Any) -> float:
-    """When (``time.monotonic``) it looked at the ends: what ``write`` appends, it saw then. Its clock ticks evenly."""
+    """When (``time.monotonic``) it examined the ends: what ``write`` appends, it saw then. Its clock ticks evenly."""
     known = burrow.ends(topic)
     write()
-    wait_until(lambda: burrow.ends(topic) != known, "its next look", 30)
+    wait_until(lambda: burrow.ends(topic) != known, "its next observation", 30)
     return time.monotonic()

@@ -1,4 +1,4 @@
-"""Delete a topic, and return when nothing of it is left: the deletion goes on after the request's answer."""
+"""Delete a topic, and return when nothing of it is left: the deletion continues after the request's answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sixty groups of every kind at rest: what each has committed, who its members are, what its logs hold.
 
-Nothing is produced, committed, joined or left while a test looks, so that all figures but ages stand still.
+Nothing is produced, committed, joined or left while a test looks, so that all figures but ages is stalled.
 """
 
 from __future__ import annotations

@@ -78,13 +78,13 @@ def read_logs(scene: Scene) -> dict[tuple[str, int], Log]:
 
 
 class Truth:
-    """``at_rest_ms`` is when the scene was complete (epoch); ages are asked for with the time of the look."""
+    """``at_rest_ms`` is when the scene was complete (epoch); ages are asked for with the time of the observation."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.logs = scene, read_logs(scene)
 
     def partitions(self, since_ms: float = 0.0) -> Wanted:
-        """Figures of each partition; ages of a look that began at that time (epoch ms) and has ended now."""
+        """Figures of each partition; ages of an observation that began at that time (epoch ms) and has ended now."""
         look = (since_ms, time.time() * 1000)
         return {
             (group.group_id, store, *place): self._partition(group, store, *place, look)

@@ -203,7 +203,7 @@ def know_their_version(status: KraftStatus) -> bool:
 
 
 def stands_still(status: KraftStatus) -> bool:
-    """Whether dual write stands still, by an alarm."""
+    """Whether dual write is stalled, by an alarm."""
     return any((each.check_id, each.severity) == ("P02", "alarm") for each in status.findings)
 
 

@@ -12,7 +12,7 @@ _POINTS = 60
 class LookupTable:
     """kafka-lag-exporter's table of one log: when its end was which offset. It is kept as that tool keeps it.
 
-    So a log that is made anew is not noticed until its end passes the former one, and what is older than all points
+    So a log that is made again is not noticed until its end passes the former one, and what is older than all points
     is guessed by the line through the first and the last.
     """
 
@@ -27,7 +27,7 @@ class LookupTable:
         self.points = [*self.points, (end, at_ms)][-_POINTS:]
 
     def lag_ms(self, offset: int) -> float | None:
-        """By the newest of its points; None: it can't tell, or says that it is infinite."""
+        """By the newest of its points; None: it can't determine, or says that it is infinite."""
         if not self.points:
             return None
         (last, now_ms) = self.points[-1]

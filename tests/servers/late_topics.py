@@ -49,7 +49,7 @@ def now_ms() -> int:
 class Late:
     """One topic that is written and read, tick after tick, in a thread of its own.
 
-    ``life`` is odd while it is made anew, and another one afterwards.
+    ``life`` is odd while it is made again, and another one afterwards.
     """
 
     lab: Lab
@@ -225,7 +225,7 @@ class Transactional(Late):
 
 
 class Recreated(Late):
-    """Deleted and made anew each fifteen seconds, with offsets that begin at 0 again."""
+    """Deleted and made again each fifteen seconds, with offsets that begin at 0 again."""
 
     def write(self, tick: int) -> None:
         if tick % 300 == 200:

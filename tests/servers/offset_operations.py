@@ -1,4 +1,4 @@
-"""Offset plans carried out on real servers: one operator's runs, what both stores hold, and members that join."""
+"""Offset plans executed on real servers: one operator's runs, what both stores hold, and members that join."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ProcessLock:
 
 
 class OffsetOperations:
-    """Plans carried out on one cluster, and what both stores hold."""
+    """Plans executed on one cluster, and what both stores hold."""
 
     def __init__(self, cluster, root) -> None:
         self.cluster, self._root = cluster, root

@@ -1,4 +1,4 @@
-"""One lab of two brokers and two controllers, looked at before and while it goes to dual write, and edited copies."""
+"""One lab of two brokers and two controllers, examined before and while it goes to dual write, and edited copies."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def has_a_log_and_a_leader(status: KraftStatus) -> bool:
 
 
 def before_dual_write(seen: KraftWalk) -> None:
-    """A ``/migration`` of somebody else; a profile that names one of two controllers."""
+    """A ``/migration`` of another operator or tool; a profile that names one of two controllers."""
     set_checkpoint(seen.lab, b"")
     seen.status("null checkpoint")
     set_checkpoint(seen.lab, json.dumps(LEFT_OVER).encode())

@@ -75,7 +75,7 @@ CASES: tuple[Case, ...] = (
         ("L01", "controller 127.0.0.1:", BLOCK, f"runs without {_FLAG}", "Set it on every controller"),
         ("L01", "the metadata log", BLOCK, "says the state NONE, not PRE_MIGRATION", "wipe their metadata folders"),
         ("L02", "controllers", BLOCK, "log says the state NONE", "wipe their metadata folders"),
-        ("L03", "controllers", BLOCK, "a controller was alone for a while", "Or go on: the plan to go back raises"),
+        ("L03", "controllers", BLOCK, "a controller was alone for a while", "Or continue: the plan to go back raises"),
         ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The plan to go back raises it"),
     ),
     *_seen(
@@ -109,7 +109,7 @@ CASES: tuple[Case, ...] = (
     ),
     *_seen(
         "bad",
-        "a znode that nobody should write",
+        "a znode with invalid content",
         (
             "Z01",
             "broker 9",
@@ -146,7 +146,13 @@ CASES: tuple[Case, ...] = (
             "/controller_epoch is 3, and 12 was used",
             "The plan to go back raises it",
         ),
-        ("deleted_user", "2 users with SCRAM-SHA-512", WARN, "may forget others", "set a password that nobody knows"),
+        (
+            "deleted_user",
+            "2 users with SCRAM-SHA-512",
+            WARN,
+            "may forget others",
+            ("set a random password and keep it nowhere"),
+        ),
     ),
     Case(
         "Z14",
@@ -160,7 +166,12 @@ CASES: tuple[Case, ...] = (
         is_met=None,
     ),
     _file(
-        "A01", BROKER, {_IBP: "3.8"}, "broker 1", "look healthy and are never registered", "to the controllers' version"
+        "A01",
+        BROKER,
+        {_IBP: "3.8"},
+        "broker 1",
+        ("appear healthy and are never registered"),
+        "to the controllers' version",
     ),
     _file(
         "A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 1 as it runs", "Set the same"
@@ -224,7 +235,7 @@ CASES: tuple[Case, ...] = (
         "/config/changes",
         WARN,
         "the oldest 21 minutes older",
-        "Look in the brokers' logs",
+        "See in the brokers' logs",
     ),
     _facts(
         "P01",
@@ -248,7 +259,7 @@ CASES: tuple[Case, ...] = (
         {"log.dirs": "/a,/b"},
         "broker 1",
         "stops when one fails",
-        "Look at the disks' health",
+        "Examine the disks' health",
         WARN,
     ),
     _file(
@@ -364,10 +375,10 @@ CASES: tuple[Case, ...] = (
     ),
     *_seen(
         "damaged",
-        "a lab in dual write: edits by hand, a deleted state znode, a client-metrics setting",
+        "a lab in dual write: edits manually, a deleted state znode, a client-metrics setting",
         ("R02", "diverged", BLOCK, "4 values with a difference", "Run `offramp kraft diff` until it is clean"),
-        ("client_metrics", "client-metrics/watchers", WARN, "dual write stands still", "Delete it with kafka-configs"),
-        ("no_state", "topic new", WARN, "partitions without a state znode: 1.", "make the state znode by hand"),
+        ("client_metrics", "client-metrics/watchers", WARN, "dual write is stalled", "Delete it with kafka-configs"),
+        ("no_state", "topic new", WARN, "partitions without a state znode: 1.", "make the state znode manually"),
         test="test_kraft.py",
     ),
     *_seen(
@@ -405,7 +416,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "another chroot",
         "a controller whose zookeeper.connect has another chroot",
-        ("Z15", "/migration", BLOCK, "under another chroot than the brokers", "Write the brokers' zookeeper.connect"),
+        ("Z15", "/migration", BLOCK, "another chroot than the brokers", "Write the brokers' zookeeper.connect"),
         look=STATUS,
         test=TRAPS,
     ),
@@ -419,7 +430,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "another version",
         "a broker in migration mode with inter.broker.protocol.version=3.8",
-        ("A01", "broker 2", BLOCK, "look healthy and are never registered", f"Set {_IBP} on the brokers"),
+        ("A01", "broker 2", BLOCK, "appear healthy and are never registered", f"Set {_IBP} on the brokers"),
         test=TRAPS,
     ),
     *_seen(
@@ -447,7 +458,7 @@ CASES: tuple[Case, ...] = (
         "controller dead",
         "kill -9 of the controller that holds /controller, a quarter of a minute ago",
         ("Z03", "/controller", BLOCK, "and no controller answers", "Start the controllers"),
-        ("P02", "/migration", ALARM, "Dual write stands still", "Look in the active controller's log"),
+        ("P02", "/migration", ALARM, "Dual write is stalled", "Search the active controller's log"),
         look=STATUS,
         test="test_kraft.py",
     ),
@@ -462,5 +473,5 @@ CASES: tuple[Case, ...] = (
 
 
 def cases_of(file: str, *looks: str) -> list[Case]:
-    """Those that tests of a file have to hold, of these looks."""
+    """Those that tests of a file have to hold, of these observations."""
     return [each for each in CASES if each.test == file and each.look in looks]

@@ -1,6 +1,6 @@
 """A copy of a real cluster in dual write, its znodes in a chroot and its log in a folder, with differences put in.
 
-Every znode and every record was written by Kafka; some are changed by hand, in ZooKeeper or at the log's end.
+Every znode and every record was written by Kafka; some are changed manually, in ZooKeeper or at the log's end.
 """
 
 from __future__ import annotations

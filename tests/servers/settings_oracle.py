@@ -1,6 +1,6 @@
 """The real Kafka 3.9.1 as the judge of settings: many files in one Java, none of which starts a server.
 
-``python -m tests.servers.settings_oracle`` writes ``kit/text/kafka_settings.txt`` anew.
+``python -m tests.servers.settings_oracle`` writes ``kit/text/kafka_settings.txt`` again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAMBDAS = {
 
 
 def refusals(held: Mapping[str, Mapping[str, str]], folder: Path) -> dict[str, str]:
-    """Kafka's message per name of a file; empty where it goes on behind its settings."""
+    """Kafka's message per name of a file; empty where it continues behind its settings."""
     paths = {}
     for number, (name, settings) in enumerate(held.items()):
         path = folder / f"{number}.properties"

@@ -24,7 +24,7 @@ POLL_S, STEP_MS = 0.2, 500
 WINDOW = INTERVALS + 2
 """Commits or polls that fill each rule's memory."""
 STALL_MS = 1000
-"""A longer time without a record handed out is an incident, whatever it came from."""
+"""A longer time without a record delivered is an incident, whatever it came from."""
 
 
 def now_ms() -> int:
@@ -68,7 +68,7 @@ class Night:
 
 
 def silences(consumer, until_ms: int) -> list[tuple[int, int]]:
-    """The incidents by the lab's own account, the longest first: when nothing was handed out."""
+    """The incidents by the lab's own account, the longest first: when nothing was delivered."""
     times = sorted(each["at_ms"] for each in consumer.records() if each["at_ms"] <= until_ms)
     found = [pair for pair in pairwise(times) if pair[1] - pair[0] > STALL_MS]
     return sorted(found, key=lambda pair: pair[0] - pair[1])

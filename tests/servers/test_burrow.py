@@ -94,7 +94,7 @@ def now_ms() -> int:
 
 
 class Beside:
-    """In each step logs grow, groups commit, Burrow looks at the ends, and is asked for its verdicts."""
+    """In each step logs grow, groups commit, Burrow examines the ends, and is asked for its verdicts."""
 
     def __init__(self, lab: Any, asked: burrow.Burrow) -> None:
         self._asked, self._chance = asked, Random(20)
@@ -122,7 +122,7 @@ class Beside:
         self._end += GROWTH
 
     def step(self, number: int, tick: float) -> None:
-        """``tick``: when Burrow looks at the ends in this step (``time.monotonic``); before step 0 nobody commits."""
+        """``tick``: when Burrow examines the ends in this step (``time.monotonic``); before step 0 nobody commits."""
         if time.monotonic() > tick - burrow.REFRESH_S / 2:
             self._looked(tick)  # A busy machine: in this step it finds what it found before.
             return

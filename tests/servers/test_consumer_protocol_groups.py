@@ -70,7 +70,7 @@ def is_settled(cluster, group: str, members) -> bool:
 
 
 def test_the_verbs_of_a_move_say_that_there_is_no_zookeeper_any_more(kraft_lab, cluster):
-    """Kafka 4: nobody is told to name one."""
+    """Kafka 4: nobody is reported to name one."""
     controller = kraft_lab.servers.brokers[0].controller
     alone, whole = kraft_lab.folder / "alone.toml", kraft_lab.folder / "whole.toml"
     alone.write_text(kraft_lab.profile_toml())
@@ -143,7 +143,7 @@ def state(cluster, group: str) -> str:
 
 
 def test_states_have_kafkas_spelling(kraft_lab, cluster):
-    """A member that is told to give partitions up and doesn't poll keeps its group ``Reconciling``."""
+    """A member that is reported to give partitions up and doesn't poll keeps its group ``Reconciling``."""
     group = "proto-states"
     with consumer(kraft_lab, group) as first, consumer(kraft_lab, group, **{"client.id": "second"}) as second:
         first.subscribe([TOPIC])
@@ -270,7 +270,7 @@ def test_the_epochs_stored_are_those_the_coordinator_describes(kraft_lab, cluste
 
 
 def check_command(kraft_lab, group: str, rows: list[dict]) -> None:
-    """Without any log it tells of the same epochs, and of no other group."""
+    """Without any log it reports the same epochs, and of no other group."""
     path = kraft_lab.folder / "offramp.toml"
     result = CliRunner().invoke(app, ["rebalances", "--group", group, "--json", "--profile-file", str(path)])
     assert result.exit_code == 0, result.output

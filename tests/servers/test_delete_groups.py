@@ -56,7 +56,7 @@ NOW = datetime.now(UTC)
 
 
 class Site(OffsetOperations):
-    """One cluster, and plans of this kind carried out on it."""
+    """One cluster, and plans of this kind executed on it."""
 
     def __init__(self, lab, cluster, root: Path) -> None:
         super().__init__(cluster, root)
@@ -213,7 +213,7 @@ def test_a_group_in_use_is_refused_by_name_and_left_out_by_pattern(site):
 
 
 def test_what_happens_after_the_plan_is_told_group_by_group(site):
-    """One comes alive, one commits, one is deleted by somebody else; the others go."""
+    """One comes alive, one commits, one is deleted by another operator or tool; the others go."""
     alive, moved, gone, empty, calm = names = [f"since-{name}" for name in ("alive", "moved", "gone", "empty", "calm")]
     for name in (alive, moved, gone, calm):
         site.commit(name, TOPIC, {0: 10, 1: 20})
@@ -236,7 +236,7 @@ def test_what_happens_after_the_plan_is_told_group_by_group(site):
         assert "the group has members now" in found[alive][1]
         assert found[moved] == (
             Outcome.REFUSED,
-            f"somebody has committed for it since the plan: {TOPIC}-1: expected 20, found 21",
+            f"a client has committed for it since the plan: {TOPIC}-1: expected 20, found 21",
         )
         assert [found[name] for name in (gone, empty, calm)] == [
             (Outcome.UNCHANGED, None),
@@ -246,7 +246,7 @@ def test_what_happens_after_the_plan_is_told_group_by_group(site):
         assert site.listed("since-") == {alive, moved}
     finally:
         consumers[0].close()
-    # Somebody else's deletion is not ours to take back; nor is what was never deleted.
+    # Another operator's or tool's deletion is not ours to undo; nor is what was never deleted.
     run.undo().raise_unless(RunState.UNDONE)
     assert site.offsets("kafka", calm) == {(TOPIC, 0): 10, (TOPIC, 1): 20}
     assert site.offsets("kafka", moved) == {(TOPIC, 0): 10, (TOPIC, 1): 21}
@@ -500,7 +500,7 @@ KILLS = [
 
 @pytest.mark.parametrize("verb", ["act", "undo"])
 def test_a_run_that_is_killed_between_any_two_lines_goes_on_and_comes_back(old_site, verb, record_property):
-    """kill -9, then another process goes on; nothing is lost, and the way back leads to where it began."""
+    """kill -9, then another process continues; nothing is lost, and the way back leads to where it began."""
     site, names = old_site, [f"killed-{verb}-{number}" for number in range(3)]
     profile = site.root.parent / "offramp.toml"
     for name in names:

@@ -188,7 +188,7 @@ def _verb_of_owners(scene: Scene, group: str, truth: Truth, table: Table) -> Non
 
 
 def _watch(scene: Scene, truth: Truth, table: Table) -> None:
-    """As it is printed: one look knows no rate."""
+    """As it is printed: one observation knows no rate."""
     words = ["watch", "--count", "1", "--groups", f"{PREFIX}.*", "--profile-file", scene.profile]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -243,7 +243,7 @@ def _metrics(scene: Scene, truth: Truth, table: Table) -> None:
     families = {family.name: family.samples for family in text_string_to_metric_families(done.stdout)}
     for name, column in METRICS.items():
         ages = truth.partitions(begun)
-        for subject, row in ages.items():  # One look knows no rate, but that compaction is no retention.
+        for subject, row in ages.items():  # One observation knows no rate, but that compaction is no retention.
             row["deleted_in_ms"] = math.inf if "compacted" in str(subject[2]) else None
         samples = families.pop(f"offramp_consumer_group_topic_partition_{name}")
         rows = [{**_labels(each.labels), column: _milliseconds(name, each.value)} for each in samples]
@@ -253,7 +253,7 @@ def _metrics(scene: Scene, truth: Truth, table: Table) -> None:
 
 
 def _metrics_of_groups(families: dict[str, Any], truth: Truth, table: Table) -> None:
-    """What remains is compared too: the ends of logs, sums of groups, and what a look says of itself."""
+    """What remains is compared too: the ends of logs, sums of groups, and what an observation says of itself."""
     for name, column in {"lag": "lag", "unknown_partitions": "n_unknown"}.items():
         samples = families.pop(f"offramp_consumer_group_{name}")
         known = {subject: row for subject, row in truth.groups().items() if row[column] is not None}

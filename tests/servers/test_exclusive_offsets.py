@@ -1,4 +1,6 @@
-"""Offsets that are written by the group's only member: nobody else commits between the read and the write."""
+"""Offsets that are written by the group's only member: no other operator or tool commits between the read and the
+write.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Trial:
         return [row.member_id for row in self.watch.rows() if row.kind == "owner" and row.until_ms is None]
 
     def until_owned_by(self, *members: Consumer) -> None:
-        """Wait until these and nobody else own all partitions, and have handed out something since."""
+        """Wait until these and no other operator or tool own all partitions, and have delivered something since."""
         wanted = {member.consumer_id for member in members}
         self.until(lambda: len(self.owners()) == PARTITIONS and set(self.owners()) == wanted, f"owned by {wanted}")
         for member in members:
@@ -65,13 +65,13 @@ class Trial:
 
     def until_more(self, member: Consumer, records: int) -> None:
         target = len(member.records()) + records
-        self.until(lambda: len(member.records()) >= target, f"{records} more records handed out")
+        self.until(lambda: len(member.records()) >= target, f"{records} more records delivered")
 
     def proof(self, until_ms: float = inf) -> Proof:
-        """Judge what happened until then, once everything that was produced is handed out."""
+        """Judge what happened until then, once everything that was produced is delivered."""
         self.producer.stop()
         written = {(row["partition"], row["offset"]) for row in self.producer.acknowledged()}
-        self.until(lambda: written <= self.handed_out(), "everything handed out")
+        self.until(lambda: written <= self.handed_out(), "everything delivered")
         owners = pl.DataFrame(tables.OWNER_HISTORY.from_rows(self.watch.rows()))
         consumption = load_consumption(self.lab.consumption, self.name, [m.consumer_id for m in self.members])
         production = load_production(self.lab.production)
@@ -83,20 +83,20 @@ class Trial:
         return proof
 
     def first_ms(self, member: Consumer) -> dict[int, int]:
-        """Partition → when the member handed out its first record of it."""
+        """Partition → when the member delivered its first record of it."""
         return {row["partition"]: row["at_ms"] for row in reversed(member.records())}
 
     def last_ms(self, member: Consumer) -> dict[int, int]:
         return {row["partition"]: row["at_ms"] for row in member.records()}
 
     def until_beside(self, member: Consumer, other: Consumer) -> None:
-        """Wait until the member handed out a record of every partition after the other one had begun there."""
+        """Wait until the member delivered a record of every partition after the other one had begun there."""
 
         def is_beside() -> bool:
             began, last = self.first_ms(other), self.last_ms(member)
             return all(last.get(each, 0) > began.get(each, inf) for each in range(PARTITIONS))
 
-        self.until(is_beside, f"{member.consumer_id} goes on beside {other.consumer_id}")
+        self.until(is_beside, f"{member.consumer_id} continues beside {other.consumer_id}")
 
     def handed_out(self) -> set[tuple[int, int]]:
         return {(row["partition"], row["offset"]) for member in self.members for row in member.records()}
@@ -159,10 +159,10 @@ def test_a_killed_member_leaves_nothing_but_a_tail(lab):
 
 
 def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
-    """Specification of the old consumer: it looks at no session before it hands a record out.
+    """Specification of the old consumer: it examines no session before it hands a record out.
 
-    Judged until ZooKeeper can tell it that its session is over. Then both let go and claim, within milliseconds of the
-    last stale record, and whose record was in time is not told by clocks.
+    Judged until ZooKeeper can tell it that its session has ended. Then both let go and claim, within milliseconds of
+    the last stale record, and whose record was in time is not told by clocks.
     """
     with TcpProxy(lab.zookeeper_connect) as cable, trial(lab, "exclusive-stale") as group:
         sleeps = group.start(zookeeper_connect=cable.address)
@@ -172,7 +172,7 @@ def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
         sleeps.pause()
         cable.cut()
         group.until_owned_by(stays)
-        group.until(lambda: len(group.first_ms(stays)) == PARTITIONS, "records of all partitions handed out")
+        group.until(lambda: len(group.first_ms(stays)) == PARTITIONS, "records of all partitions delivered")
         sleeps.resume()
         group.until_more(sleeps, 10)
         told_ms = time.time() * 1000

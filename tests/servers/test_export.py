@@ -127,7 +127,7 @@ def test_a_scrape_has_every_figure_and_follows_the_cluster(lab, profile_file, to
 
 def test_owners_that_change_are_counted(lab, profile_file, topic):
     first = lab.start_new_consumer("exported-moving", topic)
-    wait_until(lambda: bool(first.records()), "records handed out", SECONDS)
+    wait_until(lambda: bool(first.records()), "records delivered", SECONDS)
     with serving(lab, profile_file, "--every", "1", "--no-times", "--groups", "exported-moving") as (process, url):
         moves = lambda: samples(scraped(url))["offramp_consumer_group_owner_moves_total"]  # noqa: E731
         assert moves() == [({"group_id": "exported-moving", "store": "kafka"}, 0)]

@@ -30,7 +30,7 @@ CORES = 2
 
 @pytest.fixture(scope="module")
 def fleet_lab():
-    """The fleet on three brokers, the producer going on; and the processor's seconds until it was stable."""
+    """The fleet on three brokers, the producer in progress; and the processor's seconds until it was stable."""
     with pytest.MonkeyPatch.context() as patch, Lab(scenario.BROKERS, scenario.RACKS) as running:
         patch.setattr(scenario, "STABLE_SECONDS", 300.0)  # On a machine that has other work.
         truth = scenario.start(running)
@@ -102,8 +102,8 @@ def check_lag(group, lag) -> None:
         assert row["lag"] == row["log_end_offset"] - row["committed_offset"] >= 0
         assert row["log_end_offset"] >= fleet.FIRST_RECORDS[row["topic"]] // fleet.TOPICS[row["topic"]]
     committed = {(row["topic"], row["partition"]): row["committed_offset"] for row in rows}
-    # A consumer writes down what it hands out a moment after it counts as handed out.
-    awaited(lambda: beyond_what_was_handed_out(group, committed), is_empty, "all that was committed was handed out")
+    # A consumer writes down what it delivers a moment after it counts as delivered.
+    awaited(lambda: beyond_what_was_handed_out(group, committed), is_empty, "all that was committed was delivered")
 
 
 def beyond_what_was_handed_out(group, committed: dict[tuple[str, int], int]) -> list[tuple]:
@@ -127,7 +127,7 @@ def check_owners(group, ownership) -> None:
 
 
 def pairs_of(member, side) -> set[tuple[str, int]]:
-    """By its listener or callback. A member without one owns the partitions whose newest records it handed out."""
+    """By its listener or callback. A member without one owns the partitions whose newest records it delivered."""
     if member.events("BEG") or member.events("ASSIGN"):
         return member.partitions()
     return {pair for pair, record in newest_records(side).items() if record["consumer"] == member.consumer_id}
@@ -149,7 +149,7 @@ def test_flavours_mode_and_blockers_of_each_group_are_those_of_the_lab(fleet_lab
             "zookeeper" if group.old_members else "kafka" if group.new_members else None
         )
     stores = {row["blocker"] for row in rows["loyalty-points"]["blockers"]}
-    assert stores, "a group that commits to both stores can't go on before KIP-125's step 1"
+    assert stores, "a group that commits to both stores can't continue before KIP-125's step 1"
     assert rows["billing-invoices"]["blockers"] == []
 
 
@@ -197,7 +197,7 @@ def test_conditions_are_as_named(fleet_lab):
     assert len(slow.records()) < fleet.FIRST_RECORDS["clicks"]
     silent = len(truth.stopped.records())
     written = len(truth.producer.acknowledged())
-    wait_until(lambda: len(truth.producer.acknowledged()) > written + 60, "the producer going on", 120)
+    wait_until(lambda: len(truth.producer.acknowledged()) > written + 60, "the producer in progress", 120)
     assert len(truth.stopped.records()) == silent
 
 

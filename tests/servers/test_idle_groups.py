@@ -1,4 +1,4 @@
-"""Groups that nobody uses, on real servers: when they committed last, by the coordinators' topic and by ZooKeeper."""
+"""Groups that are not in use, on real servers: their last commits, by the coordinators' topic and by ZooKeeper."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_group_of_zookeeper_is_as_old_as_its_znodes(lab, profile_file):
         client.create(f"/consumers/idle-old/offsets/{TOPIC}/0", b"3", makepath=True)
         client.create("/consumers/idle-old/offsets/no-such-topic/0", b"3", makepath=True)
         client.create("/consumers/idle-orphan/offsets/no-such-topic/0", b"3", makepath=True)
-    # A topic that is gone is what is looked for, and no failure here; elsewhere it is (exit code 12).
+    # A topic that is gone is what is searched for, and no failure here; elsewhere it is (exit code 12).
     asked = ("--groups", "idle-o.*", "--profile-file", profile_file)
     rows = rows_of("groups", "--idle", *asked)
     rows_of("groups", *asked, exit_code=12, store="store_in_use")

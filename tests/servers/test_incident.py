@@ -1,6 +1,6 @@
 """An incident on a lab: a member is stopped while records come, and is started again; the report names it.
 
-The looks are those of `offramp watch --history`. It takes an hour: `make soak` runs it.
+The observations are those of `offramp watch --history`. It takes an hour: `make soak` runs it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kit.lab.process import wait_until
 from tests.soak import report, soak_only
 
 EVERY_S, BEFORE, DURING, AFTER = 30, 50, 30, 20
-"""Seconds from look to look; looks before the incident, in it and after it."""
+"""Seconds from observation to observation; looks before the incident, in it and after it."""
 GROUP, TOPIC = "incident-reader", "incident"
 LONGEST_S = 3 * EVERY_S * max(BEFORE, DURING) + 120
 
@@ -35,7 +35,7 @@ def looks(history: Path) -> list[datetime]:
 
 @pytest.fixture
 def watched(lab, tmp_path):
-    """A history that grows by a look each some seconds."""
+    """A history that grows by an observation each some seconds."""
     profile = tmp_path / "offramp.toml"
     profile.write_text(lab.profile_toml())
     history = tmp_path / "history"
@@ -62,13 +62,13 @@ def test_the_report_names_the_incident_its_begin_and_its_cause(lab, watched, tmp
     lab.create_topic(TOPIC, 2)
     producer = lab.start_producer(TOPIC, 50)
     reader = lab.start_new_consumer(GROUP, TOPIC)
-    wait_until(lambda: len(reader.records()) > 20, "records handed out", 90)
+    wait_until(lambda: len(reader.records()) > 20, "records delivered", 90)
     after_looks(history, BEFORE)
     reader.stop()
     stopped_ms = max(each["at_ms"] for each in reader.records())
     after_looks(history, DURING)
     second = lab.start_new_consumer(GROUP, TOPIC)
-    wait_until(lambda: len(second.records()) > 20, "records handed out again", 90)
+    wait_until(lambda: len(second.records()) > 20, "records delivered again", 90)
     restarted_ms = min(each["at_ms"] for each in second.records())
     taken = after_looks(history, AFTER)
     producer.process.stop()

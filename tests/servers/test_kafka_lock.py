@@ -145,7 +145,7 @@ def test_a_holder_that_stood_still_longer_than_its_session_learns_it_before_its_
 
 
 class BlindLease(Lease):
-    """It sees no member, as if two had looked at the same time."""
+    """It sees no member, as if two had examined the same time."""
 
     async def _found(self) -> tuple[str, list[Member]]:
         return "", []

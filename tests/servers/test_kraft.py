@@ -137,7 +137,7 @@ def be_cut(seen: KraftWalk) -> None:
 
 
 def damage(seen: KraftWalk) -> None:
-    """Kafka's own faults, edits by hand, a partition without its state; an election heals."""
+    """Kafka's own faults, edits manually, a partition without its state; an election heals."""
     lab, servers = seen.lab, seen.lab.migration
     set_metrics(lab, "1000")
     set_quotas(servers, {(("client-id", "app 1"),): {"consumer_byte_rate": None}})
@@ -156,7 +156,7 @@ def damage(seen: KraftWalk) -> None:
 
 
 def restart_the_controller(seen: KraftWalk) -> None:
-    """Killed, so that dual write stands still; it forgets users; it remembers them by what docs/kraft.md says."""
+    """Killed, so that dual write is stalled; it forgets users; it remembers them by what docs/kraft.md says."""
     servers = seen.lab.migration
     faults.kill(servers.controllers[0])
     seen.status("controller dead")
@@ -180,7 +180,7 @@ def is_synced(status: KraftStatus) -> bool:
 
 
 def edit(lab: Lab, path: str, held: object) -> None:
-    """What nobody should do: write into a znode of a migration by hand."""
+    """What nobody should do: write into a znode of a migration manually."""
     with connected(lab.zookeeper_connect) as client:
         client.set(path, json.dumps(held).encode())
 
@@ -210,7 +210,7 @@ def test_controllers_that_are_to_come_are_no_failure_of_a_status(walk):
     status = walk.statuses["zookeeper"]
     status.verify()
     assert [each.is_listening for each in status.read.controllers] == [False]
-    assert status.told()[-1].endswith("does not run: nobody listens there. Nothing has begun.")
+    assert status.told()[-1].endswith("does not run: no server listens there. Nothing has begun.")
 
 
 def test_no_phase_of_a_sound_migration_has_an_alarm(walk):

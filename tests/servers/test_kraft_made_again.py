@@ -1,7 +1,7 @@
 """A topic that is deleted and made again while nothing reaches ZooKeeper; then controllers are elected.
 
 Kafka 3.9.1 creates in ZooKeeper what is new before it deletes, by name, what is gone: with the first controller dual
-write stands still, the second one deletes the topic's znode, the third one makes it.
+write is stalled, the second one deletes the topic's znode, the third one makes it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def walk() -> Iterator[KraftWalk]:
         done(lab.admin.delete_topics([AGAIN]), "topic")
         wait_until(lambda: make_again(lab), "the topic, made again", 120)
         restart(lab, faults.mend_controllers_to_zookeeper)
-        seen.await_status("elected", stands_still, "a dual write that stands still")
+        seen.await_status("elected", stands_still, "a dual write that is stalled")
         seen.diff("elected", settle_s=1)
         restart(lab)
         seen.await_diff("elected again", has_diverged, "a topic that ZooKeeper lacks")

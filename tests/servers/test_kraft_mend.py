@@ -1,4 +1,4 @@
-"""The transaction that mends control znodes, on a real ZooKeeper: all or nothing, each part on its version."""
+"""The transaction that repairs control znodes, on a real ZooKeeper: all or nothing, each part on its version."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_nothing_is_written_when_somebody_wrote_one_of_them_since(client, writte
     client.set(written, b"7")
     outcome = _transaction(client, before, 10, ["/controller", "/migration"])
     assert outcome.outcome == Outcome.REFUSED
-    assert "somebody wrote one of the znodes at the same time" in outcome.error
+    assert "another client wrote one of the znodes at the same time" in outcome.error
     left = _read(client)
     assert {path: each.text for path, each in left.items()} == {
         **{path: each.text for path, each in before.items()},

@@ -45,7 +45,7 @@ WORKLOAD_S = 1800.0
 CATCH_UP_S = 300.0
 """A controller tries a write to ZooKeeper that failed again after a minute at most."""
 STANDS_S = 120.0
-"""Dual write that has not gone on after so long stands still."""
+"""Dual write that has not gone on after so long is stalled."""
 
 pytestmark = [
     pytest.mark.timeout(WORKLOAD_S + 600),
@@ -65,7 +65,7 @@ class DualWriteWalk(KraftWalk):
     lost: str = ""
     """The partition whose state was deleted."""
     mended: list[str] = field(default_factory=list)
-    """Partitions that got a state znode by hand, so that dual write went on."""
+    """Partitions that got a state znode manually, so that dual write continued."""
     stood: Counter[str] = field(default_factory=Counter)
     """The causes that diffs named while it did."""
 
@@ -104,7 +104,7 @@ def walk() -> Iterator[DualWriteWalk]:
 
 
 def before_dual_write(seen: DualWriteWalk) -> None:
-    """One controller alone first; a ``/migration`` of somebody else; a flag forgotten."""
+    """One controller alone first; a ``/migration`` of another operator or tool; a flag forgotten."""
     lab, servers = seen.lab, seen.lab.migration
     faults.start_controller_alone(lab, 3001)
     servers.start_controllers()
@@ -150,7 +150,7 @@ def lose_a_state(seen: DualWriteWalk) -> None:
     active = faults.controller(lab, servers.controlling() or 0)
     faults.kill(active)
 
-    seen.await_status("no state", stands_still, "the finding of a dual write that stands still")
+    seen.await_status("no state", stands_still, "the finding of a dual write that is stalled")
     make_states(seen, seen.diff("no state", settle_s=1))
     servers.await_fail_over(active.broker_id, CATCH_UP_S)
     servers.restart_controller(active, has_flag=True)
@@ -161,7 +161,7 @@ def under_load(seen: DualWriteWalk) -> None:
     """Changes of every kind, ZooKeeper delayed by 0 to 5 s, controllers killed: a diff after the other.
 
     Partitions are added and topics made again all the time, so sooner or later Kafka's faults with them stop dual
-    write: it is mended as docs/kraft.md says.
+    write: it is repaired as docs/kraft.md says.
     """
     dice, ends = random.Random(1), time.monotonic() + WORKLOAD_S
     with Changes(seen.lab) as changes, ThreadPoolExecutor(1) as pool:
@@ -209,11 +209,11 @@ def make_trouble(seen: DualWriteWalk, ends: float) -> None:
             pause.wait(dice.uniform(1, 6))
         # After a topic was made again, the second restart helps.
         if not any(fails_over(lab, STANDS_S) for _ in range(2)):
-            assert fails_over(lab, CATCH_UP_S), "dual write stands still after two more elections"
+            assert fails_over(lab, CATCH_UP_S), "dual write is stalled after two more elections"
 
 
 def fails_over(lab: Lab, seconds: float) -> bool:
-    """Whether dual write goes on by another controller, after the active one was killed; it comes back."""
+    """Whether dual write continues by another controller, after the active one was killed; it comes back."""
     servers = lab.migration
     active = faults.controller(lab, servers.controlling() or 0)
     faults.kill(active)
@@ -227,7 +227,7 @@ def fails_over(lab: Lab, seconds: float) -> bool:
 
 
 def damage(seen: DualWriteWalk) -> None:
-    """Kafka's fault with the last quota, what else it leaves unwritten, and edits by hand; an election heals.
+    """Kafka's fault with the last quota, what else it leaves unwritten, and edits manually; an election heals.
 
     A controller that was restarted since a topic was deleted brings its settings back when it is elected.
     """
@@ -251,7 +251,7 @@ def damage(seen: DualWriteWalk) -> None:
 
 
 def stop_dual_write(seen: DualWriteWalk) -> None:
-    """A client-metrics setting; after the next election dual write stands still, until the setting is gone."""
+    """A client-metrics setting; after the next election dual write is stalled, until the setting is gone."""
     lab, servers = seen.lab, seen.lab.migration
     set_metrics(lab, "1000")
     seen.diff("client metrics")
@@ -261,7 +261,7 @@ def stop_dual_write(seen: DualWriteWalk) -> None:
     alter_config(lab.admin, ConfigResource.Type.TOPIC, "orders", {"segment.ms": "123456"})
     seen.diff("stuck", settle_s=1)
 
-    seen.await_status("stuck", stands_still, "the finding of a dual write that stands still")
+    seen.await_status("stuck", stands_still, "the finding of a dual write that is stalled")
     set_metrics(lab, None)
     servers.await_fail_over(active.broker_id)
     seen.diff("unstuck")
@@ -371,7 +371,7 @@ def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
     moved = walk.checkpoints[1:]
     assert sum(each.n_changed for each in moved) > WORKLOAD_S / 4, "where 150 a minute were seen"
     assert [each for each in moved if set(each.early) - walk.lost_by_elections(each)] == []
-    assert [each for each in walk.damaged if each.early], "an edit by hand is seen, so a late write would be"
+    assert [each for each in walk.damaged if each.early], "an edit manually is seen, so a late write would be"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ SECRET, BARE = "hush-hush-hush", "hunter-two-of-another-application"
 STRANGERS = ("/config/application/db.password", "/config/application,prod/users/ann", "/admin/app/token")
 """Spring Cloud's root is /config by default."""
 SCENES = ("poisoned", "waiting", *(("left",) if IS_SOAK else ()))
-"""A left-over ``/migration`` looks like dual write that stands still: each status watches it for 15 s."""
+"""A left-over ``/migration`` resembles dual write that is stalled: each status watches it for 15 s."""
 NOTEBOOK = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
 KINDS = {"topic", "partition", "config", "quota", "scram", "acl", "token"}
 RULE = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}

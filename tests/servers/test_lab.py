@@ -54,7 +54,7 @@ def test_old_consumer_owns_and_hands_out_everything(lab, zookeeper, version):
     lab.create_topic(topic, 5)
     lab.produce(topic, 100)
     first = lab.start_old_consumer(group, topic, threads=2, version=version)
-    wait_until(lambda: len(first.records()) == 100, "all records handed out", 30)
+    wait_until(lambda: len(first.records()) == 100, "all records delivered", 30)
     second = lab.start_old_consumer(group, topic, threads=1, version=version)
     wait_until(lambda: len({o.rpartition("-")[0] for o in owners(zookeeper, group, topic).values()}) == 2, "both", 30)
     wait_until(lambda: len(owners(zookeeper, group, topic)) == 5, "five owners", 30)
@@ -82,7 +82,7 @@ def test_old_consumer_keeps_offsets_where_it_is_told(lab, zookeeper, offsets):
     lab.create_topic(topic, 1)
     lab.produce(topic, 12)
     consumer = lab.start_old_consumer(group, topic, offsets=offsets)
-    wait_until(lambda: len(consumer.records()) == 12, "all records handed out", 30)
+    wait_until(lambda: len(consumer.records()) == 12, "all records delivered", 30)
     consumer.process.tell("commit")
     wait_until(lambda: bool(consumer.events("COMMITTED")), "the commit", 30)
     consumer.stop()
@@ -124,7 +124,7 @@ def test_a_member_of_any_kind_is_replaced_and_the_others_of_its_process_stay(lab
         wait_until(lambda: len(stays.records()) == before + 4, "the one that stays reading on", 30)  # noqa: B023
         started.stop()
         lab.replace(stays.group, stays.consumer_id, "KC")
-        assert not stays.process.running, "a process without members would go on"
+        assert not stays.process.running, "a process without members would continue"
         lab.consumers(stays.group)[-1].stop()
     assert zookeeper.get_children("/consumers/lab-old-goes/ids") == []
 

@@ -77,7 +77,7 @@ def test_a_claim_of_many_partitions_is_made_renamed_and_released(pair_of_members
 def test_a_claim_that_is_blocked_in_a_later_part_keeps_nothing(
     pair_of_members: tuple[Member, Member], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other member claims its partition after this one has looked at the owners."""
+    """The other member claims its partition after this one has examined the owners."""
     member, other = pair_of_members
     look = member._sorted_owners
 

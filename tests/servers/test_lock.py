@@ -30,7 +30,7 @@ def cluster(lab: Lab, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def answers_lost(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Creations reach the server; their answers don't come back while a word stands in this list."""
+    """Creations reach the server; their answers don't come back while a word is in this list."""
     create, lost = cluster.zookeeper.create_async, []
 
     def create_async(path, *arguments, **options):

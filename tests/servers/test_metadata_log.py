@@ -319,7 +319,7 @@ def test_a_live_controller_has_the_same_log(cluster, copied):
     newest = max(copied.glob("*.checkpoint"))
     checkpoint, fetched = live.sources
     end = checkpoint.base_offset
-    # A log goes on between two looks: so it is copied again, and compared as far as both go.
+    # A log continues between two observations: so it is copied again, and compared as far as both go.
     now = read_log(cluster.log_folder)
     assert checkpoint.data == (cluster.log_folder / Path(checkpoint.name.split(" ")[-1])).read_bytes()
     assert end >= int(newest.name[:20])

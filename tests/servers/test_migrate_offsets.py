@@ -130,14 +130,14 @@ def test_a_copy_to_kafka_and_back_writes_what_was_asked_for_and_nothing_before_t
 
 
 def test_real_consumers_go_on_where_the_others_stopped(operations, lab, topic):
-    """An old consumer, then a new one, then an old one: each record is handed out once."""
+    """An old consumer, then a new one, then an old one: each record is delivered once."""
     group = f"g-{topic}"
 
     def handed_out(consumer):
         return sorted((record["partition"], record["offset"]) for record in consumer.records())
 
     def hand_over(consumer, first, end):
-        """It stops once every record was handed out, and commits."""
+        """It stops once every record was delivered, and commits."""
         expected = [(partition, offset) for partition in (0, 1) for offset in range(first, end)]
         wait_until(lambda: len(handed_out(consumer)) >= len(expected), f"records {first} to {end}", SECONDS)
         consumer.stop()
@@ -269,7 +269,7 @@ def test_what_moved_on_since_is_not_taken_back(operations, topic):
     assert run.undo().state == RunState.UNDONE
     undone = [it for it in run.record.events if it.event == "undone"]
     told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
-    assert told == ["expected 30, found 35: somebody moved it since the plan"]
+    assert told == ["expected 30, found 35: another operator or tool moved it since the plan"]
     assert operations.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
@@ -533,7 +533,10 @@ def test_znodes_that_change_in_the_midst_of_it_are_refused_alone(operations, top
         Outcome.REFUSED,
         f"the group has 1 member now, first {busy}_host-1-a: stop them",
     )
-    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
+    assert found[f"{odd}/{topic}-0"] == (
+        Outcome.REFUSED,
+        "expected 10, found 11: another operator or tool moved it since the plan",
+    )
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
     assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
     assert operations.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
@@ -547,7 +550,7 @@ def test_a_znode_that_changes_between_reading_and_writing_is_not_overwritten(ope
     known = writer.read(keys)
     operations.put(group, topic, {0: 12})
     answers = writer.write(dict.fromkeys(keys, Stored(20)), known)
-    assert [answers[key].error for key in keys] == ["somebody wrote this znode meanwhile", None]
+    assert [answers[key].error for key in keys] == ["another client wrote this znode meanwhile", None]
     assert operations.offsets("zookeeper", group) == in_topic(topic, p0=12, p1=20)
 
 
@@ -597,7 +600,7 @@ def test_brokers_that_answer_for_one_group_at_a_time_give_the_same(operations, t
 
 @pytest.mark.parametrize("is_sent", [True, False])
 def test_what_became_of_an_unanswered_commit_is_read_back(operations, topic, is_sent):
-    """Until the deadline; then the offset that is read back tells."""
+    """Until the deadline; then the offset that is read back shows."""
     group = f"g-{topic}"
     operations.commit(group, topic, {0: 10})
 
@@ -919,7 +922,7 @@ def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair, recor
     member = {item_of((groups[0], *place)) for place in places}
     moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
     assert {found[item][0] for item in member} == {Outcome.REFUSED}
-    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: somebody moved it since the plan")
+    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: another operator or tool moved it since the plan")
     assert found[odd][0] == Outcome.NOT_ATTEMPTED
     assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
     stored = ZookeeperWriter(zookeeper, DEADLINE_S).read(keys)
@@ -963,7 +966,10 @@ def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair, record_prope
         assert ending.state == RunState.FAILED
         assert {found[item][0] for item in kept - active - {moved}} == {Outcome.CONFIRMED}
         assert {found[item][0] for item in active} == {Outcome.REFUSED}
-        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
+        assert found[moved] == (
+            Outcome.REFUSED,
+            "expected 10, found 11: another operator or tool moved it since the plan",
+        )
         assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
         now = performer_offsets(operations, keys)
         assert all(now[key] == 1000 for key in keys if item_of(key) in kept - active - {moved})

@@ -1,4 +1,4 @@
-"""The linter of nodes' files and the real Kafka 3.9.1 say the same: it refuses the settings, or goes on."""
+"""The linter of nodes' files and the real Kafka 3.9.1 say the same: it refuses the settings, or continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.generators.node_files import SOUND, VOTERS, random_file
 from tests.servers.settings_oracle import TABLE, known_settings, refusals
 from tests.soak import Record, report, soak_only
 
-KEY = b"key of one look"
+KEY = b"key of one observation"
 PER_MODE = 2_000
 FLAG = "zookeeper.metadata.migration.enable"
 KINDS = {

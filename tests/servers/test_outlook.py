@@ -33,7 +33,7 @@ from tests.servers.tuned_lab import TunedLab
 GROUP = "left-behind"
 RECORD = b"x" * 1000
 LOOKS_OFTEN = {"log.retention.check.interval.ms": "300", "log.initial.task.delay.ms": "300"}
-"""The broker looks for what it can delete."""
+"""The broker searches for what it can delete."""
 SPACING_MS, AHEAD_MS = 1000, 15_000
 """Between two records; from the retention's setting to the deletion."""
 STEP_MS, WRITTEN, READ = 500, 10, 4

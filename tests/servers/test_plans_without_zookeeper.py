@@ -1,4 +1,4 @@
-"""Plans of offsets and groups on a cluster without ZooKeeper: planned, approved, carried out, resumed, undone."""
+"""Plans of offsets and groups on a cluster without ZooKeeper: planned, approved, executed, resumed, undone."""
 
 from __future__ import annotations
 

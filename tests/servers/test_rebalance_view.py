@@ -194,7 +194,7 @@ def test_what_is_revoked_is_committed_and_read_once(group):
             ("assigned", [kept], [kept]),
         ]
     else:
-        # Only what moves is revoked; empty additions follow (cooperative: of both rebalances) and are told too.
+        # Only what moves is revoked; empty additions follow (cooperative: of both rebalances) and are reported too.
         assert listener.events[:2] == [("assigned", [0, 1], [0, 1]), ("revoked", [moved], [0, 1])]
         assert set(map(str, listener.events[2:])) == {str(("assigned", [], [kept]))}
     assert [event for event in other.told() if event[1]] == [("assigned", [moved])]
@@ -545,7 +545,7 @@ def test_close_revokes_while_commits_still_work(group):
     late = group.join()
     found = late.committed([group.at(0), group.at(1)])
     assert found[group.at(0)] == OffsetAndMetadata(3)
-    # Whether the broker answered in time is told truly.
+    # Whether the broker answered in time is reported truly.
     assert (found[group.at(1)] == OffsetAndMetadata(4)) if error is None else isinstance(error, KafkaException)
 
 

@@ -46,7 +46,7 @@ def seen() -> Iterator[KraftWalk]:
         found.run("no rights", "kraft", "status")
         found.run("no rights for a diff", "kraft", "diff")
         found.run("no rights for a repair", "plan", "kraft", "--repair", *runs)
-        found.run("no rights for the way back", "plan", "kraft", "--to", "zookeeper", *runs)
+        found.run("no rights for the rollback", "plan", "kraft", "--to", "zookeeper", *runs)
         found.run("wrong password", "kraft", "status", secrets={PASSWORD_VARIABLE: "not-it"})
         found.run("wrong password of ZooKeeper", "kraft", "status", secrets={ZOOKEEPER_VARIABLE: "not-it"})
         found.noted["acls"] = acls_of(lab)
@@ -137,7 +137,7 @@ def test_the_missing_right_is_named(seen):
 
 def test_a_controller_that_refuses_is_not_taken_for_one_that_has_stopped(seen):
     """Nothing is repaired, and nothing handed back, behind the back of a controller that runs."""
-    repair, back = seen.printed["no rights for a repair"], seen.printed["no rights for the way back"]
+    repair, back = seen.printed["no rights for a repair"], seen.printed["no rights for the rollback"]
     assert repair.exit_code in (NothingToDo.exit_code, UnsafePlan.exit_code), repair.output
     assert "no controller answers" not in repair.output
     assert back.exit_code == UnsafePlan.exit_code, back.output

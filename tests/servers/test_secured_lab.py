@@ -30,7 +30,7 @@ def ask(**settings: str) -> str:
 
 
 def refusal(**settings: str) -> int:
-    """The code of the first error of a client. The client itself tries to connect again and again."""
+    """The code of the first error of a client. The client itself tries to connect repeatedly."""
     errors = list[KafkaError]()
     client = client_of(settings, error_cb=errors.append)
     answer = client.describe_cluster()

@@ -1,4 +1,4 @@
-"""A snapshot has what the lab knows: produced, handed out, committed, owned."""
+"""A snapshot has what the lab knows: produced, delivered, committed, owned."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def handed_out(*members) -> dict[tuple[str, int], int]:
 
 
 def last_reader(*members) -> dict[tuple[str, int], str]:
-    """Who handed out the newest record of each partition."""
+    """Who delivered the newest record of each partition."""
     records = sorted((record for member in members for record in member.records()), key=lambda each: each["offset"])
     return {(record["topic"], record["partition"]): record["consumer"] for record in records}
 
@@ -92,7 +92,7 @@ def test_an_old_group_of_two_jvms_is_read_as_they_tell_it(lab, cluster, version)
     first = lab.start_old_consumer(group, topic, threads=2, version=version)
     second = lab.start_old_consumer(group, topic, threads=1, version=version)
     members = (first, second)
-    awaited(lambda: sum(handed_out(*members).values()), lambda count: count == 700, "700 records handed out")
+    awaited(lambda: sum(handed_out(*members).values()), lambda count: count == 700, "700 records delivered")
     ids = {member.consumer_id for member in members}
     awaited_snapshot(cluster, group, owners, lambda found: len(found) == 7 and set(found.values()) == ids, "two owners")
     more = lab.produce(topic, 70)
@@ -132,7 +132,7 @@ def test_offsets_in_both_stores_and_a_wildcard_are_read_as_the_member_has_them(l
     lab.produce("both-a", 20)
     lab.produce("both-b", 30)
     member = lab.start_old_consumer("truth-both", "~both-.*", threads=2, offsets="both")
-    awaited(lambda: len(member.records()), lambda count: count == 50, "all records handed out")
+    awaited(lambda: len(member.records()), lambda count: count == 50, "all records delivered")
     expected = {("both-a", p): 10 for p in range(2)} | {("both-b", p): 10 for p in range(3)}
     snapshot = awaited_snapshot(
         cluster,
@@ -154,7 +154,7 @@ def test_a_new_group_is_read_as_its_members_tell_it(lab, cluster):
     lab.produce("truth-new", 40)
     member = lab.start_new_consumer("truth-new-group", "truth-new")
     console = lab.start_console_consumer("truth-new-group", "truth-new")
-    awaited(lambda: sum(handed_out(member, console).values()), lambda count: count == 40, "all records handed out")
+    awaited(lambda: sum(handed_out(member, console).values()), lambda count: count == 40, "all records delivered")
 
     def is_right(found) -> bool:
         offsets, owned = found

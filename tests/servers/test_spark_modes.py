@@ -97,12 +97,12 @@ def test_a_spark_that_has_ended_is_one_sentence(printed):
 
 @pytest.fixture(scope="module")
 def groups(lab):
-    """Two groups that stand still, so that every mode sees the same."""
+    """Two groups that is stalled, so that every mode sees the same."""
     lab.create_topic("mode-topic", 4)
     lab.produce("mode-topic", 40)
     old = lab.start_old_consumer("mode-old", "mode-topic", threads=2)
     new = lab.start_new_consumer("mode-new", "mode-topic")
-    wait_until(lambda: len(old.records()) == len(new.records()) == 40, "all records handed out", SECONDS)
+    wait_until(lambda: len(old.records()) == len(new.records()) == 40, "all records delivered", SECONDS)
     old.stop()
     new.stop()
     lab.produce("mode-topic", 8)

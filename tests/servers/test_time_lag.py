@@ -258,7 +258,7 @@ def test_the_age_of_what_a_stopped_reader_reads_next_is_within_each_bracket(lab,
     flow = Flow(lab, cluster)
     for _ in range(2):
         flow.poll()
-    wait_until(flow.has_read_beyond_the_first_poll, "records after the first poll handed out", SECONDS)
+    wait_until(flow.has_read_beyond_the_first_poll, "records after the first poll delivered", SECONDS)
     flow.reader.stop()
     for _ in range(2):
         snapshot = flow.poll()

@@ -1,7 +1,7 @@
 """Each estimator of lag in time against the truth: the lab knows when each record was produced and what was next.
 
-Six kinds of topics are written and read while one look follows another. The long form (``make soak``) takes half an
-hour.
+Six kinds of topics are written and read while one observation follows another. The long form (``make soak``) takes
+half an hour.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def lab() -> Iterator[Lab]:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one method said of one partition at one look; ``row`` has time_lag_ms, and of ours the bracket."""
+    """What one method said of one partition at one observation; ``row`` has time_lag_ms, and of ours the bracket."""
 
     method: str
     kind: str
@@ -86,7 +86,8 @@ class Looks:
         told["polls"] = analyze.time_lag_by_polls(lag, earlier, at_ms, HOLES)
         self.ends.append(_sampled(logs, before, at_ms))
         peers = self._by_peers(lag, logs, at_ms)
-        # Where a topic was another one, or another record was next, before a look and after, there is no one truth.
+        # Where a topic was another one, or another record was next, before an observation and after, there is no one
+        # truth.
         gone = {("compacted", partition) for partition, offset in self._audit(lag).items() if left[partition] != offset}
         whole = [kind for kind, topic in self.topics.items() if topic.life == lives[kind] and topic.life % 2 == 0]
         for row in lag.filter(pl.col("lag") > 0).to_dicts():

@@ -1,4 +1,4 @@
-"""``offramp watch`` on a live cluster: who reads, who stands still, and what a look costs the brokers."""
+"""``offramp watch`` on a live cluster: who reads, who is stalled, and what an observation costs the brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_who_stands_still_comes_before_who_reads(lab):
     lab.create_topic("watched", 2)
     producer = lab.start_producer("watched", 50)
     reader = lab.start_new_consumer("watched-reader", "watched")
-    wait_until(lambda: len(reader.records()) > 20, "records handed out", 90)
+    wait_until(lambda: len(reader.records()) > 20, "records delivered", 90)
     left = ConsumerGroupTopicPartitions("watched-left", [TopicPartition("watched", 0, 0)])
     lab.admin.alter_consumer_group_offsets([left])["watched-left"].result(30)
     path = lab.folder / "watch.toml"

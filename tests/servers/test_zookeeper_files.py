@@ -113,7 +113,7 @@ def change_much(client: KazooClient, zookeeper: ZooKeeper) -> None:
 
 
 def test_the_files_hold_what_the_server_answers(server):
-    """Snapshots were taken while it went on; the logs make each of them whole."""
+    """Snapshots were taken while it continued; the logs make each of them whole."""
     assert verify_files(server.files)
     ours = [name for name in server.live["path"] if not name.startswith("/zookeeper")]
     assert_frame_equal(

@@ -1,4 +1,4 @@
-"""Who may write what a way back writes is told from access lists, as ZooKeeper itself then decides."""
+"""Who may write what a way back writes is reported from access lists, as ZooKeeper itself then decides."""
 
 from __future__ import annotations
 

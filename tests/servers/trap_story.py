@@ -1,7 +1,7 @@
 """One lab of two brokers and a controller that goes through the traps of a move to KRaft, and comes out of each.
 
-A ``/migration`` without data; a controller with another chroot; one broker moved, and all taken back by a plan; a
-broker of another version; a broker id that nobody has, and a pending deletion; in dual write a topic deleted by hand,
+A ``/migration`` without data; a controller with another chroot; one broker moved, and all undone by a plan; a
+broker of another version; a broker id that nobody has, and a pending deletion; in dual write a topic deleted manually,
 and ZooKeeper down for 12 s; a broker stopped before it knew the controller after the hand-back.
 """
 
@@ -136,7 +136,7 @@ def another_chroot(seen: Traps) -> None:
 
 
 def half_rolled(seen: Traps) -> None:
-    """The right chroot; the other broker stays as it is. Then all is taken back by one plan."""
+    """The right chroot; the other broker stays as it is. Then all is undone by one plan."""
     (controller,) = seen.lab.migration.controllers
     with seen.logged("half rolled", controller, WAITS):
         seen.lab.migration.restart_controller(controller, has_flag=True)
@@ -231,9 +231,9 @@ def delete_by_hand(seen: Traps) -> None:
     lab, (controller,) = seen.lab, seen.lab.migration.controllers
     with connected(lab.zookeeper_connect) as client:
         client.delete("/brokers/topics/orders", recursive=True)
-        seen.diff("deleted by hand")
-        seen.refuse_plan("deleted by hand", "kraft")
-        with seen.logged("made anew", controller, STALE_VERSION):
+        seen.diff("deleted manually")
+        seen.refuse_plan("deleted manually", "kraft")
+        with seen.logged("made again", controller, STALE_VERSION):
             lab.migration.restart_controller(controller, has_flag=True)
         with seen.logged("healed", controller, "to DUAL_WRITE"):
             lab.migration.restart_controller(controller, has_flag=True)

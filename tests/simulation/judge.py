@@ -1,23 +1,23 @@
 """What must hold after every step, and the few exemptions from it.
 
-- **I1** at every record a Python member hands out: it holds O(p), made in its session, and the server knows the
+- **I1** at every record a Python member delivers: it holds O(p), made in its session, and the server knows the
   session. Exempt: O(p) was stolen (deleted by an old consumer that didn't make it) and the member could not know yet.
-- **I2** at every record handed out in an assignment epoch: p is this member's in the coordinator's current generation.
-  Exempt: the member could not reach the coordinator, and then stood still; it may wake up within the lease of its last
+- **I2** at every record delivered in an assignment epoch: p is this member's in the coordinator's current generation.
+  Exempt: the member could not reach the coordinator, and then was stalled; it may wake up within the lease of its last
   poll.
-- **I3** before a Python member deletes O(p) or answers a rebalance: it hands out nothing of p (of what the generation
-  assigned), and what it handed out is committed in ZooKeeper (in Kafka).
-- **I4** is I1 and I2 while sessions are cut off, stand still or end: the server decides, not what a client believes.
+- **I3** before a Python member deletes O(p) or answers a rebalance: it delivers nothing of p (of what the generation
+  assigned), and what it delivered is committed in ZooKeeper (in Kafka).
+- **I4** is I1 and I2 while sessions are cut off, is stalled or end: the server decides, not what a client believes.
 - **I5** when a member turns to ZooKeeper's assignment no plain Kafka consumer was in the Kafka group as it looked;
   when it turns to Kafka's every registered member was migration-enabled, or it waits, or reserves what plain ones have.
-- **exclusive**: while a Kafka consumer can hand out records of p, no member of the ZooKeeper family hands one out, and
+- **exclusive**: while a Kafka consumer can deliver records of p, no member of the ZooKeeper family hands one out, and
   the other way round.
-- **twice**: no record is handed out twice. Exempt is the uncommitted tail of a member that was killed, whose session
+- **twice**: no record is delivered twice. Exempt is the uncommitted tail of a member that was killed, whose session
   the server ended, that was put out of the Kafka group, whose O(p) was stolen, or that left without ZooKeeper; what an
-  old consumer hands out without O(p) or without a session, lowers by a late commit, or begins with
+  old consumer delivers without O(p) or without a session, lowers by a late commit, or begins with
   since it read the offset before it claimed; what Kafka refused to commit while its coordinator could
   not be reached, when a Kafka consumer, which reads only there, takes over.
-- **lost**: nothing is committed, and no record skipped, that was not handed out.
+- **lost**: nothing is committed, and no record skipped, that was not delivered.
 - **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka. Exempt in Kafka: its ZooKeeper session is
   over.
 - **R15**: no Python member deletes an owner znode of another session.
@@ -92,13 +92,13 @@ class GroupJudge:
         if isinstance(member, PythonMember) and (member.consumer_id, pair) not in self._thefts:
             owner = "nobody" if znode is None else znode.data
             alive = "" if member.client.is_alive else ", its session is over"
-            raise Violation("I1", f"{member.consumer_id} hands out {_name(pair)}, which {owner} owns{alive}")
+            raise Violation("I1", f"{member.consumer_id} delivers {_name(pair)}, which {owner} owns{alive}")
         return False
 
     def _check_assignment_epoch(self, member: Any, pair: TopicAndPartition) -> None:
         is_excused = member.embedded.client.client_id in self.world.slept_while_cut
         if pair not in self.world.group.assigned_to(member.embedded.client.member_id) and not is_excused:
-            raise Violation("I2", f"{member.consumer_id} hands out {_name(pair)}: not its in this generation")
+            raise Violation("I2", f"{member.consumer_id} delivers {_name(pair)}: not its in this generation")
         self._kafka_assigned[member.consumer_id].add(pair)
 
     def _check_exclusive(self, member: Member, pair: TopicAndPartition) -> None:
@@ -134,7 +134,7 @@ class GroupJudge:
     # Excuses
 
     def tail_is_lost(self, member: Member, pairs: Iterable[TopicAndPartition]) -> None:
-        """What was handed out of these and is in no store may be handed out again."""
+        """What was delivered of these and is in no store may be delivered again."""
         for pair in pairs:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
             self._kafka_assigned[member.consumer_id].discard(pair)
@@ -147,7 +147,7 @@ class GroupJudge:
         self._positions = {each: end for each, end in self._positions.items() if each[0] != member.consumer_id}
 
     def end_of(self, member: Member) -> None:
-        """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
+        """It was killed, or its session has ended: whatever it delivered last may be committed nowhere."""
         mine = {pair for name, pair in self._positions if name == member.consumer_id}
         self.tail_is_lost(member, mine | member.consuming)
         self._kafka_assigned.pop(member.consumer_id, None)
@@ -260,9 +260,9 @@ class GroupJudge:
             self._check_commit(member, pair, before[pair], offset, "Kafka")
 
     def _check_commit(self, member: Member | None, pair: TopicAndPartition, old: int | None, new: int, to: str) -> None:
-        name = member.consumer_id if member is not None else "somebody"
+        name = member.consumer_id if member is not None else "an unknown person"
         if new > self.handed[pair]:
-            raise Violation("lost", f"{name} commits {_name(pair)} {new} to {to}, handed out {self.handed[pair]}")
+            raise Violation("lost", f"{name} commits {_name(pair)} {new} to {to}, delivered {self.handed[pair]}")
         if not isinstance(member, PythonMember) or old is None or new >= old:
             return
         if to == "ZooKeeper" or (member.client.is_alive and not self.is_rule_broken):
@@ -273,7 +273,7 @@ class GroupJudge:
     # The Kafka group and the mode
 
     def kc_joins(self, kafka: GroupClient) -> None:
-        """Not as one of the last generation: the rules are looked at when it is there, not when it is started."""
+        """Not as one of the last generation: the rules are examined when it is there, not when it is started."""
         if kafka.member_id not in self.world.group.members:
             self.is_rule_broken |= not self.world.may_join_kc()
 
@@ -322,7 +322,7 @@ class GroupJudge:
         missing = {pair for name in known for pair in self.world.group.assignments.get(name, ())} - whole.keys()
         assert member.embedded is not None
         if missing and member.embedded.client.generation == self.world.group.generation:
-            raise Violation("announced", f"{member.consumer_id}'s listener is not told of {sorted(missing)}")
+            raise Violation("announced", f"{member.consumer_id}'s listener is not reported {sorted(missing)}")
 
 
 def _name(pair: TopicAndPartition) -> str:

@@ -147,7 +147,7 @@ class RestartsAlways(Coordination):
 
 
 class D11(PythonMember):
-    """The whole assignment is told as it is described, stable or not."""
+    """The whole assignment is reported as it is described, stable or not."""
 
     def do_BeforeStarting(self, effect: effects.BeforeStarting) -> None:
         if effect.assignment is None:
@@ -339,7 +339,7 @@ class AnswersInZookeepersMode(Coordination):
 
 
 class WaitsAndConsumes(Coordination):
-    """While the Kafka group rebalances, what ZooKeeper's assignment gave goes on."""
+    """While the Kafka group rebalances, what ZooKeeper's assignment gave continues."""
 
     def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         kafka: effects.KafkaAssignment = yield effects.ReadKafkaAssignment()
@@ -426,7 +426,7 @@ class CountsWhatIsInHand(Gate):
 
 
 class OthersNotStopped(PythonMember):
-    """What turns out not to be held goes on being consumed."""
+    """What turns out not to be held continues being consumed."""
 
     def do_StopOthers(self, effect: effects.StopOthers) -> None:
         pass
@@ -453,7 +453,7 @@ class StandsStillUnproven(PythonMember):
 
 
 class StaysInTheKafkaGroup(PythonMember):
-    """R12: without ZooKeeper it waits to be told that its session is over."""
+    """R12: without ZooKeeper it waits to be reported that its session has ended."""
 
     def _has_session(self) -> Steps:
         if self.client.current is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NotNow(Exception):
-    """The listener can't be told yet; the round is tried again."""
+    """The listener can't be reported yet; the round is tried again."""
 
 
 class EffectSteps:

@@ -1,7 +1,7 @@
 """The members of others: a model of the JVM's old consumer (OZKCC) and of a plain Kafka consumer (KC).
 
-The old consumer (``docs/races.md``, its rules): all-or-nothing claims, blind deletes, no look at its session, four
-tries and then a zombie. What it does wrong after its own session's end is its own and not counted.
+The old consumer (``docs/races.md``, its rules): all-or-nothing claims, blind deletes, no observation of its session,
+four tries and then a zombie. What it does wrong after its own session's end is its own and not counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class OldConsumer:
-    """``registry``: what it believes to own; ``fetching``: what it hands out, from where;
+    """``registry``: what it believes to own; ``fetching``: what it delivers, from where;
     ``began``: where it began."""
 
     def __init__(self, world: SimulatedGroup, name: str, n_streams: int = 2) -> None:

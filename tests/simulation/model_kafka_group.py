@@ -87,7 +87,7 @@ class GroupServer:
         return [name for name, each in self.members.items() if self.clock() - each.heard >= GROUP_SESSION_SECONDS]
 
     def describe(self) -> list[KafkaMember]:
-        """While it rebalances, a coordinator tells neither subscriptions nor assignments."""
+        """While it rebalances, a coordinator shows neither subscriptions nor assignments."""
         if self.is_rebalancing:
             return [KafkaMember(name, member.client_id, None) for name, member in self.members.items()]
         return [
@@ -179,7 +179,7 @@ class GroupClient:
 
     @property
     def has_expired(self) -> bool:
-        """By its own clock it may be out of the group; a client that looks at its timer hands out nothing then."""
+        """By its own clock it may be out of the group; a client that examines its timer delivers nothing then."""
         return self.seconds_unheard >= GROUP_SESSION_SECONDS
 
     @property

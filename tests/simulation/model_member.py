@@ -46,7 +46,7 @@ class ModelStream:
         return {pair: self.in_hand.get(pair, offset) for pair, offset in removed.items()}
 
     def await_finished(self, pairs: Collection[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]:
-        """A record is handed out and done with in one step, or never."""
+        """A record is delivered and done with in one step, or never."""
         return {}
 
     def assignment_epoch(self, pair: TopicAndPartition) -> int | None:

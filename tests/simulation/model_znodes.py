@@ -160,7 +160,7 @@ class ZnodeSteps:
         def request() -> str | None:
             server = self.client.server
             if server.transact(self.client.session, [self.own_registration()]) is not None:
-                raise Refused("the session is over; its offsets were not written")
+                raise Refused("the session has ended; its offsets were not written")
             return server.transact(self.client.session, changes)
 
         return (yield from self.client.ask(request)) is None
@@ -258,7 +258,7 @@ class ZookeeperOffsetSteps:
         return {pair: self._known[pair][0] for pair in pairs if self._known[pair][0] is not None}
 
     def commit(self, offsets: Offsets) -> Steps:
-        """→ False: somebody else changed them meanwhile, twice. A lower offset is not written."""
+        """→ False: another operator or tool changed them meanwhile, twice. A lower offset is not written."""
         return (yield from self._locked(self._commit(offsets)))
 
     def _locked(self, steps: Steps) -> Steps:

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 
 class ConnectionLost(Exception):
-    """The request was carried out or not; nobody knows."""
+    """The request was executed or not; nobody knows."""
 
 
 class Refused(ConnectionLost):
@@ -106,7 +106,7 @@ class SimulatedZookeeper:
             self._remove(path)
 
     def expired(self) -> list[int]:
-        """Sessions whose time is over."""
+        """Sessions whose time has ended."""
         return [session for session, heard in self.heard.items() if self.clock() - heard >= SESSION_SECONDS]
 
     def children(self, kind: str) -> list[Any]:
@@ -174,7 +174,7 @@ class SimulatedZookeeper:
 
 
 class ConnectionListener(Protocol):
-    """Told of turns of the connection, on its thread."""
+    """Reported turns of the connection, on its thread."""
 
     def session_lost(self) -> None: ...
 
@@ -184,7 +184,7 @@ class ConnectionListener(Protocol):
 class ZookeeperClient:
     """One process's connection; it learns of its session's end only from the server, when it can reach it.
 
-    ``is_cut``: nothing gets through. ``fails_next``: ``before`` or ``after`` the server has carried out the next
+    ``is_cut``: nothing gets through. ``fails_next``: ``before`` or ``after`` the server has executed the next
     request, the connection breaks.
     """
 
@@ -214,7 +214,7 @@ class ZookeeperClient:
             self.server.heard[self.session] = self.server.clock()
 
     def ask(self, request: Callable[[], Result]) -> Steps:
-        """One request, carried out in one step; the answer."""
+        """One request, executed in one step; the answer."""
         yield None
         return self.now(request)
 
@@ -263,7 +263,7 @@ class ZookeeperClient:
         self.forget()
 
     def forget(self) -> None:
-        """The process is gone; its session goes when its time is over."""
+        """The process is gone; its session goes when its time has ended."""
         self.server.unwatch(self)
         self.events.clear()
         self._is_connected, self.is_closed = False, True

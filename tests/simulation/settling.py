@@ -1,4 +1,4 @@
-"""Convergence: once faults are over, every partition is consumed by exactly one member, the one it is assigned to.
+"""Convergence: once faults have ended, every partition is consumed by exactly one member, the one it is assigned to.
 
 The assignment is the one of the mode in force: Kafka's when the toggle says so and every member is migration-enabled,
 or while Kafka consumers are members; else ZooKeeper's. Old consumers among Kafka consumers own nothing (R5), unless one
@@ -20,7 +20,7 @@ MOST_TICKS, CALM_TICKS, WAKE_EVERY = 90, 3, 15
 
 
 def heal(world: SimulatedGroup) -> None:
-    """All faults are over."""
+    """All faults have ended."""
     world.set_coordinator(True)
     for name, member in world.members.items():
         world.resume(name)
@@ -34,7 +34,7 @@ def settle(world: SimulatedGroup, most_ticks: int = MOST_TICKS) -> int:
     """Run fairly until nothing is wrong for a while; how many ticks it took until then.
 
     Raises:
-        Violation: it never was so, or some record was not handed out.
+        Violation: it never was so, or some record was not delivered.
     """
     heal(world)
     calm = 0
@@ -68,7 +68,7 @@ def list_problems(world: SimulatedGroup) -> list[str]:
         if len(consumers) != 1 if are_old_reserved_out else consumers != expected[pair]:
             problems.append(f"{pair[0]}-{pair[1]} is consumed by {consumers}, not {expected[pair]}")
         if expected[pair] and world.judge.handed[pair] < world.ends[pair]:
-            problems.append(f"{pair[0]}-{pair[1]} is handed out up to {world.judge.handed[pair]} of {world.ends[pair]}")
+            problems.append(f"{pair[0]}-{pair[1]} is delivered up to {world.judge.handed[pair]} of {world.ends[pair]}")
     return problems
 
 
@@ -99,7 +99,7 @@ def expected_consumers(world: SimulatedGroup) -> dict[TopicAndPartition, list[st
 
 
 def _consumers(world: SimulatedGroup, pair: TopicAndPartition) -> list[str]:
-    """Who can hand out records of ``pair``, and may."""
+    """Who can deliver records of ``pair``, and may."""
     names = []
     for member in world.members.values():
         if pair not in member.consuming:
@@ -127,7 +127,7 @@ def _owner(world: SimulatedGroup, name: str) -> str:
 
 
 def _stop_kafka_consumers(world: SimulatedGroup) -> None:
-    """What a member's alarm tells the operators to do."""
+    """What a member's alarm shows the operators to do."""
     for name, member in world.members.items():
         if isinstance(member, PlainConsumer):
             world.leave(name)

@@ -73,7 +73,7 @@ class RandomSchedule:
             (self.world.resume if is_paused else self.world.pause)(name)
 
     def sleep(self) -> None:
-        """A member stands still for some seconds while the others go on."""
+        """A member is stalled for some seconds while the others continue."""
         if (name := self._member()) is not None:
             ticks = 3 + self.choose(6)
             self._note(f"sleep {name} {ticks}")

@@ -208,7 +208,7 @@ class SimulatedGroup:
             self.zookeeper.transact(SERVERS, [Set(path, text)])
 
     def set_coordinator(self, is_available: bool) -> None:
-        """A coordinator that comes back gives every member its whole session anew."""
+        """A coordinator that comes back gives every member its whole session again."""
         self.group.is_available = is_available
         for member in self.group.members.values():
             member.heard = self.now

@@ -28,7 +28,7 @@ def _is_collection(value: ast.expr, known: set[str]) -> bool:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a function, or in a module, itself: not in the functions within."""
+    """What is in a function, or in a module, itself: not in the functions within."""
     entered = [function]
     while entered:
         for child in ast.iter_child_nodes(entered.pop()):
@@ -50,7 +50,7 @@ def _given(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def printed_collections(tree: ast.AST) -> list[str]:
-    """Each expression that makes a collection and stands in an f-string, as ``line: expression``."""
+    """Each expression that makes a collection and is in an f-string, as ``line: expression``."""
     found = []
     for scope in (it for it in ast.walk(tree) if isinstance(it, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef)):
         nodes = list(_own_nodes(scope))

@@ -27,7 +27,7 @@ from kit.rebalances.analyze.logs_vs_topic import source_differences
 from tests import docs
 from tests.docs import ROOT
 
-PAGES = [page for page in docs.PAGES if page.name != "CHANGELOG.md"]  # It tells of names as they were.
+PAGES = [page for page in docs.PAGES if page.name != "CHANGELOG.md"]  # It reports names as they were.
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)")
@@ -276,7 +276,7 @@ def test_each_message_that_the_docs_explain_is_one_of_the_code():
 
 
 def _texts() -> Iterator[str]:
-    """Each text in the code, with ``{}`` for what stands in it."""
+    """Each text in the code, with ``{}`` for what is in it."""
     for file in (ROOT / "kit").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
@@ -318,7 +318,7 @@ MAP = {
     "brokers are rolled": ("kit/kraft/move/step_maker.py", "def _last_apart("),
     "a record type of the metadata log": ("kit/kraft/metadata_log/make_record_types.py", '"record_types.json"'),
 }
-"""What a new owner looks for: what the file that the map names has to hold."""
+"""What a new owner searches for: what the file that the map names has to hold."""
 
 
 @pytest.mark.parametrize(("what", "there"), MAP.items(), ids=MAP)

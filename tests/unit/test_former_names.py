@@ -1,4 +1,4 @@
-"""Names that notebooks of users imported go on working."""
+"""Names that notebooks of users imported continue working."""
 
 from importlib import import_module
 

@@ -58,7 +58,7 @@ def test_a_plan_comes_back_as_it_was(tmp_path_factory, name):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_offsets_of_any_group_come_back_and_no_cell_is_a_formula(tmp_path, kind):
-    """Opened in a spreadsheet, a cell that begins so would be carried out."""
+    """Opened in a spreadsheet, a cell that begins so would be executed."""
     offsets = {(name, "orders", 0): Stored(at, name) for at, name in enumerate(NAMED)}
     path = tmp_path / f"offsets.{kind}"
     save_offsets(path, "cluster", "kafka", offsets, NOW)
@@ -70,7 +70,7 @@ def test_offsets_of_any_group_come_back_and_no_cell_is_a_formula(tmp_path, kind)
 
 
 def test_no_name_is_markup_or_moves_the_cursor_in_a_terminal(capsys, monkeypatch):
-    """Every name in every place that a verb prints at; what is told to be there is there."""
+    """Every name in every place that a verb prints at; what is reported to be there is there."""
     names = [name for name in NAMED if len(name) < 150]
     frame = hostile_faces.of_every_type(names).drop("object")
     print_frame(frame.select("struct", "lists", "category", *names[:40]))

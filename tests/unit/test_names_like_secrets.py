@@ -1,4 +1,4 @@
-"""Real plans of groups whose names look like secrets: made, approved, carried out, taken back, verified."""
+"""Real plans of groups whose names resemble secrets: made, approved, executed, undone, verified."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_every_error_has_an_exit_code_of_its_own():
     def below(kind: type) -> list[type]:
         return [kind, *(each for child in kind.__subclasses__() for each in below(child))]
 
-    # What the consumer tells itself (``driver.Rebalancing``) is no error that anybody is shown.
+    # What the consumer shows itself (``driver.Rebalancing``) is no error that anybody is shown.
     tree = [kind for kind in below(errors.OfframpError) if kind.__module__ == errors.__name__]
     codes = [kind.exit_code for kind in tree]
     assert len(tree) > 20
@@ -126,7 +126,7 @@ NO_CLUSTER = {
 
 
 KINDS = (ast.Call, ast.ImportFrom, ast.Attribute, ast.ClassDef)
-"""What the tests of the product's source look at."""
+"""What the tests of the product's source examine."""
 
 
 @cache
@@ -238,15 +238,15 @@ NOT_HELD = {
     "StoresDiffer": "the verb prints each value and its cause, and docs/kraft.md has a remedy for each cause",
 }
 VERBS = (
-    "add approve ask carry check choose compare correct create do get give go import install look make mend move name "
-    "plan put read run see select set sign start stop take try type undo use wait write"
+    "add approve ask check choose compare continue correct create do execute find get give go import install make move "
+    "name plan put read repair run see select set sign start stop take try type undo use wait write"
 )
 ACTION = re.compile(
     rf"\bofframp [a-z]|\bmake setup\b|([:;,.] |\b(and|or|then) )({VERBS.replace(' ', '|')})\b"
     r"|\bmust\b|\bneeds?\b|\bhas to\b|\b(goes to|begins from): |[:;] {call}$",
     re.IGNORECASE,
 )
-"""What an action looks like, at the latest as the last words, or what another function hands in as the last."""
+"""What an action resembles, at the latest as the last words, or what another function hands in as the last."""
 LEFT = {"kit/rebalances/logs/lines.py"}
 """Spark's condition after the path that was given: the path is what is wrong."""
 
@@ -264,7 +264,7 @@ def test_each_class_of_errors_is_held_to_say_what_to_do_or_has_a_reason_why_not(
 
 
 def raised() -> Iterator[tuple[str, str, str]]:
-    """Each error that is made: its class, the file, and its message with ``{}`` for what stands in it."""
+    """Each error that is made: its class, the file, and its message with ``{}`` for what is in it."""
     for path in FILES:
         module, *nodes = nodes_of(path)
         assert isinstance(module, ast.Module)

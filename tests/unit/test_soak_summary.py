@@ -36,7 +36,7 @@ def test_that_is_interrupted():
         signal.pause()
 
 def test_that_fails_at_first():
-    assert os.path.exists("build/mended"), "not mended"
+    assert os.path.exists("build/repaired"), "not repaired"
 """
 
 

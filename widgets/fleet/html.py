@@ -52,8 +52,8 @@ def where(seen: Scan, to: str) -> str:
         for row in counts.rows()
     ]
     unread = (
-        f"{quantity(n_unread, 'read')} failed. Groups that could not be read are not toggled: "
-        "look up why with `offramp groups`."
+        f"{quantity(n_unread, 'read')} failed. Groups that could not be read are not "
+        "toggled: see why with `offramp groups`."
         if n_unread
         else ""
     )
@@ -70,7 +70,7 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
     chosen = chosen.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else chosen
     count = f"{quantity(len(chosen), 'group')}."
     if len(chosen) > MOST_ROWS:
-        count = f"The first {MOST_ROWS} of {len(chosen):,} groups; filter by stage or name to see the others."
+        count = f"The first {MOST_ROWS} of {len(chosen):,} groups; filter by stage or name to see more groups."
     lines = [
         (html_text(group), html_text(at), html_text(mode or "no znode"), number(members), _ready(not_ready_reason))
         for group, at, mode, members, not_ready_reason in chosen.head(MOST_ROWS).select(*_SHOWN).rows()
@@ -88,7 +88,7 @@ def requested(rows: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
     if waves == 1 and n_ready > 1 and to == KAFKA:
         how += "; the rule all_at_once forbids that, so take fewer groups at a time"
     ready = f"Ready: {n_ready:,} of {quantity(len(rows), 'requested group')}"
-    return f"<p>{ready}{f', toggled {how}' if n_ready else ''}. The others are not changed.</p>"
+    return f"<p>{ready}{f', toggled {how}' if n_ready else ''}. All other groups are not changed.</p>"
 
 
 def changes(plan: Plan) -> str:
@@ -103,7 +103,7 @@ def changes(plan: Plan) -> str:
 def progress(record: RunRecord | None) -> str:
     """How many groups are toggled, then each wave: its progress and its failed groups."""
     if record is None:
-        return '<p class="soft">No run yet: approve a plan, then press “Carry out the plan”.</p>'
+        return '<p class="soft">No run yet: approve a plan, then press “Execute the plan”.</p>'
     failed = failed_groups(record)
     steps = step_progress(record)
     done, total = sum(it.n_done for it in steps), sum(it.n_items for it in steps)
@@ -126,7 +126,7 @@ def all_back(rows: pl.DataFrame) -> str:
     count = len(rows.filter(stage=READY[ZOOKEEPER]))
     sentence = (
         f"“All back at once” plans ZooKeeper's assignment for all groups in Kafka coordination, {count:,} now. "
-        "If a run is going on, press Stop first."
+        "If a run is in progress, press Stop first."
     )
     return f'<p class="soft">{sentence}</p>'
 

@@ -58,9 +58,7 @@ class FleetToggle(Procedure):
     min_stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
     lag_tolerance = t.Int(10_000, help="Records by which the lag of the toggled groups may grow in a pause.")
     step_timeout_s = t.Float(SETTLE_S, help="Seconds in which all groups of a wave must follow the toggle.")
-    on_failure = t.Enum(
-        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
-    )
+    on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
 
     def __init__(
@@ -81,7 +79,7 @@ class FleetToggle(Procedure):
         """Return the model on connections that end with it; raises as ``__init__`` and the first read."""
         return cls(connection.operations, connection.watching(observe), connection.close)
 
-    # Where the groups stand
+    # Stages of the groups
 
     @property
     def rows(self) -> pl.DataFrame:

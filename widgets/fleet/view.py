@@ -25,7 +25,7 @@ class FleetWizard(Wizard):
     subject = "“N groups”"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Where the groups stand", self._standing()), ("Which groups to toggle", self._request())]
+        return [("Stages of the groups", self._standing()), ("Which groups to toggle", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
         back = self.button("all_back", "All back at once", self.model.plan_all_back, "warning")

@@ -42,9 +42,7 @@ class GroupMigration(Procedure):
     soak_s = t.Float(60.0, help="Seconds for which the canary is watched.")
     min_stable_s = t.Float(60.0, help="Seconds for which the group must have had the same members.")
     lag_tolerance = t.Int(1000, help="Records by which the canary's lag may grow.")
-    on_failure = t.Enum(
-        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
-    )
+    on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
 
     def __init__(
@@ -109,10 +107,10 @@ class GroupMigration(Procedure):
             raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to_stage!r}")
 
     def prepare_back(self, approval_digest: str = "", to_stage: str = "", run_id: str = "") -> None:
-        """Show the run to undo; else load the plan with this digest, or plan the way back; waits.
+        """Show the run to undo; else load the plan with this digest, or plan the rollback; waits.
 
         Raises:
-            InputError: the plan is no way back, or does not lead to ``to_stage``.
+            InputError: the plan is no rollback, or does not lead to ``to_stage``.
             OfframpError: see ``show_run``, ``load_plan`` and ``plan_rollback``.
         """
         if run_id:
@@ -128,7 +126,7 @@ class GroupMigration(Procedure):
         leads, stage = str(self.plan.parameters["to_stage"]), str(self.plan.observed["stage"].value)
         if stage in PATH and PATH.index(leads) >= PATH.index(stage):
             self._void()
-            raise InputError(f"the plan leads from {stage!r} to {leads!r}, which is no way back: load another plan")
+            raise InputError(f"the plan leads from {stage!r} to {leads!r}, which is no rollback: load another plan")
 
     def request(self) -> GroupPlanRequest:
         """What the fields ask for.
@@ -148,7 +146,7 @@ class GroupMigration(Procedure):
 
     @showing
     def plan_rollback(self, to_stage: str = "") -> None:
-        """Plan the way back to the stage before, or to an earlier one.
+        """Plan the rollback to the stage before, or to an earlier one.
 
         Raises:
             IllegalMove: there is no stage before, or another action is running.
@@ -174,7 +172,7 @@ class GroupMigration(Procedure):
         return f"planning the way to {request.to_stage}", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
-        """The run reached its stage: propose the next one, unless somebody chose another stage meanwhile."""
+        """The run reached its stage: propose the next one, unless a person chose another stage meanwhile."""
         was = self.to_stage
         self.refresh()
         if self.record is not None and self.to_stage == was == self.record.plan.parameters["to_stage"]:

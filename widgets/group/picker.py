@@ -15,7 +15,7 @@ from widgets.run.style import STYLE
 
 
 class GroupPicker(ipw.VBox):
-    """``show`` makes the view of what was opened, which then stands here; without it, the list stays."""
+    """``show`` makes the view of what was opened, which then is shown here; without it, the list stays."""
 
     def __init__(self, choice: GroupChoice, show: Callable[[Any], ipw.Widget] | None = None) -> None:
         self.choice, self._show = choice, show
@@ -48,7 +48,7 @@ class GroupPicker(ipw.VBox):
         groups = self.choice.matching
         self._list.options = [(_line(row), row["group_id"]) for row in groups.head(SHOWN).iter_rows(named=True)]
         n_groups = quantity(len(self.choice.groups), "group")
-        more = f"; the first {SHOWN} are listed, a search shows the others" if len(groups) > SHOWN else ""
+        more = f"; the first {SHOWN} are listed, a search shows more" if len(groups) > SHOWN else ""
         self._count.value = f'<p class="soft">{len(groups):,} of {n_groups}{more}.</p>'
         self._choose.disabled = groups.is_empty()
 

@@ -1,4 +1,4 @@
-"""The wizards over :class:`widgets.group.model.GroupMigration`: along the path, the toggle, the way back."""
+"""The wizards over :class:`widgets.group.model.GroupMigration`: along the path, the toggle, the rollback."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class GroupWizard(Wizard):
     subject = "the group's name"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Where the group stands", self._standing()), ("Where the group goes", self._request())]
+        return [("Stage of the group", self._standing()), ("Where the group goes", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
-        back = self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
+        back = self.button("rollback", "Plan the rollback", self.model.plan_rollback, "warning")
         return [back, self.html(lambda m: html.stage_before(m.stage_before), "group_state")]
 
     def _standing(self) -> list[ipw.Widget]:
@@ -99,9 +99,9 @@ class ToggleWizard(GroupWizard):
 
 
 class RollbackWizard(GroupWizard):
-    """The two ways back: undo a run of your choice, or plan the way to an earlier stage."""
+    """The two ways to undo: undo a run of your choice, or plan the way to an earlier stage."""
 
-    title = "The way back of"
+    title = "Rollback of"
 
     def _where(self) -> list[ipw.Widget]:
         chosen = ipw.Dropdown(options=self._runs(), description="Run to undo", style=LABELS)

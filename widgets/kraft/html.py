@@ -80,7 +80,7 @@ def orders(record: RunRecord | None) -> str:
     """What became of each node of a run, in the order of its plan."""
     if record is None:
         return ""
-    return html.table(("step", "node", "before", "after", "where it stands", "at (UTC)"), _orders(record))
+    return html.table(("step", "node", "before", "after", "phase", "at (UTC)"), _orders(record))
 
 
 def _orders(record: RunRecord) -> Iterator[tuple[str, ...]]:
@@ -99,7 +99,7 @@ def _where(event: Event | None) -> str:
     if event.event == "attempted":
         return "… ordered, not seen yet"
     if event.event == "undone" and event.outcome in ("CONFIRMED", "UNCHANGED"):
-        return "↩ taken back"
+        return "↩ undone"
     mark = _MARKS.get(event.outcome or "", "· not begun")
     return f"{mark}: {event.error}" if event.error else mark
 

@@ -1,4 +1,4 @@
-"""Moving a cluster to KRaft and back, as a model: where it stands, the requested phase, and the procedure."""
+"""Moving a cluster to KRaft and back, as a model: its phase, the requested phase, and the procedure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
 PACE_S = 5.0
-"""Between two looks: each reads the whole metadata log."""
+"""Between two observations: each reads the whole metadata log."""
 GOALS = (*PHASES, FAIL_OVER, REPAIR)
 HAS_WAY_BACK = (CONTROLLERS, DUAL_WRITE, KRAFT)
 
@@ -43,7 +43,7 @@ class KraftMove(Procedure):
 
     status = t.Any(None, help="The last reading: a kit.kraft.status.KraftStatus.")
     to_phase = t.Unicode(help="What is requested: one of GOALS, or as in `unregister broker 3`.")
-    node_timeout_s = t.Float(NODE_TIMEOUT_S, help="Seconds that one node may take until it runs well in its new mode.")
+    node_timeout_s = t.Float(NODE_TIMEOUT_S, help="Seconds that one node may take to run in its new mode.")
     overrides = t.Unicode(help="Names of gates of this phase to override, with blanks or commas between.")
 
     def __init__(
@@ -69,7 +69,7 @@ class KraftMove(Procedure):
 
     @property
     def next_phase(self) -> str:
-        """The phase after the cluster's, at the end the same one; the way back where the phase is not known."""
+        """The phase after the cluster's, at the end the same one; the rollback where the phase is not known."""
         if self.phase not in WAY:
             return ZOOKEEPER
         return WAY[min(WAY.index(self.phase) + 1, len(WAY) - 1)]
@@ -102,7 +102,7 @@ class KraftMove(Procedure):
             how = (
                 "its progress is below"
                 if self.direction
-                else "resume it once it can go on, or undo it while that is offered"
+                else "resume it once it can continue, or undo it while that is offered"
             )
             return f"Run {record.run_id} is {record.state}: {how}."
         return NEXT_STEPS[self.phase]
@@ -130,7 +130,7 @@ class KraftMove(Procedure):
 
     @showing
     def plan_rollback(self) -> None:
-        """Plan the way back to ZooKeeper.
+        """Plan the rollback to ZooKeeper.
 
         Raises:
             IllegalMove: another action is running.
@@ -145,7 +145,7 @@ class KraftMove(Procedure):
         return f"planning the way to {request.to_phase}", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
-        """Propose the next phase, unless somebody chose another one meanwhile. An override was for this run."""
+        """Propose the next phase, unless a person chose another one meanwhile. An override was for this run."""
         was = self.to_phase
         self.refresh()
         if self.record is not None and self.to_phase == was == self.record.plan.parameters["to_phase"]:

@@ -1,4 +1,4 @@
-"""The wizard over :class:`widgets.kraft.model.KraftMove`: one phase per plan, or the way back."""
+"""The wizard over :class:`widgets.kraft.model.KraftMove`: one phase per plan, or the rollback."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class KraftWizard(Wizard):
     subject = "the plan's phrase"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Where the cluster stands", self._standing()), ("Where it goes", self._request())]
+        return [("Phase of the cluster", self._standing()), ("Where it goes", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
-        return [self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")]
+        return [self.button("rollback", "Plan the rollback", self.model.plan_rollback, "warning")]
 
     def progress(self, record: RunRecord | None) -> str:
         return html.progress(record) + kraft_html.orders(record)
@@ -61,6 +61,8 @@ class KraftWizard(Wizard):
                 dropdown.options = self.model.goals
                 link = t.link((self.model, "to_phase"), (dropdown, "value"))
 
-        self.model.observe(offer, ["status", "to_phase"])  # Before the link's own look: it finds the option there.
+        self.model.observe(
+            offer, ["status", "to_phase"]
+        )  # Before the link's own observation: it finds the option there.
         offer()
         return dropdown

@@ -1,1 +1,1 @@
-"""All groups of a cluster, look after look: who is at risk first. It only reads."""
+"""All groups of a cluster, poll after poll, groups at risk first. It only reads."""

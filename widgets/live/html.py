@@ -65,7 +65,7 @@ def partitions(group_id: str, rows: pl.DataFrame, n_partitions: int) -> str:
 
 
 def line(lags: Sequence[int | None]) -> str:
-    """Lags of the last looks as a line over 0; a gap where one was unknown, a dot where there is nothing to join."""
+    """Lags of the last polls as a line over 0; a gap where one was unknown, a dot where there is nothing to join."""
     highest = max((lag for lag in lags if lag is not None), default=0) or 1
     step = (_WIDTH - 8) / max(1, len(lags) - 1)
     points = [None if lag is None else (4 + step * at, _y(lag / highest)) for at, lag in enumerate(lags)]

@@ -1,4 +1,4 @@
-"""All groups of a cluster, look after look, as a model: a search, the page that is shown, one group's partitions."""
+"""All groups of a cluster, poll after poll, as a model: a search, the page that is shown, one group's partitions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PARTITIONS = 100
 """Of the opened group, at most, those at risk first."""
 EVERY_S = 10.0
 _SHARE = 4
-"""A look is followed by a pause of at least so many times what it took."""
+"""An observation is followed by a pause of at least so many times what it took."""
 
 
 class Monitor(t.HasTraits):
-    """``looks`` takes the looks, ``close_all`` closes its connections. The first look is taken at once.
+    """``looks`` takes the observations, ``close_all`` closes its connections. The first observation is taken at once.
 
     Raises:
         ConnectError, ReadError: it failed.
@@ -34,8 +34,8 @@ class Monitor(t.HasTraits):
     page = t.Int(0, help="Which page of the matching groups is shown; 0 is the first.")
     group_id = t.Unicode(None, allow_none=True, help="The group whose partitions are shown; None: none.")
     is_paused = t.Bool(False, help="While it is, the cluster is not asked.")
-    every_s = t.Float(EVERY_S, min=1.0, help="From look to look; more where a look takes long.")
-    error = t.Unicode(help="Why the last look failed; what is shown is of the one before.")
+    every_s = t.Float(EVERY_S, min=1.0, help="From observation to observation; more where an observation takes long.")
+    error = t.Unicode(help="Why the last poll failed; the shown values are of the poll before.")
     version = t.Int(0, help="Grows when there is something new to show.")
 
     def __init__(self, cluster: str, looks: Looks, close_all: Callable[[], None] = lambda: None) -> None:
@@ -43,7 +43,7 @@ class Monitor(t.HasTraits):
         self.cluster, self._looks, self._close_all = cluster, looks, close_all
         self.of_late, self._one_look = GroupTrends(), threading.Lock()
         self._watch: Watch | None = None
-        self.groups, self.n_requests = pl.DataFrame(), 0  # of all looks, to brokers and to ZooKeeper
+        self.groups, self.n_requests = pl.DataFrame(), 0  # of all observations, to brokers and to ZooKeeper
         self.last: Look
         self._look()
 
@@ -76,10 +76,10 @@ class Monitor(t.HasTraits):
 
     @property
     def cost(self) -> str:
-        """What looking costs the cluster, in sentences; of the first ones, what they can't tell."""
-        so_far = f"{quantity(self.last.number, 'look')} so far: {quantity(self.n_requests, 'request')}"
+        """What polling costs the cluster, in sentences; of the first ones, what they can't determine."""
+        so_far = f"{quantity(self.last.number, 'poll')} so far: {quantity(self.n_requests, 'request')}"
         too_few = f" {TOO_FEW.capitalize()}." if self.last.number < FEWEST else ""
-        return f"The last look: {self.last.cost}. {so_far}.{too_few}"
+        return f"The last observation: {self.last.cost}. {so_far}.{too_few}"
 
     # What is done
 
@@ -89,7 +89,7 @@ class Monitor(t.HasTraits):
         self.page = min(max(0, first // ROWS + by), max(0, (n - 1) // ROWS))
 
     def refresh(self) -> None:
-        """Look once more. A failure goes to ``error``."""
+        """Poll once more. A failure goes to ``error``."""
         try:
             self._look()
         except OfframpError as error:
@@ -103,32 +103,32 @@ class Monitor(t.HasTraits):
             self._watch = Watch(self.refresh, lambda: max(self.every_s - self.last.took_s, _SHARE * self.last.took_s))
 
     def stop_watching(self) -> None:
-        """Returns when a look that goes on has ended."""
+        """Returns when an observation that continues has ended."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.stop()
 
     def close(self) -> None:
-        """Look no more, and close the connections."""
+        """Stop polling, and close the connections."""
         self.stop_watching()
         self._close_all()
 
     def verify(self) -> str:
-        """A sentence when the last look succeeded and read everything.
+        """A sentence when the last observation succeeded and read everything.
 
         Raises:
             PartialRead: naming what could not be read.
-            OfframpError: the last look failed.
+            OfframpError: the last observation failed.
         """
         if self.error:
-            raise OfframpError(f"the last look at {self.cluster} failed: {self.error}")
+            raise OfframpError(f"the last poll of {self.cluster} failed: {self.error}")
         verify_read(self.last.snapshot)
         may_miss = unseen_groups(self.last.snapshot)
         read = (
             "everything was read." if may_miss is None else f"everything that the login can see was read. {may_miss}."
         )
         groups = quantity(self.groups["group_id"].n_unique(), "group")  # One may have a line for each store.
-        return f"{self.cluster}, look {self.last.number:,}: {groups}, {read}"
+        return f"{self.cluster}, poll {self.last.number:,}: {groups}, {read}"
 
     def _look(self) -> None:
         with self._one_look:

@@ -1,4 +1,4 @@
-"""The monitor: a page of groups, the partitions of the one whose name was clicked, and what each look costs."""
+"""The monitor: a page of groups, the partitions of the one whose name was clicked, and what each observation costs."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ class OffsetRequest(t.HasTraits):
     new_groups = t.Bool(False, help="Groups that neither store knows may be written.")
     exclusive = t.Bool(False, help="Each group in Kafka is joined while its offsets are written.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
-    on_failure = t.Enum(
-        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
-    )
+    on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
 
     def selected(self) -> Selection | None:
         """The selection, by the rows of a frame or by names; None: nothing is selected.

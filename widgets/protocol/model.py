@@ -24,7 +24,7 @@ BACK_S = 10.0
 """Growth is judged by two readings that are at most so many seconds apart."""
 NEXT_STEPS = {
     Stage.CLASSIC: "Plan the consumer protocol. The first new member converts the group.",
-    Stage.CANARY: "Compare the first consumer-protocol member with the others. Then replace the others, or go back.",
+    Stage.CANARY: "Compare the first consumer-protocol member with all other members. Then replace these, or go back.",
     Stage.MIXED: "Replace the remaining members soon: classic members with an eager assignor stop at each rebalance.",
     Stage.CONSUMER: "Nothing is left to do. Rollback: plan the classic protocol.",
     Stage.EMPTY: "Start the members. The protocol of the first member decides.",
@@ -50,9 +50,7 @@ class ProtocolMove(Procedure):
     soak_s = t.Float(60.0, help="Seconds for which the first members are watched.")
     lag_tolerance = t.Int(1000, help="Records by which the first members' lag may grow.")
     clients_ready = t.Bool(False, help="A person's answer: every client supports the consumer protocol.")
-    on_failure = t.Enum(
-        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
-    )
+    on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
 
     def __init__(
@@ -142,7 +140,7 @@ class ProtocolMove(Procedure):
         return f"planning the {self.to_protocol} protocol", lambda: self.operations.make_plan(request, overrides)
 
     def _reached(self) -> None:
-        """Propose the other protocol, unless somebody chose another one meanwhile."""
+        """Propose the other protocol, unless a person chose another one meanwhile."""
         was = self.to_protocol
         self.refresh()
         if self.record is not None and self.to_protocol == was == self.record.plan.parameters["to_protocol"]:

@@ -26,7 +26,7 @@ class ProtocolWizard(Wizard):
         return [("Stage and members", self._group()), ("Requested protocol", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
-        return [self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")]
+        return [self.button("rollback", "Plan the rollback", self.model.plan_rollback, "warning")]
 
     def _group(self) -> list[ipw.Widget]:
         return [

@@ -1,1 +1,1 @@
-"""What every wizard does and shows: a plan, its approval, the run, the way back."""
+"""What every wizard does and shows: a plan, its approval, the run, the rollback."""

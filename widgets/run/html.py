@@ -56,7 +56,7 @@ def way(names: Sequence[str], stage: str, wanted: str, word: str) -> str:
 
 
 def flavours() -> str:
-    """What the stages' abbreviations stand for."""
+    """The meaning of the stages' abbreviations."""
     spelled = "; ".join(f"<strong>{name}</strong>: {words}" for name, words in FLAVOURS.items())
     return f'<p class="soft">{spelled}.</p>'
 
@@ -148,11 +148,11 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
         f"<p>{html_text(_capital(plan.kind))}{':' if plan.consent else ' of'} "
         f"<strong>{html_text(plan.subject)}</strong>, made by {html_text(plan.made_by)} "
         f"at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
-        f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
+        f"{'undo the executed steps' if plan.on_failure == 'undo' else 'stop at that step'}. "
         f"{_capital(describe_way_back(plan))}.</p>",
         f"<p>Approval: {html_text(describe_consent(plan.consent))}.</p>" if plan.consent else "",
         changes(plan),
-        _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
+        _list("Manually", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),
         _list("Overridden rules", (f"{name}: {sentence}" for name, sentence in plan.overridden.items())),
         f"<p>Digest <code>{plan.digest}</code></p>",
@@ -178,7 +178,7 @@ def rehearsal(dry: DryRun | None) -> str:
 def progress(record: RunRecord | None) -> str:
     """The progress of each step of a run, in words."""
     if record is None:
-        return '<p class="soft">No run yet: approve a plan, then press “Carry out the plan”.</p>'
+        return '<p class="soft">No run yet: approve a plan, then press “Execute the plan”.</p>'
     rows = [
         (
             str(it.number),
@@ -194,11 +194,11 @@ def progress(record: RunRecord | None) -> str:
 
 
 def verdict(record: RunRecord | None, is_here: bool = False) -> str:
-    """The state of the shown run; ``is_here``: this process carries it out."""
+    """The state of the shown run; ``is_here``: this process executes it."""
     if record is None:
         return ""
     mood, mark = _MOODS.get(record.state, ("open", "…"))
-    sentence = "The run is being carried out from here." if is_here else record.sentence
+    sentence = "The run is being executed from here." if is_here else record.sentence
     parts = [
         f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(sentence)}</p>',
         f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
@@ -261,13 +261,13 @@ def alert(text: str) -> str:
 
 
 def not_drawn(error: Exception) -> str:
-    return alert(f"offramp can't draw this part, which is a mistake of its own: {type(error).__name__}: {error}")
+    return alert(f"offramp can't draw this part because of an error in offramp: {type(error).__name__}: {error}")
 
 
 def todo(text: str) -> str:
     """What a person has to do now, a line each."""
     lines = "<br>".join(html_text(line) for line in text.splitlines())
-    return f'<div class="todo">Do this now, by hand: {lines}</div>' if text else ""
+    return f'<div class="todo">Do this now, manually: {lines}</div>' if text else ""
 
 
 def waiting(text: str) -> str:

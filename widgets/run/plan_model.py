@@ -51,7 +51,7 @@ class PlanModel(RunModel):
         return (
             f"The plan's digest is {self.plan.digest}.\n"
             f"Approve it: offramp approve {short} --runs {runs}\n"
-            f"Then carry it out by papermill: -p approval_digest {short} -p dry_run False"
+            f"Then execute it by papermill: -p approval_digest {short} -p dry_run False"
         )
 
     def requested(self) -> dict[str, Any]:

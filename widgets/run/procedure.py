@@ -45,7 +45,7 @@ class Procedure(PlanModel):
     ``close_all`` closes the connections.
     """
 
-    direction = t.Unicode(help="Where the run goes that this process carries out now: forward or back; empty: no run.")
+    direction = t.Unicode(help="Where the run goes that this process executes now: forward or back; empty: no run.")
     instruction = t.Unicode(help="What a person must do now, a line each.")
     waiting = t.Unicode(help="What the run waits for now.")
     typed_undo = t.Unicode(help="Typed to undo: the subject of the run's plan.")
@@ -84,17 +84,17 @@ class Procedure(PlanModel):
         """Wait, and return the result as a sentence; ``verify`` raises an error after the cells that show it."""
         with suppress(OfframpError):
             self.wait()
-        return self.error or self.sentence or "Nothing was carried out: make a plan and approve it first."
+        return self.error or self.sentence or "Nothing was executed: make a plan and approve it first."
 
     def verify(self, *, dry_run: bool = False) -> str:
         """A sentence if the run of this process reached its goal or, in a dry run, if the plan can begin now.
 
         Raises:
-            RunError: the run did not reach its goal, the plan can't begin, or nothing was carried out.
+            RunError: the run did not reach its goal, the plan can't begin, or nothing was executed.
         """
         if self._goal is None:
             if not dry_run:
-                raise RunError(f"nothing was carried out for {self.about}: {self.error or 'no run was started here'}")
+                raise RunError(f"nothing was executed for {self.about}: {self.error or 'no run was started here'}")
             return self._verify_undo() if self._chosen and self.plan is None else self._verify_dry()
         if self.record is None or self.record.state != self._goal:
             state = "not started" if self.record is None else f"{self.record.state}: {self.record.sentence}"
@@ -130,7 +130,7 @@ class Procedure(PlanModel):
 
     @showing
     def act(self) -> None:
-        """Carry out the approved plan.
+        """Execute the approved plan.
 
         Raises:
             IllegalMove: there is no plan, or another action is running.
@@ -142,20 +142,18 @@ class Procedure(PlanModel):
             raise ApprovalError(
                 f"plan {plan.digest[:8]} for {plan.subject} was not approved: nothing was done; approve the plan first"
             )
-        self._worker.start(f"carrying out plan {plan.digest[:8]}", lambda: self._act(plan))
+        self._worker.start(f"executing plan {plan.digest[:8]}", lambda: self._act(plan))
 
     @showing
     def stop(self) -> None:
         """Ask the run of this process to stop after the current write.
 
         Raises:
-            IllegalMove: this process carries out no run.
+            IllegalMove: this process executes no run.
         """
         run = self._run
         if run is None:
-            raise IllegalMove(
-                "no run is carried out from here: stop the run where it was started, or with `offramp stop`"
-            )
+            raise IllegalMove("no run is executed from here: stop the run where it was started, or with `offramp stop`")
         run.request_stop(operator())
         self.sentence = "The run was asked to stop. It stops after the current write."
 

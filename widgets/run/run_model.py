@@ -57,7 +57,7 @@ class RunModel(t.HasTraits):
     busy = t.Unicode(help="The action that is running; empty: none.")
     error = t.Unicode(help="Why the last action failed.")
     record = t.Any(None, help="The run that is shown: a kit.engine.model.record.RunRecord.")
-    plan_of_run = t.Any(None, help="The plan of that run: it stays in view while the run goes on.")
+    plan_of_run = t.Any(None, help="The plan of that run: it stays in view while the run continues.")
     untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str
 
@@ -195,7 +195,7 @@ class RunModel(t.HasTraits):
     def _required_run(self, states: frozenset[RunState], verb: str) -> RunRecord:
         record: RunRecord | None = self.record
         if record is None:
-            raise IllegalMove(f"there is no run of {self.about} to {verb}: carry out a plan first")
+            raise IllegalMove(f"there is no run of {self.about} to {verb}: execute a plan first")
         if record.state not in states:
             raise IllegalMove(f"run {record.run_id} is {record.state}: it has nothing to {verb}; make a new plan")
         return record

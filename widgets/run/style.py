@@ -1,4 +1,4 @@
-"""The wizards' look in JupyterLab's own colours, light and dark; those of words are chosen to be read on either."""
+"""The wizards' style in JupyterLab's own colours, light and dark; those of words are chosen to be read on either."""
 
 STYLE = """<style>
 .offramp { font-size: var(--jp-ui-font-size1, 13px); color: var(--jp-ui-font-color1, #1c2733); line-height: 1.45;
@@ -61,7 +61,7 @@ STYLE = """<style>
   flex-flow: row wrap; align-items: center; }
 .offramp .widget-html:has(> .widget-html-content:empty) { display: none; }
 .offramp .offramp-safety > .widget-html { flex: 1 1 100%; }
-/* What scrolls by itself would keep the bar of the ways back from staying in view. */
+/* What scrolls by itself would keep the bar of the ways to undo from staying in view. */
 .jp-OutputArea-output:has(.offramp-safety), .jp-OutputArea-child:has(.offramp-safety),
 .jp-OutputArea:has(.offramp-safety) { overflow: visible !important; }
 </style>"""

@@ -48,7 +48,7 @@ class Wizard(ipw.VBox):
         raise NotImplementedError
 
     def own_ways_back(self) -> list[ipw.Widget]:
-        """More ways back, beside undo in the bar that is always in view."""
+        """More ways to undo, beside undo in the bar that is always in view."""
         return []
 
     def changes(self, plan: Plan) -> str:
@@ -76,7 +76,7 @@ class Wizard(ipw.VBox):
         return f'<h2>{self.title} {html_text(self.model.about)}</h2><p class="soft">{html_text(about)}</p>'
 
     def _safety(self) -> ipw.Box:
-        """The running action, Stop and the ways back, always in view."""
+        """The running action, Stop and the ways to undo, always in view."""
         name = self.text("typed_undo", f"To undo, type {self.subject}", WHOLE)
         undo = self.button("undo", "Undo this run", self.model.undo, "danger")
         messages = [
@@ -110,7 +110,7 @@ class Wizard(ipw.VBox):
 
     def _run(self) -> list[ipw.Widget]:
         buttons = [
-            self.button("act", "Carry out the plan", self.model.act, "primary"),
+            self.button("act", "Execute the plan", self.model.act, "primary"),
             self.button("resume", "Resume this run", self.model.resume, ""),
         ]
         log = ipw.Accordion([self._of_run(html.log)], titles=("Log",), selected_index=None)
@@ -129,7 +129,7 @@ class Wizard(ipw.VBox):
 
     def failing(self) -> ipw.Widget:
         """The choice of what happens when a step fails."""
-        options = [("stop at that step", STOP), ("undo the steps that were done", UNDO)]
+        options = [("stop at that step", STOP), ("undo the executed steps", UNDO)]
         return self.linked(ipw.Dropdown(options=options, description="If a step fails", style=LABELS), "on_failure")
 
     def _of_run(self, render: Callable[[Any], str]) -> ipw.HTML:
@@ -138,7 +138,7 @@ class Wizard(ipw.VBox):
     def html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
         """Rendered again when one of the traits ``names`` changes; sent to the browser only when the text changes.
 
-        A part that can't be drawn says so in its place: a trait changes in the midst of a run, which must go on.
+        A part that can't be drawn says so in its place: a trait changes in the midst of a run, which must continue.
         """
         widget = ipw.HTML()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Watch:
-    """Calls ``look`` at once and then ``pause_s`` seconds after each look. ``look`` must not raise."""
+    """Calls ``look`` at once and then ``pause_s`` seconds after each observation. ``look`` must not raise."""
 
     def __init__(self, look: Callable[[], None], pause_s: Callable[[], float]) -> None:
         self._look, self._pause_s = look, pause_s
@@ -16,11 +16,11 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Returns at once; a look that goes on is the last one."""
+        """Returns at once; an observation that continues is the last one."""
         self._over.set()
 
     def stop(self) -> None:
-        """Returns when the last look has ended; when the watching thread itself calls it, at once."""
+        """Returns when the last observation has ended; when the watching thread itself calls it, at once."""
         self.end()
         if self._thread is not threading.current_thread():
             self._thread.join()

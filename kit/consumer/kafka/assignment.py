@@ -45,7 +45,7 @@ class Assignment:
         self._paused: set[Key] = set()
         self._positions: dict[Key, Message | TopicPartition] = {}
         self._unstored: set[Key] = set()
-        # First offset of each partition in the batch that was handed out last.
+        # First offset of each partition in the batch that was delivered last.
         self._began: dict[Key, TopicPartition] = {}
         # Called with a partition whose position was moved.
         self.moved: Callable[[TopicPartition], None] = lambda partition: None
@@ -87,7 +87,7 @@ class Assignment:
         else:
             self._raw.unassign()
 
-    # --- what was handed out ---
+    # --- what was delivered ---
 
     def mark_handed_over(self, messages: Iterable[Message]) -> None:
         """Note that the application has these records."""
@@ -113,7 +113,7 @@ class Assignment:
         self._unstored.clear()
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The next offset of each partition that handed out a record, or was sought to a number."""
+        """The next offset of each partition that delivered a record, or was sought to a number."""
         offsets = {TopicPartition(*key): _next_offset(position) for key, position in sorted(self._positions.items())}
         return {partition: value for partition, value in offsets.items() if value.offset >= 0}
 
@@ -231,7 +231,7 @@ class Assignment:
 
 
 def _next_offset(position: Message | TopicPartition) -> OffsetAndMetadata:
-    """The offset after the last record handed out, else the one sought; that may be logical (negative)."""
+    """The offset after the last record delivered, else the one sought; that may be logical (negative)."""
     if isinstance(position, TopicPartition):
         return OffsetAndMetadata(position.offset, "", position.leader_epoch)
     return OffsetAndMetadata(int(position.offset() or 0) + 1, "", position.leader_epoch())

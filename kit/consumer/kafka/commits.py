@@ -110,7 +110,7 @@ class Commits:
                 return
 
     def tell(self) -> None:
-        """Run the callbacks of answered commits; if one raises, so does this, and the others wait."""
+        """Run the callbacks of answered commits; if one raises, so does this, and the remaining callbacks wait."""
         while self._answered:
             self._answered.popleft().tell()
 

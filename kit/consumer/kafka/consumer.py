@@ -45,7 +45,7 @@ class KafkaConsumer:
     Every method raises ``IllegalStateException`` after ``close()``. Times are in seconds.
 
     Raises:
-        InputError: a setting is missing, unknown, or does not go with the others.
+        InputError: a setting is missing, unknown, or does not fit the other settings.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class KafkaConsumer:
         self._rebalances = Rebalances(self, self._assignment, self._commits)
         self._rebalances.taken = self._drop
         self._assignment.moved = lambda partition: self._drop([partition])
-        # Records not handed out yet. Held back: records of partitions that a callback paused in the same call.
+        # Records not delivered yet. Held back: records of partitions that a callback paused in the same call.
         self._in_hand: list[Message] = []
         self._held_back: list[Message] = []
         self._topics: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class KafkaConsumer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close. After an exception the records handed out last do not count as consumed."""
+        """Close. After an exception the records delivered last do not count as consumed."""
         self.close(handed_over=kind is None)
 
     # --- records ---
@@ -207,7 +207,7 @@ class KafkaConsumer:
             self._in_hand.append(message)
 
     def _drop(self, partitions: list[TopicPartition]) -> None:
-        """Drop records not handed out yet of partitions that were revoked or moved: no commit includes them."""
+        """Drop records not delivered yet of partitions that were revoked or moved: no commit includes them."""
         _, self._in_hand = _split(self._in_hand, partitions)
         _, self._held_back = _split(self._held_back, partitions)
 
@@ -224,7 +224,7 @@ class KafkaConsumer:
 
     @in_turn
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
-        """Commit ``offsets`` (default: the positions of all partitions handed out or sought), and wait for the answer.
+        """Commit ``offsets`` (default: the positions of all partitions delivered or sought), and wait for the answer.
 
         Raises:
             InputError: a ``timeout`` was given.
@@ -256,7 +256,7 @@ class KafkaConsumer:
 
     @in_turn
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record to hand out.
+        """The offset of the next record to deliver.
 
         Before the first record librdkafka has no position. It is then the sought offset, else the committed one, else
         that of ``auto.offset.reset``; brokers may be asked.
@@ -403,7 +403,7 @@ class KafkaConsumer:
 
 
 def _split(messages: list[Message], partitions: Iterable[TopicPartition]) -> tuple[list[Message], list[Message]]:
-    """Those of the partitions, and the others."""
+    """The values of these partitions, and the values of all other partitions."""
     keys = {(each.topic, each.partition) for each in partitions}
     chosen = [each for each in messages if (each.topic(), each.partition()) in keys]
     return chosen, [each for each in messages if (each.topic(), each.partition()) not in keys] if chosen else messages

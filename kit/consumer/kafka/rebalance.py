@@ -17,7 +17,7 @@ class Rebalances:
     """``assigned``, ``revoked`` and ``lost`` are registered with librdkafka once; the listener may change.
 
     ``failures`` keeps the errors of a listener. Raised inside librdkafka's call they would lose records that were about
-    to be handed out.
+    to be delivered.
     """
 
     def __init__(self, consumer: RebalanceMethods, assignment: Assignment, commits: Commits) -> None:

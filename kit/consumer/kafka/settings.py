@@ -20,7 +20,7 @@ _LATEST = ("largest", "latest", "end")
 _TAKEN = {
     "on_commit": "pass a callback to commit_async()",
     "stats_cb": "read metrics()",
-    "default.topic.config": "put its settings beside the others",
+    "default.topic.config": "put its settings beside the other settings",
     "enable.auto.offset.store": "records of poll() and consume() are stored at the next call, as in Java",
 }
 _CONNECTION = (
@@ -53,7 +53,8 @@ class KafkaSettings:
         """From librdkafka's keys.
 
         Raises:
-            InputError: a setting is missing, is set by the wrapper itself, or does not go with the others; it is named.
+            InputError: a setting is missing, is set by the wrapper itself, or does not fit the other settings; it is
+            named.
                 ``KafkaConsumer`` refuses what librdkafka checks itself, in librdkafka's words.
         """
         _refuse(config)

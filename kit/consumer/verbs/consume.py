@@ -38,7 +38,7 @@ def consume(
         bool, typer.Option("--from-beginning", help="Without a committed offset, begin with the oldest record.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object per record instead of its value alone.")
+        bool, typer.Option("--json", help="Print a JSON object per record instead of the value alone.")
     ] = False,
     max_messages: Annotated[int, typer.Option(help="Leave the group after so many records; 0: never.")] = 0,
     property_: Annotated[
@@ -48,7 +48,7 @@ def consume(
     properties: Annotated[Path | None, typer.Option(help="A file of lines key=value.")] = None,
     consumption_file: Annotated[
         Path | None,
-        typer.Option(help="Append a JSON line per record handed over: at_ms, consumer, topic, partition, offset."),
+        typer.Option(help="Append a JSON line per record delivered: at_ms, consumer, topic, partition, offset."),
     ] = None,
     events_file: Annotated[
         Path | None, typer.Option(help="Append rebalances here; by default they go to standard error.")
@@ -66,7 +66,7 @@ def consume(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Consume as a member of a group, in any of KIP-125's flavours: a canary by hand.
+    """Consume as a member of a group, as any of KIP-125's kinds of consumers: a manual canary.
 
     Records go to standard output, or to a program of any language. A record is committed only after it was handed
     over: written in full, and read by the reader of the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. The

@@ -34,7 +34,7 @@ def run_consumers(profile: Profile, options: ConsumeOptions) -> None:
     Raises:
         InputError: an option can't be used.
         NotFound: a topic does not exist, and was not created in time; nothing was registered.
-        HandOverError: records can't be handed over any more; the others are not committed.
+        HandOverError: records can't be delivered any more; records that were not delivered are not committed.
         OfframpError: as :func:`kit.connect` and the consumers raise it.
         SystemExit: a signal came before it was a member; 128 and its number.
     """
@@ -100,7 +100,7 @@ def _output(child: Child | None) -> IO[bytes]:
         assert child.process.stdin is not None
         return child.process.stdin
     if sys.stdout is None:
-        raise InputError("standard output is closed: records can't be handed over")
+        raise InputError("standard output is closed: records can't be delivered")
     return sys.stdout.buffer
 
 

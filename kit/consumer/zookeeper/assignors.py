@@ -1,7 +1,7 @@
 """Who gets which partition: the old consumer's two assignors and KIP-125's split over threads, equal to the last one.
 
 ``members`` is consumer id → topic → number of streams; ``partitions`` is topic → partition numbers. Thread ids compare
-as text: ``…-10`` stands before ``…-2``.
+as text: ``…-10`` is before ``…-2``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Assignment: TypeAlias = dict[TopicAndPartition, str]
 
 
 def assign(strategy: str, members: Members, partitions: Partitions, hash_form: str) -> Assignment:
-    """The whole group's assignment by ``range`` or ``roundrobin``; partitions nobody may have are left out.
+    """The whole group's assignment by ``range`` or ``roundrobin``; partitions that no member may have are left out.
 
     Raises:
         InputError: roundrobin can't order two partitions, see :func:`assign_roundrobin`.

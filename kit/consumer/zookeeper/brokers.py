@@ -28,10 +28,10 @@ QUIET = {"log_level": 0}
 DESCRIBE_SECONDS = 0.5
 """Small: a member that must let go of a partition for an old consumer asks before it does."""
 RENEW_SECONDS = 5.0
-"""When the list of groups has failed for so long, the handle that asks for it is made anew.
+"""When the list of groups has failed for so long, the handle that asks for it is made again.
 
 A broker that starts can answer metadata without a broker in it. librdkafka's handle, whose only broker was away until
-then, may know none after that, and asks nobody before ``topic.metadata.refresh.interval.ms`` (5 minutes).
+then, may know none after that, and does not ask again before ``topic.metadata.refresh.interval.ms`` (5 minutes).
 """
 STABLE = "Stable"
 ANY_TOPIC = "offramp"
@@ -66,7 +66,7 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
 def fetch_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[str, Any]:
     """librdkafka's settings for a handle that fetches assigned partitions and commits nothing.
 
-    Records of aborted transactions are handed out, as by an old consumer.
+    Records of aborted transactions are delivered, as by an old consumer.
     """
     same = ("fetch.message.max.bytes", "fetch.min.bytes", "fetch.wait.max.ms", "fetch.max.bytes", "socket.timeout.ms")
     settings = {name: config[name] for name in (*same, "socket.receive.buffer.bytes")}
@@ -132,7 +132,7 @@ class GroupBrokers:
     ) -> dict[TopicAndPartition, int]:
         """First (``smallest``) or next (``largest``) offset of each log; partitions without an answer are left out."""
         spec = OffsetSpec.earliest() if at == "smallest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        admin = self._admin  # to keep: another thread may make it anew, and what it was asked would never be answered
+        admin = self._admin  # to keep: another thread may make it again, and what it was asked would never be answered
         try:
             asked = list_offsets(admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
         except KafkaException:

@@ -26,7 +26,7 @@ class State(Enum):
 class Event(Enum):
     ROUND_BEGINS = "a round begins"
     DOUBT = "an owner znode vanished, its watch was lost, or the session ended"
-    SETTLED = "the round ended, and every claim was carried out"
+    SETTLED = "the round ended, and every claim was executed"
     BLOCKED = "the round ended, and others hold partitions it claimed"
 
 

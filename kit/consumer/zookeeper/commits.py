@@ -1,4 +1,4 @@
-"""Commits of what goes on being consumed: every now and then, and when the application asks."""
+"""Commits of what continues being consumed: every now and then, and when the application asks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Commits:
         """The partitions that could not be committed and are still this member's, with the reason."""
         session, offsets = self._gate.consumed()
         if session is None or session != self._session.current:
-            return dict.fromkeys(offsets, "the ZooKeeper session is over")
+            return dict.fromkeys(offsets, "the ZooKeeper session has expired")
         try:
             errors: Mapping[TopicAndPartition, str] = self._store.commit(offsets, COMMIT_SECONDS)
         except (OfframpError, KazooException, KafkaException) as error:

@@ -1,4 +1,4 @@
-"""What an old consumer is told: its own keys and defaults (0.8.2 … 1.1), and KIP-125's.
+"""The settings of an old consumer: its own keys and defaults (0.8.2 … 1.1), and KIP-125's.
 
 A key that isn't known is refused by its name, a value that can't be used before anything is registered.
 """
@@ -222,6 +222,6 @@ def _librdkafka(kafka: dict[str, Any]) -> dict[str, Any]:
     if strategy not in (RANGE, ROUNDROBIN):
         raise InputError(
             f"{MIGRATION_PREFIX}partition.assignment.strategy is {strategy!r}; it must be range or roundrobin: with "
-            "a cooperative assignor a partition could be handed over before its old owner stopped"
+            "a cooperative assignor a partition could be delivered before its old owner stopped"
         )
     return {**kafka, "partition.assignment.strategy": strategy}

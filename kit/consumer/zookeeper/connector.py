@@ -329,7 +329,7 @@ class ZookeeperConsumer:
         return self._embedded_consumer.commit(wanted, seconds)
 
     def _out_of_range(self, pair: TopicAndPartition, reason: str) -> int:
-        """The offset is outside of the log: go on where ``auto.offset.reset`` says."""
+        """The offset is outside of the log: continue where ``auto.offset.reset`` says."""
         assert self._brokers is not None
         reset = self.config["auto.offset.reset"]
         offsets = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
@@ -338,7 +338,7 @@ class ZookeeperConsumer:
                 f"{pair[0]}-{pair[1]}: the offset is out of range ({reason}), and the partition's leader did not answer"
             )
         log.warning(
-            "%s: the offset of %s-%d is out of range: it goes on at %d (auto.offset.reset=%s): %s",
+            "%s: the offset of %s-%d is out of range: it continues at %d (auto.offset.reset=%s): %s",
             self.consumer_id,
             *pair,
             offsets[pair],

@@ -6,7 +6,7 @@ come between any two of this member's.
 
 Invariants. ``docs/races.md`` explains them and the races R1 … R25 that this package names:
 
-- I1: a record of p is handed out only while this member holds O(p), its owner znode, made in the current session;
+- I1: a record of p is delivered only while this member holds O(p), its owner znode, made in the current session;
 - I2: with Kafka's assignment in force also only while p is in the embedded consumer's assignment of this generation;
 - I3: before O(p) is deleted or a rebalance of the Kafka group is answered: stop, then commit, ZooKeeper first;
 - I5: see :func:`kit.consumer.zookeeper.migration.decide`.
@@ -130,7 +130,7 @@ class Coordination:
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
         result = yield from follow(view, decision, group)
-        # A claim that was blocked may have been carried out in part.
+        # A claim that was blocked may have been executed in part.
         self.certainty.end_round(is_blocked=bool(result.blocked))
         return result
 
@@ -148,7 +148,7 @@ class Coordination:
         yield DiscardUnsaved()
 
     def lost(self) -> Effects:
-        """The Kafka group went on without this member: stop; Kafka takes no commit of it any more (R4)."""
+        """The Kafka group continued without this member: stop; Kafka takes no commit of it any more (R4)."""
         offsets = yield StopKafkaAssigned()
         if offsets:
             yield CommitZookeeper(offsets)
@@ -199,7 +199,7 @@ class Coordination:
         return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
-        """As the old consumer, but partitions that stay go on, and offsets are read after the claim."""
+        """As the old consumer, but partitions that stay continue, and offsets are read after the claim."""
         whole = assign(self.strategy, view.members, view.partitions, self.hash_form)
         mine = self._own(whole)
         yield from self._let_go(mine)
@@ -292,7 +292,7 @@ class Coordination:
     def _consume(
         self, mine: Assignment, assignment_epoch: int | None, result: RoundResult, telling: BeforeStarting
     ) -> Round:
-        """Hand out what is held: go on with what is being consumed, start the rest from the committed offsets.
+        """Deliver what is held: continue with what is being consumed, start the rest from the committed offsets.
 
         Offsets are read after the claim, because the last owner may commit until then. ``result`` is a blocked round's:
         it is returned when something is blocked, else with the status that this part ends with.

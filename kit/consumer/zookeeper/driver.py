@@ -1,4 +1,4 @@
-"""Carries out the protocol's effects on real servers."""
+"""Executes the protocol's effects on real servers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Rebalancing(Exception):
 
 
 class Driver:
-    """Carries out effects for one member. Created once; the rebalance loop's thread and the embedded consumer's use it.
+    """Executes effects for one member. Created once; the rebalance loop's thread and the embedded consumer's use it.
 
     ``store`` is where offsets are fetched from; ``zookeeper_offsets`` and ``kafka_offsets`` are the stores it commits
     to, None for one that the configuration does not use. ``reset`` is ``auto.offset.reset``, ``commits`` is
@@ -98,7 +98,7 @@ class Driver:
         self._has_looked = False
 
     def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
-        """Carry out the effects one by one; → what the protocol returns. An effect that raises ends it."""
+        """Execute the effects one by one; → what the protocol returns. An effect that raises ends it."""
         answer: Any = None
         while True:
             try:
@@ -203,7 +203,7 @@ class Driver:
             return self._znodes.read_toggle()
         except (OfframpError, KazooException) as error:
             log.warning(
-                "%s: everything stops: the toggle can't be read while the Kafka group rebalances: %s",
+                "%s: all partitions stop: the toggle can't be read while the Kafka group rebalances: %s",
                 self._consumer_id,
                 error,
             )
@@ -219,7 +219,7 @@ class Driver:
         """A change before this read is in the view, so ``changed`` is cleared first; a later one sets it again.
 
         What the members of the Kafka group are is asked once before this one joins: while the group rebalances, its
-        coordinator doesn't tell.
+        coordinator does not report it.
         """
         self._gate.begin_round()
         self.changed.clear()

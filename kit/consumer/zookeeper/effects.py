@@ -1,6 +1,6 @@
 """The effects of a member's protocol. Each says what to do and, after an arrow, which answer comes back.
 
-``coordination`` yields effects; ``driver`` carries them out on real servers.
+``coordination`` yields effects; ``driver`` executes them on real servers.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class BeforeStarting:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """→ Offsets: nothing of ``partitions`` is handed out after this; next offsets of those it was consuming."""
+    """→ Offsets: nothing of ``partitions`` is delivered after this; next offsets of those it was consuming."""
 
     partitions: Pairs
 
@@ -149,7 +149,9 @@ class StopAll:
 
 @dataclass(frozen=True, slots=True)
 class StopOthers:
-    """Hand out nothing but ``partitions``. The others belong to other members: their offsets are not committed."""
+    """Deliver nothing but ``partitions``. All other partitions belong to other members: their offsets are not
+    committed.
+    """
 
     partitions: Pairs
 
@@ -234,7 +236,7 @@ class FetchOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """→ partitions that are being consumed and go on under ``assignment_epoch`` (None: ZooKeeper's assignment)."""
+    """→ partitions that are being consumed and continue under ``assignment_epoch`` (None: ZooKeeper's assignment)."""
 
     threads: Assignment
     assignment_epoch: int | None
@@ -242,7 +244,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """→ partitions started; those whose session or ``assignment_epoch`` is over are not."""
+    """→ partitions started; those whose session or ``assignment_epoch`` has ended are not."""
 
     threads: Assignment
     offsets: Offsets

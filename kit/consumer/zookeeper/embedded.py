@@ -30,7 +30,7 @@ OUTDATED = KafkaError(KafkaError._OUTDATED, "a newer offset was sent, or the par
 DEFAULTS = {
     # As ZooKeeper's session of an old consumer, so that a dead member is noticed by both at about the same time.
     "session.timeout.ms": 6000,
-    # The other members stand still until this one hears of a rebalance.
+    # The other members are stalled until this one hears of a rebalance.
     "heartbeat.interval.ms": 500,
     "topic.metadata.refresh.interval.ms": 10_000,
     "socket.timeout.ms": 10_000,
@@ -39,8 +39,8 @@ DEFAULTS = {
 
 class EmbeddedConsumer:
     """All callbacks run on its thread and should return soon: ``assigned`` with the epoch of a new assignment,
-    ``revoked`` before a rebalance is answered, ``lost`` when the group went on without it, ``polled`` with the seconds
-    since the poll before."""
+    ``revoked`` before a rebalance is answered, ``lost`` when the group continued without it, ``polled`` with the
+    seconds since the poll before."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class EmbeddedConsumer:
             self._sent.pop(pair, None)
 
     def await_joined(self, seconds: float) -> None:
-        """Return when this member is in the group, or when ``seconds`` are over."""
+        """Return when this member is in the group, or when ``seconds`` have ended."""
         self._joined.wait(seconds)
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class EmbeddedConsumer:
                 self._do_work()
                 message = self._consumer.poll(self._timeout)
             except Exception:
-                # Without this thread the member would keep its partitions and hand out nothing.
+                # Without this thread the member would keep its partitions and deliver nothing.
                 log.exception("embedded consumer: a poll failed; it polls again")
                 time.sleep(self._timeout)
                 continue

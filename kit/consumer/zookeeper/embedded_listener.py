@@ -15,7 +15,7 @@ class EmbeddedRebalanceListener:
     """The embedded consumer's callbacks.
 
     An assignment epoch is one assignment of the Kafka group to this member: from ``assigned`` to ``revoked`` or
-    ``lost``. What it assigned is handed out in that time only (I2).
+    ``lost``. What it assigned is delivered in that time only (I2).
     """
 
     def __init__(self, coordination: Coordination, gate: Gate, driver: Driver) -> None:

@@ -1,8 +1,8 @@
-"""Which partitions a member hands out: those that its streams obey, in its session, while the lease on it lasts.
+"""Which partitions a member delivers: those that its streams obey, in its session, while the lease on it lasts.
 
-Invariant I4: nothing is handed out while a session is in doubt. The lease proves that the session lives: ZooKeeper's
-leader answered a request that was sent less than a safe part of the session's time-out ago. A stream looks at the lease
-before every record. So a process that stood still (SIGSTOP, a paused machine) hands out nothing when it wakes (R14).
+Invariant I4: nothing is delivered while a session is in doubt. The lease proves that the session lives: ZooKeeper's
+leader answered a request that was sent less than a safe part of the session's time-out ago. A stream examines the lease
+before every record. So a process that was stalled (SIGSTOP, a paused machine) delivers nothing when it wakes (R14).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kit.consumer.zookeeper.lease import Clock, Lease, seconds_since_boot
 from kit.consumer.zookeeper.uncommitted import UncommittedOffsets
 
 FINISH_SECONDS = 0.3
-"""How long a stop waits for the application to finish the record it has: a record finished by then is handed out once.
+"""How long a stop waits for the application to finish the record it has: a record finished by then is delivered once.
 """
 
 
@@ -40,7 +40,7 @@ class GatedStream(Protocol):
 class Gate:
     """Starts and stops partitions on the streams of one member. Any thread may call any method.
 
-    ``lease`` says until when records may be handed out; ``uncommitted`` has the offsets of what was stopped.
+    ``lease`` says until when records may be delivered; ``uncommitted`` has the offsets of what was stopped.
     """
 
     def __init__(self, clock: Clock = seconds_since_boot) -> None:
@@ -59,7 +59,7 @@ class Gate:
         self._streams = streams
 
     def session_began(self, session: int) -> None:
-        """A new ZooKeeper session; nothing is handed out before its lease is first extended."""
+        """A new ZooKeeper session; nothing is delivered before its lease is first extended."""
         self.session_ended()
         with self._lock:
             self._session = session
@@ -107,7 +107,7 @@ class Gate:
     def start(self, threads: Assignment, offsets: Offsets, assignment_epoch: int | None) -> Pairs:
         """Start partitions at ``offsets``, not below where they were stopped; → those that were started.
 
-        Nothing starts without a session, after :meth:`stop_all`, or in an ``assignment_epoch`` that is over.
+        Nothing starts without a session, after :meth:`stop_all`, or in an ``assignment_epoch`` that has ended.
         """
         with self._lock:
             if not self._is_open(assignment_epoch):
@@ -117,7 +117,7 @@ class Gate:
             return frozenset(threads)
 
     def keep(self, threads: Assignment, assignment_epoch: int | None) -> Pairs:
-        """Go on in ``assignment_epoch`` with those that are being consumed, on the thread given; → these.
+        """Continue in ``assignment_epoch`` with those that are being consumed, on the thread given; → these.
 
         Partitions that are not in ``threads`` stay as they are.
         """
@@ -140,7 +140,7 @@ class Gate:
             return still
 
     def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
-        """Nothing of ``partitions`` is handed out after this; → their next offsets.
+        """Nothing of ``partitions`` is delivered after this; → their next offsets.
 
         A record that the application still has after ``FINISH_SECONDS`` does not count. Partitions that were stopped
         before are in the answer too, until they are released.
@@ -179,7 +179,7 @@ class Gate:
 
     @property
     def seconds_in_doubt(self) -> float:
-        """How long nothing could be handed out by now; 0 without a session, and while it is certain."""
+        """How long nothing could be delivered by now; 0 without a session, and while it is certain."""
         with self._lock:
             return 0.0 if self._session is None else self.lease.seconds_over
 

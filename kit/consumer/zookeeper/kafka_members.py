@@ -10,7 +10,7 @@ from kit.consumer.zookeeper.effects import KafkaGroup, Pairs
 
 @dataclass(frozen=True, slots=True)
 class KafkaMember:
-    """As the coordinator describes it. ``is_embedded`` is None while the group rebalances: it tells no subscription."""
+    """As the coordinator describes it. ``is_embedded`` is None while the group rebalances: it shows no subscription."""
 
     member_id: str
     client_id: str
@@ -19,9 +19,10 @@ class KafkaMember:
 
 
 class KafkaMembers:
-    """Tells embedded consumers from plain ones by the mark in their subscription, and remembers it by member id.
+    """Distinguishes embedded consumers from plain ones by the mark in their subscription, and remembers it by member
+    id.
 
-    A client id proves nothing: deployers hand out the embedded consumer's own as ``{client_id}``. While the group
+    A client id proves nothing: deployers deliver the embedded consumer's own as ``{client_id}``. While the group
     rebalances, a member that is new is guessed: embedded if its client id is a registered consumer's, and no other
     member is known as that one's.
     """

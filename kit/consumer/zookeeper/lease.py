@@ -1,4 +1,4 @@
-"""Until when a member may hand out records: while its session and its membership of the Kafka group are certain."""
+"""Until when a member may deliver records: while its session and its membership of the Kafka group are certain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Clock = Callable[[], float]
 
 
 def seconds_since_boot() -> float:
-    """The clock of a lease. It goes on while the machine is suspended; ``time.monotonic`` does not on Linux.
+    """The clock of a lease. It continues while the machine is suspended; ``time.monotonic`` does not on Linux.
 
     A system without CLOCK_BOOTTIME counts suspension in its monotonic clock, or has no suspension to count.
     """
@@ -53,7 +53,7 @@ class Lease:
 
     @property
     def seconds_over(self) -> float:
-        """How long nothing could be handed out by now; 0 while both are certain."""
+        """How long nothing could be delivered by now; 0 while both are certain."""
         return max(0.0, self._clock() - self.until)
 
     @property

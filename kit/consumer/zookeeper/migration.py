@@ -43,7 +43,7 @@ def decide(
     ``current`` is this member's mode, None before its first round. ``has_reservations``: some member reserves.
 
     Kafka's assignment is in force when the toggle is exactly ``kafka`` and every member is migration-enabled; else
-    ZooKeeper's. But a KC can't be told to stop: while one is a member, migration-enabled members stay with Kafka's
+    ZooKeeper's. But a KC can't be asked to stop: while one is a member, migration-enabled members stay with Kafka's
     assignment, and reserve what the KCs have. The first row that fits decides; ``-`` fits everything::
 
         toggle  old  KCs  reservations  current    →  mode       deferred  reserving  alarm

@@ -39,7 +39,7 @@ RETRIABLE = frozenset(
         KafkaError._TRANSPORT,
     }
 )
-"""Errors after which a request is sent again, when librdkafka has looked up the coordinator. Final are, for example: a
+"""Errors after which a request is sent again, when librdkafka has found the coordinator. Final are, for example: a
 metadata text that is too large, an unknown member, a missing right."""
 
 BATCH = 100
@@ -77,10 +77,10 @@ class OffsetStore(Protocol):
 
 
 class ZookeeperOffsets:
-    """``/consumers/<group>/offsets``, written in transactions that only this member's session can carry out.
+    """``/consumers/<group>/offsets``, written in transactions that only this member's session can execute.
 
     An offset is never lowered, unless :meth:`allow_lower` says so. It is compared with the offset that ZooKeeper holds.
-    So an offset that came from Kafka is written here even if the partition then stands still.
+    So an offset that came from Kafka is written here even if the partition then is stalled.
     """
 
     name = "zookeeper"
@@ -202,7 +202,7 @@ class KafkaOffsets:
     def _until_final(
         self, ask: Ask, wanted: Offsets, seconds: float, tries: float = math.inf
     ) -> tuple[dict[TopicAndPartition, int], dict[TopicAndPartition, str]]:
-        """Ask, and ask again while errors are ``RETRIABLE``, until ``seconds`` or ``tries`` are over."""
+        """Ask, and ask again while errors are ``RETRIABLE``, until ``seconds`` or ``tries`` have ended."""
         deadline = self._clock() + seconds
         offsets: dict[TopicAndPartition, int] = {}
         errors: dict[TopicAndPartition, str] = {}

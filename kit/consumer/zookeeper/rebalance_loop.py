@@ -30,7 +30,7 @@ KAFKA_RETRY_SECONDS = (0.05, 0.2)
 
 
 class RebalanceLoop:
-    """``result`` is the last round's; ``has_tried`` is set once a round was carried out or failed."""
+    """``result`` is the last round's; ``has_tried`` is set once a round was executed or failed."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class RebalanceLoop:
             return self._backoff
 
     def _has_session(self) -> bool:
-        """A new session begins with nothing held. When it is over, this member leaves the Kafka group too (R12)."""
+        """A new session begins with nothing held. When it has ended, this member leaves the Kafka group too (R12)."""
         session = self._session.current
         if session is None:
             if self._session.is_over and self._driver.embedded is not None:

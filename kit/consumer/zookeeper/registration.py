@@ -102,5 +102,5 @@ def consumer_id(group_id: str, instance: str | None) -> str:
 
 
 def thread_ids(consumer_id: str, count: int) -> list[str]:
-    """``<consumer id>-<n>``, n from 0; numbered anew for each topic."""
+    """``<consumer id>-<n>``, n from 0; numbered again for each topic."""
     return [f"{consumer_id}-{number}" for number in range(count)]

@@ -1,4 +1,4 @@
-"""Telling which of the two roundrobin orders a group's other members use: their release is not in ZooKeeper."""
+"""Detection of which of the two roundrobin orders a group's other members use: their release is not in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SILENCED_SECONDS = 2.0
 
 
 class RoundrobinGuard:
-    """Refuses a group whose members order roundrobin otherwise: nobody would get what he claims.
+    """Refuses a group whose members order roundrobin otherwise: no member would get the partitions that it claims.
 
     To be asked before this member registers, while it is new, and when its claims keep failing. With range there is
-    nothing to look at.
+    nothing to examine.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class RoundrobinGuard:
 
     @property
     def is_watching(self) -> bool:
-        """Whether this member is new, so that a look is due every ``SILENCED_SECONDS / 4``."""
+        """Whether this member is new, so that an observation is due every ``SILENCED_SECONDS / 4``."""
         return self._is_needed and self._clock() < self._new_until
 
     def look(self) -> None:
@@ -90,8 +90,8 @@ def silenced(
 ) -> set[str]:
     """Members that owned something before this one joined and own nothing now, because it holds what they want.
 
-    That is how members of the other form look: their claims are all or nothing. Up to two threads both forms may agree,
-    so that nothing could be told before the newcomer joined.
+    That is how to recognise members of the other form: their claims are all or nothing. Up to two threads both forms
+    may agree, so that nothing could be reported before the newcomer joined.
     """
     other = assign_roundrobin(members, partitions, _other(mine))
     owning = {thread.rpartition("-")[0] for thread in owners.values()}

@@ -23,7 +23,7 @@ PROOFS_PER_TIMEOUT = 6
 
 
 class Session:
-    """Connects. Calls ``lost`` when a session is over, ``changed`` when the connection is made or lost.
+    """Connects. Calls ``lost`` when a session has ended, ``changed`` when the connection is made or lost.
 
     Both are called on kazoo's connection thread and must not block.
     """
@@ -68,7 +68,7 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Without a connection for its whole time-out the session is over, though no server can say so."""
+        """Without a connection for its whole time-out the session has ended, though no server can say so."""
         return self.current is None and self._gate.lease.seconds_without_session >= self._negotiated * (1 - SAFE_PART)
 
     def close(self) -> None:

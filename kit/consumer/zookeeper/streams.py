@@ -3,7 +3,7 @@
 Each stream has a librdkafka handle of its own and fetches on the thread that iterates it, so a slow stream holds up no
 other. Fetched records wait in a queue. To hand one out is to take it from the front of the queue; to stop a partition
 is to empty the queue from the back and to put the other partitions' records back. Both take one record at a time, and
-a queue gives a record once: after :meth:`Stream.remove` none of the partition's records can be handed out any more,
+a queue gives a record once: after :meth:`Stream.remove` none of the partition's records can be delivered any more,
 and those it emptied out are exactly those that were not.
 """
 
@@ -39,7 +39,7 @@ class ConsumerTimeout(Exception):
 class _Place:
     """One partition on this stream, from its start to its stop. A later start is another place.
 
-    ``offset`` is the one after the last record that was fetched and not taken back, ``first`` the one it began at.
+    ``offset`` is the one after the last record that was fetched and not returned, ``first`` the one it began at.
     """
 
     offset: int
@@ -50,7 +50,7 @@ class _Place:
 class Stream:
     """Records of one thread's partitions, in each partition's order. One thread at a time may iterate.
 
-    The record handed out last is *in hand*: it counts as consumed when the next one is asked for, or :meth:`taken` is
+    The record delivered last is *in hand*: it counts as consumed when the next one is asked for, or :meth:`taken` is
     called; a loop that is left by ``break`` or an exception leaves it in hand. :meth:`give_back` takes it back.
 
     Iterating ends with the consumer's shutdown. It raises :class:`ConsumerTimeout` when nothing came for
@@ -71,7 +71,7 @@ class Stream:
         self._reset = reset
         self._timeout = timeout_seconds
         self._pending: deque[Message] = deque()
-        # The record handed out last; the application has it in hand until it asks for the next one.
+        # The record delivered last; the application has it in hand until it asks for the next one.
         self._in_hand: Message | None = None
         # What was in hand, and not done with, when its partition was taken off.
         self._parted: dict[TopicAndPartition, Message] = {}
@@ -112,7 +112,7 @@ class Stream:
         return next(iter(self))
 
     def taken(self) -> None:
-        """The application is done with the record handed out last: it counts as consumed from now on."""
+        """The application is done with the record delivered last: it counts as consumed from now on."""
         self._in_hand = None
 
     def taken_by_caller(self) -> None:
@@ -121,7 +121,7 @@ class Stream:
             self.taken()
 
     def give_back(self) -> None:
-        """The record handed out last was not taken: this stream, or the partition's next owner, hands it out again."""
+        """The record delivered last was not taken: this stream, or the partition's next owner, delivers it again."""
         with self._lock:
             message = self._in_hand
             if message is None:
@@ -134,7 +134,7 @@ class Stream:
 
     @property
     def n_records(self) -> int:
-        """Records handed out so far."""
+        """Records delivered so far."""
         return self._n_fetched - len(self._pending)
 
     def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None:
@@ -158,7 +158,7 @@ class Stream:
                 del self._places[pair]
             kept = deque(message for message in waiting if _pair(message) not in places)
             self._n_fetched -= len(waiting) - len(kept)
-            # Another queue: who has just looked at the first record of the old one finds that empty, not another first.
+            # Another queue: who has just examined the first record of the old one finds that empty, not another first.
             self._pending = kept
             return {pair: place.offset for pair, place in places.items()}
 
@@ -198,7 +198,7 @@ class Stream:
     def position(self, pair: TopicAndPartition) -> int:
         """The next offset; a record still in hand does not count."""
         with self._lock:
-            # In this order: a record handed out in between is then counted one time too few, never too many.
+            # In this order: a record delivered in between is then counted one time too few, never too many.
             position = self._position(pair)
             in_hand = self._in_hand
             is_in_hand = in_hand is not None and self._is_held(pair, in_hand)
@@ -233,7 +233,7 @@ class Stream:
                 self._consumer = None
 
     def _emptied(self) -> list[Message]:
-        """Empty the queue from the back; → its records in order, without those that are handed out meanwhile."""
+        """Empty the queue from the back; → its records in order, without those that are delivered meanwhile."""
         taken: list[Message] = []
         while True:
             try:
@@ -297,7 +297,7 @@ class Stream:
         self._pending.extend(messages)
 
     def _last_ones(self, messages: list[Message]) -> Iterable[Message]:
-        """The last record of each partition. Of one topic, as nearly all streams are, the partition's number tells."""
+        """The last record of each partition. Of one topic, as nearly all streams are, the partition's number shows."""
         partitions: Iterable[object] = map(Message.partition, messages)
         if len({topic for topic, _ in self._fetching}) != 1:
             partitions = zip(map(Message.topic, messages), partitions)

@@ -58,12 +58,12 @@ class UncommittedOffsets:
             return {pair: offset for pair, offset in offsets.items() if pair in self._not_in_kafka}
 
     def restart(self, pair: TopicAndPartition) -> int:
-        """The offset it was stopped at, 0 when it was not; it begins anew, and a commit may still be under way."""
+        """The offset it was stopped at, 0 when it was not; it begins again, and a commit may still be under way."""
         with self._lock:
             return self._stopped_at.pop(pair, 0)
 
     def resume(self, pair: TopicAndPartition) -> int | None:
-        """As :meth:`restart` for one that goes on where it was stopped, so that no commit of it is due. None: it was
+        """As :meth:`restart` for one that continues where it was stopped, so that no commit of it is due. None: it was
         not stopped."""
         with self._lock:
             if pair in self._stopped_at:

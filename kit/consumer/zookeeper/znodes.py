@@ -50,7 +50,7 @@ class GroupZnodes(OwnerZnodes):
     # Registering
 
     def check_brokers(self) -> None:
-        """Look for brokers: NotFound when none ever registered there, by a wrong chroot or in a KRaft cluster."""
+        """Search for brokers: NotFound when none ever registered there, by a wrong chroot or in a KRaft cluster."""
         if self._ask(self._client.exists_async("/brokers/ids")) is None:
             raise NotFound(
                 f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids: check the chroot in "
@@ -160,5 +160,5 @@ class GroupZnodes(OwnerZnodes):
                 transaction.set_data(self.offset_path(pair), str(offset).encode(), version)
         results = self._commit(transaction)
         if isinstance(results[0], Exception) and isinstance(results[0], NoNodeError):
-            raise ConnectError(f"the session of {self._consumer_id} is over; its offsets were not written")
+            raise ConnectError(f"the session of {self._consumer_id} has ended; its offsets were not written")
         return not any(isinstance(result, Exception) for result in results)

@@ -1,1 +1,1 @@
-"""Plans carried out, step by step, proved and undone: the engine at work."""
+"""Plans executed, step by step, proved and undone: the engine at work."""

@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 class Execution:
-    """One walk from where a run stands to its end; ``step`` is where it is, for who has to say where it failed."""
+    """One walk from the state of a run to its end; ``step`` is where it is, for who has to say where it failed."""
 
     def __init__(self, context: RunContext) -> None:
         self._context, self._plan = context, context.record.plan
@@ -28,7 +28,7 @@ class Execution:
         """Whether what allowed the plan is to be asked again."""
 
     def walk(self) -> None:
-        """Observe again, then carry out what is not done yet, step by step.
+        """Observe again, then execute what is not done yet, step by step.
 
         Raises:
             StalePlan: what was observed has changed and nothing was written yet.
@@ -67,9 +67,9 @@ class Execution:
         what_changed = f"what the plan observed has changed: {describe_differences(changed)}"
         if has_begun:
             run = self._context.record.run_id
-            back = f". Or take it back: offramp undo {run}" if titles_to_undo(self._context.record) else ""
+            back = f". Or undo it: offramp undo {run}" if titles_to_undo(self._context.record) else ""
             raise RunError(
-                f"{what_changed}; some of the plan is done already. Restore what changed, and go on:"
+                f"{what_changed}; a part of the plan is already executed. Restore the former values, then continue:"
                 f" offramp resume {run}{back}"
             )
         self._context.journal.move(RunState.STALE, sentence=what_changed)
@@ -109,7 +109,7 @@ class Execution:
         plan, run_id = self._plan, self._context.record.run_id
         other = self._context.lock.unsettled(plan.targets, run_id)
         if other is not None:
-            sentence = f"Run {other} was here before and did not come to an end: what it ordered may still come."
+            sentence = f"Run {other} on the same target did not end: its orders may still arrive."
             self._context.journal.append(Entry("waiting", sentence=sentence))
             self._context.performer.settle(plan, other, self._context.raise_if_halted)
 

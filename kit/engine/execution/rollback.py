@@ -12,17 +12,17 @@ from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, RunError
 
-_CHANGED = "another hand changed it after this run"
+_CHANGED = "another operator or tool changed it after this run"
 
 
 def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
-    """Every step that may have written something and was not taken back, newest first."""
+    """Every step that may have written something and was not undone, newest first."""
     left = record.begun - record.undone
     return tuple(step for step in reversed(record.plan.steps) if step.step_id in left)
 
 
 def titles_to_undo(record: RunRecord) -> tuple[str, ...]:
-    """Of the steps that an undo would take back, newest first; none once a step has begun that can't be undone."""
+    """Of the steps that an undo would undo, newest first; none once a step has begun that can't be undone."""
     steps = [step for step in steps_to_undo(record) if step.changes]
     is_stuck = any(step.cannot_be_undone is not None and _is_left(record.acted(step)) for step in steps)
     return () if is_stuck else tuple(step.title for step in steps)
@@ -36,10 +36,10 @@ class Rollback:
         self.step: Step | None = None
 
     def refuse_if_stuck(self) -> None:
-        """Before anything is taken back, so that it isn't left halfway.
+        """Before anything is undone, so that it isn't left halfway.
 
         Raises:
-            RunError: a step that is done can't be undone, or somebody else was there since the newest was.
+            RunError: a step that is done can't be undone, or another operator or tool was there since the newest was.
         """
         performer, is_newest = self._context.performer, True
         for step in steps_to_undo(self._context.record):
@@ -47,18 +47,16 @@ class Rollback:
             if not _is_left(acted):
                 continue
             if step.cannot_be_undone is not None and performer.state(step, acted) != StepState.NOT_DONE:
-                raise RunError(
-                    f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}; nothing was taken back"
-                )
+                raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}; nothing was undone")
             if is_newest and not (checked := performer.check_back(step, acted)).ok:
-                raise RunError(f"step {step.step_id!r} can't be undone now: {checked.sentence}; nothing was taken back")
+                raise RunError(f"step {step.step_id!r} can't be undone now: {checked.sentence}; nothing was undone")
             is_newest = False
 
     def walk(self) -> None:
-        """Take back what this run wrote, the newest step first.
+        """Undo what this run wrote, the newest step first.
 
         Raises:
-            RunError: a step could not be taken back.
+            RunError: a step could not be undone.
             Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         for step in steps_to_undo(self._context.record):
@@ -100,9 +98,9 @@ class Rollback:
         )
 
     def _tell_changed_by_others(self, step: Step, acted: ActedRecord, reasons: Mapping[str, str]) -> None:
-        """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed.
+        """Nothing is left of what this run wrote: what this run did not undo itself, another operator or tool changed.
 
-        What this run had begun to take back when it was cut off is read back now. ``reasons`` are of the items that the
+        What this run had begun to undo when it was cut off is read back now. ``reasons`` are of the items that the
         actor would refuse.
         """
         events = self._context.journal.events
@@ -124,7 +122,7 @@ class Rollback:
         mine = {it.item for it in acted.outcomes}
         refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED and it.item in mine]
         if refused and self._context.performer.state(step, acted) != StepState.NOT_DONE:
-            raise RunError(f"{len(refused)} of {len(outcomes)} items were not taken back: {'; '.join(refused[:3])}")
+            raise RunError(f"{len(refused)} of {len(outcomes)} items were not undone: {'; '.join(refused[:3])}")
 
     def _is_back(self, step: Step, acted: ActedRecord) -> tuple[bool, str, str | None]:
         try:

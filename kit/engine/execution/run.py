@@ -52,14 +52,14 @@ _GOES_ON_FROM = {
 }
 _GOES_BACK_FROM = {RunState.UNDOING, RunState.UNDO_HALTED}
 _DONE = {
-    RunState.VERIFIED: "Every step was carried out and verified.",
-    RunState.UNDONE: "Everything that was done was taken back, and read back.",
+    RunState.VERIFIED: "Every step was executed and verified.",
+    RunState.UNDONE: "Every write of the run was undone and read back.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run, or one part of it, ended. ``to_undo``: titles of the steps that can be taken back, if all can."""
+    """How a run, or one part of it, ended. ``to_undo``: titles of the steps that can be undone, if all can."""
 
     run_id: str
     state: RunState
@@ -101,7 +101,7 @@ def start_run(
 
 
 def way_back_until(record: RunRecord) -> datetime:
-    """Until when a run may be taken back without a new approval: the plan's limit, from when the run was begun.
+    """Until when a run may be undone without a new approval: the plan's limit, from when the run was begun.
 
     It was begun while its first approval held: what the journal says of that is no authority.
     """
@@ -112,7 +112,7 @@ def way_back_until(record: RunRecord) -> datetime:
 class Run:
     """One run of the folder that :func:`start_run` made, in this process; the journal in it is all that it knows.
 
-    Before each write, and not only when it begins, it is asked whether the approval holds still; on the way back,
+    Before each write, and not only when it begins, it is asked whether the approval holds still; during an undo,
     whether that is still within the time that the plan gives it.
 
     ``first_seen``: the ``earliest`` of an approval, as ``approval.refuse_unless_valid`` asks for it. ``versions`` of
@@ -161,10 +161,11 @@ class Run:
             return self._forward(context)
 
     def resume(self, approval: Approval | None = None) -> RunResult:
-        """Go on after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran out.
+        """Continue after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran
+        out.
 
-        One that found the lock taken, or was killed before it began, begins now. Of one that is over and whose verdict
-        found no room on the disk, the verdict is written.
+        One that found the lock taken, or was killed before it began, begins now. Of one that has ended and whose
+        verdict found no room on the disk, the verdict is written.
         What was begun and not verified is asked of the cluster and only done as far as it isn't.
         """
         with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.APPROVED}) as context:
@@ -180,9 +181,9 @@ class Run:
             return self._forward(context)
 
     def undo(self, approval: Approval | None = None) -> RunResult:
-        """Take back what this run did, newest step first, and nothing that anybody else did.
+        """Undo what this run did, newest step first, and nothing that another operator or tool did.
 
-        The way back is part of what was approved, for as long as the plan says; after that it takes an approval that
+        The undo is part of the approval, for as long as the plan says; after that it takes an approval that
         holds, or a new one here. Groups that a later run changed are left alone.
         """
         with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as context:
@@ -223,7 +224,7 @@ class Run:
         refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest, earliest=earliest)
 
     def _refuse_unless_open(self, context: RunContext) -> None:
-        """The way back: within the time that was approved with the plan, or by an approval that holds."""
+        """The undo: within the time that was approved with the plan, or by an approval that holds."""
         refuse_unless_genuine(context.record.approvals[-1], context.record.plan, self._rules)
         if self._is_way_back_over(context):
             until = way_back_until(context.record)
@@ -231,8 +232,8 @@ class Run:
                 self._refuse_unless_approved(context)
             except ApprovalError as error:
                 raise ApprovalError(
-                    f"the way back of run {self.run_id} was open until {until.isoformat()}; approve its plan"
-                    f" again: {error}"
+                    f"run {self.run_id} could be undone without a new approval until {until.isoformat()}; approve its"
+                    f" plan again: {error}"
                 ) from error
 
     def _note_expired(self, context: RunContext) -> None:
@@ -249,7 +250,8 @@ class Run:
         return self.folder / f"expired-{digest_of(approval.to_json())[:12]}"
 
     def _refuse_followed(self, context: RunContext) -> None:
-        """Refuse to continue if later runs changed all targets of this run; ``RunContext.refused`` has the others.
+        """Refuse to continue if later runs changed all targets of this run; ``RunContext.refused`` has the other
+        refusals.
 
         Raises:
             RunError: a later run changed every group of this one; what this run knows of them is old.
@@ -274,7 +276,7 @@ class Run:
         context.latest = _latest(context.record)
 
     def _take_for_way_back(self, context: RunContext, approval: Approval | None) -> None:
-        """One that does not hold closes no way back that needs none; see ``_refuse_unless_open``."""
+        """An approval that does not hold does not forbid an undo that needs none; see ``_refuse_unless_open``."""
         try:
             if approval is not None:
                 self._take(context, approval)
@@ -368,7 +370,10 @@ def _done(context: RunContext) -> str:
     state, events = context.journal.state, tuple(context.journal.events)
     left = replace(context.record, events=events).left_alone
     if state == RunState.UNDONE and left:
-        return f"Everything that nobody else had changed was taken back. Left alone: {'; '.join(left)}."
+        return (
+            "The writes of the run were undone, except items that another operator or tool changed"
+            f" since: {'; '.join(left)}."
+        )
     return _DONE[state]
 
 

@@ -38,14 +38,14 @@ from kit.errors import (
 
 @dataclass(slots=True)
 class StopButton:
-    """Pressed by any thread at any time; the run looks at it at the end of each item, and says who pressed."""
+    """Pressed by any thread at any time; the run examines it at the end of each item, and says who pressed."""
 
     pressed: tuple[str, datetime] | None = None
 
 
 @dataclass(slots=True)
 class RunContext:
-    """One process at work on one run; ``record`` is how it stood when the work was taken up."""
+    """One process at work on one run; ``record`` is its state when the work began."""
 
     record: RunRecord
     journal: Journal
@@ -58,7 +58,7 @@ class RunContext:
     latest: datetime
     """The latest time that is known to have been, since a person last approved the plan, and by that the clock."""
     permit: Callable[[], None] = lambda: None
-    """Raises ApprovalError where nothing may be written any more: looked at before every write."""
+    """Raises ApprovalError where nothing may be written any more: examined before every write."""
     followed: Mapping[str, str] = field(default_factory=dict)
     """The targets that a later run changed, and which run. As long as the lock is held, no other run can follow."""
     is_marked: bool = False
@@ -66,10 +66,10 @@ class RunContext:
     """Items of the present step whose outcome is unknown, the newest first: an ending names the first."""
 
     def raise_if_halted(self) -> None:
-        """Look for a request to stop, and at the lock.
+        """Search for a request to stop, and at the lock.
 
         Raises:
-            Stopped: somebody pressed the button.
+            Stopped: a person asked the run to stop.
             LockLost: the lock may be another run's by now.
         """
         pressed = self.stop.pressed or taken_request(self.record.folder)
@@ -110,14 +110,14 @@ class RunContext:
         """What the performer says.
 
         Raises:
-            RunError: it can't be read, with the reason; ``verb`` goes on when that is over.
+            RunError: it can't be read, with the reason; ``verb`` continues when that has ended.
         """
         try:
             return self.performer.state(step, acted)
         except ReadError as error:
             run_id = self.record.run_id
             raise RunError(
-                f"the step's state can't be read: {error}. When that is over: offramp {verb} {run_id}"
+                f"the step's state can't be read: {error}. Repair the cause, then run: offramp {verb} {run_id}"
             ) from error
 
     def carry_out(

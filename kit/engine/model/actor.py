@@ -1,4 +1,4 @@
-"""Actors carry out the steps of one kind; the performer of a cluster finds the one for each step."""
+"""Actors execute the steps of one kind; the performer of a cluster finds the one for each step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Actor(Protocol):
 
 
 class ClusterPerformer:
-    """Carries out plans on one cluster.
+    """Executes plans on one cluster.
 
     ``ask_id`` asks which cluster answers now. ``observe`` reads what plans have observed. ``refusal``, ``settle``,
     ``end``: see the protocol.
@@ -94,5 +94,5 @@ class ClusterPerformer:
     def _actor(self, step: Step) -> Actor:
         if step.kind not in self._actors:
             known = ", ".join(sorted(self._actors))
-            raise PlanError(f"step {step.step_id!r} is of kind {step.kind!r}; this version carries out {known}")
+            raise PlanError(f"step {step.step_id!r} is of kind {step.kind!r}; this version executes {known}")
         return self._actors[step.kind]

@@ -1,7 +1,7 @@
 """An approval: this plan and no other, by this person, until then; signed where the profile asks for it.
 
 Files are no authority: who can write ``runs/`` can write any name into one. A signature by a key that the profile names
-is one; it is over all that the approval says, and is verified offline from the evidence alone.
+is one; it covers all that the approval says, and is verified offline from the evidence alone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ CLOCK_SKEW = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who agreed to the plan of this digest, when, and until when it may be carried out.
+    """Who agreed to the plan of this digest, when, and until when it may be executed.
 
     ``approved_by`` was typed; ``approved_as`` is whom the operating system knew (None: in approvals of older versions).
-    ``first``: where two signers are needed, the approval of the other one. ``signature`` is over all the rest.
+    ``first``: where two signers are needed, the approval of the other one. ``signature`` covers all the rest.
     """
 
     digest: str
@@ -62,7 +62,7 @@ class Approval:
 
     @property
     def signed_content(self) -> bytes:
-        """What the signature is over."""
+        """What the signature covers."""
         return canonical(replace(self, signature=None).to_json()).encode()
 
 
@@ -92,7 +92,7 @@ def approve(
     if (mismatch := typed_mismatch(plan, typed_subject, typed_digest_prefix)) is not None:
         raise ApprovalError(mismatch)
     if valid_for <= timedelta(0):
-        raise ApprovalError("an approval has to be valid for some time")
+        raise ApprovalError("an approval must be valid for more than 0 hours")
     if valid_for > timedelta(hours=longest_hours(plan, rules)):
         raise ApprovalError(
             f"the approval would be valid for longer than {_describe_longest(plan, rules)}: choose a shorter time"
@@ -147,7 +147,7 @@ def typed_mismatch(plan: Plan, subject: str, digest_prefix: str) -> str | None:
     if len(prefix) < SHORTEST_PREFIX:
         return f"type at least {SHORTEST_PREFIX} characters of the plan's digest"
     if not plan.digest.startswith(prefix):
-        return f"the plan's digest does not begin with {prefix!r}: was another plan meant?"
+        return f"the plan's digest does not begin with {prefix!r}: check which plan you approve"
     return None
 
 
@@ -183,7 +183,7 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
 
     Raises:
         ApprovalError: it is another plan's; it is by the planner where a second person is required; it is not signed
-            where that is required, or signed by nobody whom the profile names so.
+            where that is required, or not signed by a person whom the profile names so.
     """
     _refuse_unless_given(approval, plan, rules)
     if needs_second_person(plan, rules):
@@ -193,16 +193,16 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
 
 
 def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
-    """Who signed, as the profile's keys tell it, in a sentence; ``signers`` None: there is no profile here."""
+    """Who signed, by the profile's keys, in a sentence; ``signers`` None: there is no profile here."""
     if approval.signature is None:
         return "not signed"
     from kit.identity.ssh_signature import fingerprint, signer
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:
-        return "BAD SIGNATURE: it is not over this approval"
+        return "BAD SIGNATURE: it does not belong to this approval"
     if signers is None:
-        return f"signed with the key {fingerprint(key)}, which no profile here vouches for"
+        return f"signed with the key {fingerprint(key)}, which no profile names"
     if key in _keys_of(approval.approved_by, signers):
         return f"signed by {approval.approved_by} with the key {fingerprint(key)}, which the profile names"
     return f"signed with the key {fingerprint(key)}, which the profile does NOT name for {approval.approved_by}"
@@ -279,7 +279,7 @@ def _refuse_unless_given(approval: Approval, plan: Plan, rules: ApprovalSettings
 
 
 def _refuse_one_signer(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
-    """The name of the plan's maker is a text that anybody can edit: two keys of two signers prove two people."""
+    """The name of the plan's maker is a text that any person can edit: two keys of two signers prove two people."""
     if approval.first is None:
         raise ApprovalError(
             f"the profile requires a second person and signatures, and only {approval.approved_by} signed: another"
@@ -328,12 +328,14 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:
-        raise ApprovalError(f"the signature is not over this approval: one of them was altered; {_AGAIN}")
+        raise ApprovalError(
+            f"the signature does not belong to this approval: the signature or the approval was altered; {_AGAIN}"
+        )
     known = _keys_of(approval.approved_by, rules.signers)
     if not known:
         raise ApprovalError(
             f"the profile names no key of {approval.approved_by}: put it into [approvals.signers],"
-            " or approve by the name that stands there (--by)"
+            " or approve by the name that is there (--by)"
         )
     if key not in known:
         raise ApprovalError(

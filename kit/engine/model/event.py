@@ -34,7 +34,7 @@ class Event:
     up; versions in ``details``), ``moved`` (to ``state``), ``differs`` (an observation), ``checked``, ``attempted`` (a
     write is about to be made: of one item, or of those that ``details`` names), ``acted`` and ``undone`` (one item,
     with its ``outcome``), ``waiting``, ``verified``, ``step_undone``, ``stop_requested``, ``failed``, ``torn_line``,
-    ``display_failed``, ``ended``. ``withheld`` names the column in which something looked like a secret: stars are in
+    ``display_failed``, ``ended``. ``withheld`` names the column in which something resembled a secret: stars are in
     its place.
     """
 

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, also after a crash; and nobody else's to read.
+"""Files that are there as a whole or not at all, also after a crash; and readable by their owner alone.
 
 A folder that a team may write to (``chmod g+rwxs``) stays the team's: what is put into it is open to the group too.
 """

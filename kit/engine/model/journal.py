@@ -1,4 +1,4 @@
-"""The journal of one run: a folder to which lines are added, each durable before anything goes on.
+"""The journal of one run: a folder to which lines are added, each durable before anything continues.
 
 ``runs/<run-id>/`` holds ``plan.json``, ``approval.json`` (``approval-2.json``, … where it had to be approved again),
 ``events.jsonl`` (see ``kit.engine.model.event``), and after each ending ``report.html`` and ``verdict.json``.
@@ -142,7 +142,7 @@ class Journal:
         self._write([Entry("moved", step_id, sentence=sentence)], moved(self.state, state))
 
     def append(self, *entries: Entry) -> None:
-        """Write lines, durable when it returns. What looks like a secret in an error is withheld, the rest written."""
+        """Write lines, durable when it returns. What resembles a secret in an error is redacted, the rest written."""
         self._write([_without_secrets(entry) for entry in entries], self.state)
 
     def approved(self, approval: Approval) -> None:
@@ -258,7 +258,7 @@ def taken_request(folder: Path) -> tuple[str, datetime] | None:
         asked: Any = parse_json(text.decode())
         return str(asked["by"]), datetime.fromisoformat(asked["at"])
     except (ValueError, LookupError, TypeError):
-        return f"somebody (by a {STOP} that could not be read)", datetime.now(UTC)
+        return f"an unknown person (by a {STOP} that could not be read)", datetime.now(UTC)
 
 
 def of_item(event: str, step_id: str, outcome: ItemOutcome) -> Entry:

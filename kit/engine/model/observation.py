@@ -1,4 +1,4 @@
-"""What a plan saw of the cluster, and how far that may have moved when the plan is carried out."""
+"""What a plan saw of the cluster, and how far that may have moved when the plan is executed."""
 
 from __future__ import annotations
 

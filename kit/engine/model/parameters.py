@@ -40,7 +40,7 @@ class StepParameters:
 
     @classmethod
     def of(cls, step: Step) -> Self:
-        """Read from a step, every value as it stands there.
+        """Read from a step, every value as it is there.
 
         Raises:
             PlanError: one is missing, one is too many, or one is of another type.

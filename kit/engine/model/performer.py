@@ -68,7 +68,7 @@ _OF_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcome:
-    """One item: what became of it, what it was before and is after, and why where it did not work.
+    """One item: outcome, what it was before and is after, and why where it did not work.
 
     ``details``: by what the actor knows its own write again, such as a znode's version.
     """
@@ -125,7 +125,7 @@ class WriteAttempt:
 
     @property
     def is_open(self) -> bool:
-        """Nobody can tell what came of it."""
+        """The outcome is not known."""
         return self.outcome in (None, Outcome.UNKNOWN)
 
 
@@ -144,7 +144,7 @@ class ActedRecord:
 
     @property
     def written(self) -> tuple[ItemOutcome, ...]:
-        """What this run wrote or may have written, and has not taken back: all that its undo may touch."""
+        """What this run wrote or may have written, and has not undone: all that its undo may touch."""
         return tuple(it for it in self.outcomes if it.is_written and it.item not in self.taken_back)
 
     def without(self, items: Collection[str]) -> ActedRecord:
@@ -155,7 +155,7 @@ class ActedRecord:
 
     @property
     def is_open(self) -> bool:
-        """Of some write nobody can tell whether it was made, or will be."""
+        """It is not known of some write whether it was made, or will be."""
         return any(attempt.is_open and not attempt.is_back for attempt in self.attempts)
 
 
@@ -171,14 +171,14 @@ class Report(Protocol):
         """Ask whether these items may be written now, and make it durable that they are about to be.
 
         Raises:
-            Stopped, LockLost: the run was asked to stop, or somebody else may be at work on the group.
-            ApprovalError: the approval, or on the way back its time limit, ran out.
+            Stopped, LockLost: the run was asked to stop, or another operator or tool may be at work on the group.
+            ApprovalError: the approval, or during an undo its time limit, expired.
             RunError: one is no item of the step that was approved.
         """
         ...
 
     def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
-        """Make outcomes durable; with none, ask whether to go on waiting.
+        """Make outcomes durable; with none, ask whether to continue waiting.
 
         Raises:
             Stopped, LockLost: that was the last write.
@@ -188,7 +188,7 @@ class Report(Protocol):
 
 
 class Performer(Protocol):
-    """Carries out the steps of one kind of plan on one cluster.
+    """Executes the steps of one kind of plan on one cluster.
 
     Errors of the project's tree fail the step with their sentence; while verifying, ConnectError is waited out until
     the deadline.
@@ -233,7 +233,7 @@ class Performer(Protocol):
         ...
 
     def end(self) -> None:
-        """A run has come to an end, to whichever: close what was opened for it."""
+        """A run has end, to whichever: close what was opened for it."""
         ...
 
     def check(self, step: Step) -> Checked:
@@ -243,7 +243,7 @@ class Performer(Protocol):
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still there.
 
-        Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to take back.
+        Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to undo.
 
         Raises:
             ReadError: what the step writes can't be read, with the reason.
@@ -255,15 +255,15 @@ class Performer(Protocol):
         ...
 
     def verify(self, step: Step) -> Verified:
-        """Whether the step has had its effect. Reads only; asked again until it holds or the deadline is over."""
+        """Whether the step has had its effect. Reads only; asked again until it holds or the deadline has ended."""
         ...
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether what this run wrote may be taken back now: nobody else was there since. Reads only."""
+        """Whether what this run wrote may be undone now: no other operator or tool was there since. Reads only."""
         ...
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Take back what this run wrote, each write conditional; after it ``state`` has to become NOT_DONE."""
+        """Undo what this run wrote, each write conditional; after it ``state`` has to become NOT_DONE."""
         ...
 
 
@@ -282,7 +282,7 @@ class Lock(Protocol):
         """Ask whether the lock is still this run's.
 
         Raises:
-            LockLost: it may be somebody else's by now.
+            LockLost: it may be another operator's or tool's by now.
         """
         ...
 

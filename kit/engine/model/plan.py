@@ -19,7 +19,7 @@ from kit.text.regular_file import read_regular
 
 FORMAT = 3
 OLDER_FORMATS = (1, 2)
-"""They are read and shown; nothing is carried out or taken back by them: their steps' parameters have other names."""
+"""They are read and shown; nothing is executed or undone by them: their steps' parameters have other names."""
 WAY_BACK_S = 24 * 3600.0
 LONGEST_WAY_BACK_S = 366 * WAY_BACK_S
 STOP = "stop"
@@ -55,10 +55,10 @@ class Consent:
 class Plan:
     """What will be done to ``targets`` (group ids, or the cluster's lock) of one cluster, and what that rests on.
 
-    ``observed`` names what was read, with how far it may move until the plan is carried out. ``overridden`` holds the
+    ``observed`` names what was read, with how far it may move until the plan is executed. ``overridden`` holds the
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
-    fails makes the run take back by itself what it did. ``way_back_s``: for how long after a run began it may be taken
-    back without a new approval. ``digest`` is over everything else, so a plan can't be altered and stay approved.
+    fails makes the run undo by itself what it did. ``way_back_s``: for how long after a run began it may be taken
+    back without a new approval. ``digest`` covers everything else, so a plan can't be altered and stay approved.
     ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans). ``consent``: what its
     kind asks of an approval (None: the group's name is typed, and the profile decides the rest).
 
@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What it is of what, to tell people; of a plan with a consent what is typed says both."""
+        """The kind and the subject of the plan, for people; of a plan with a consent the phrase to type names both."""
         return f"{self.kind} of {self.subject}" if self.consent is None else f"{self.kind}, {self.subject!r},"
 
     def to_json(self) -> dict[str, Json]:
@@ -154,16 +154,16 @@ def parse_plan(data: Any, where: str) -> Plan:
 
 
 def refuse_older_format(plan: Plan) -> None:
-    """Refuse to carry out a plan of an older format.
+    """Refuse to execute a plan of an older format.
 
     Raises:
         PlanError: it was made by an older version, so today's rules can't be held against it.
     """
     if plan.format != FORMAT:
         raise PlanError(
-            f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version;"
-            f" this version shows it, but neither carries it out nor takes it back. Make a new plan from where"
-            f" {plan.subject} stands now: offramp plan"
+            f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version."
+            f" This version shows the plan, but neither executes nor undoes it. Make a new plan from the"
+            f" present stage of {plan.subject}: offramp plan"
         )
 
 
@@ -188,7 +188,8 @@ def _refuse_contradictions(plan: Plan) -> None:
         raise NothingToDo(f"{plan.kind} of {plan.subject}: nothing would change, so there is no plan")
     if not 0 < plan.way_back_s <= LONGEST_WAY_BACK_S:
         raise PlanError(
-            f"a way back of {plan.way_back_s / 3600:g} h: it is more than 0 and at most {LONGEST_WAY_BACK_S / 3600:g} h"
+            f"the time limit of an undo is {plan.way_back_s / 3600:g} h: it must be more than 0 and at most"
+            f" {LONGEST_WAY_BACK_S / 3600:g} h"
         )
     if plan.on_failure not in (STOP, UNDO):
         raise PlanError(f"on_failure is {plan.on_failure!r}; it can be {STOP!r} or {UNDO!r}")

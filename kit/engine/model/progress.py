@@ -51,7 +51,7 @@ def step_progress(record: RunRecord) -> tuple[StepProgress, ...]:
 
 
 def in_order(rows: Iterable[RunRow]) -> list[RunRow]:
-    """The oldest first, also of those that began within one second, which their ids don't tell."""
+    """The oldest first, also of those that began within one second, which their ids don't show."""
     return sorted(rows, key=lambda row: (row.run_id[:_SECOND], row.started_at or ""))
 
 
@@ -91,7 +91,7 @@ def _phase(record: RunRecord, step: Step, mine: list[Event]) -> str:
 
 
 def _n_done(mine: list[Event]) -> int:
-    """Items with a good outcome that was not taken back."""
+    """Items with a good outcome that was not undone."""
     outcomes = {}
     for event in mine:
         if event.event in ("acted", "undone"):

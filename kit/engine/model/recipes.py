@@ -1,6 +1,6 @@
 """What a step says and what it does are one: each is held against what its own recipe makes of its parameters.
 
-Actors act on a step's parameters, people read its title, changes and way back. A plan in which the two differ, or that
+Actors act on a step's parameters, people read its title, changes and undo. A plan in which the two differ, or that
 reaches beyond its targets, is refused: whoever approved it did not see what it would do.
 """
 
@@ -70,7 +70,8 @@ def refuse_altered(plan: Plan, recipes: Recipes) -> None:
         if strangers:
             raise PlanError(
                 f"step {step.step_id!r} would reach group {min(strangers)!r}, which is no target of the plan"
-                f" {plan.digest[:8]} for {plan.subject}: it was altered or forged; nothing is done by it"
+                f" {plan.digest[:8]} for {plan.subject}: the plan was altered or forged, or another version made it."
+                " None of it is executed"
             )
 
 
@@ -79,7 +80,7 @@ def _refuse_other_consent(plan: Plan, step: Step, wanted: Consent | None) -> Non
     if plan.consent != wanted:
         raise PlanError(
             f"step {step.step_id!r} asks for another approval than the plan {plan.digest[:8]} for {plan.subject} says:"
-            " it was altered or forged; nothing is done by it"
+            " the plan was altered or forged, or another version made it. None of it is executed"
         )
 
 
@@ -104,6 +105,7 @@ def _refuse_altered(step: Step, recipes: Recipes) -> None:
     if differs:
         name = differs[0]
         raise PlanError(
-            f"step {step.step_id!r} says {name} {canonical(shown[name])}, but by its parameters it is"
-            f" {canonical(done[name])}: the plan was altered or forged; nothing is done by it"
+            f"step {step.step_id!r} shows {name} {canonical(shown[name])}, but by its parameters it is"
+            f" {canonical(done[name])}: the plan was altered or forged, or another version made it. None of it is"
+            " executed"
         )

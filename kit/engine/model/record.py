@@ -31,7 +31,7 @@ _WRITTEN = {Outcome.CONFIRMED: 2, Outcome.UNKNOWN: 1}
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run as its evidence tells it. ``notes`` says what is unusual about the evidence without being an edit."""
+    """One run as its evidence shows it. ``notes`` says what is unusual about the evidence without being an edit."""
 
     run_id: str
     folder: Path
@@ -50,7 +50,7 @@ class RunRecord:
         """What the last ending said, or that there was none."""
         if self.is_at_work:
             return (
-                "The run is at work, or was cut off. Once nobody holds its lock:"
+                "The run is working, or its process was killed. Once no process holds its lock:"
                 f" offramp resume {self.run_id}, or offramp undo {self.run_id}"
             )
         if self.state == RunState.APPROVED:
@@ -125,7 +125,7 @@ class RunRecord:
 
     @property
     def is_anything_open(self) -> bool:
-        """Of some write nobody can tell whether it was made or will be, and no verification has told since."""
+        """It is not known of some write whether it was made or will be, and no verification has shown it since."""
         if self.state in (RunState.VERIFIED, RunState.UNDONE):
             return False
         return any(attempt.is_open for step in self.plan.steps for attempt in self.acted(step).attempts)
@@ -230,16 +230,16 @@ def _replay(events: tuple[Event, ...]) -> None:
 
 
 def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) -> None:
-    """The files beside the journal have to be those that the journal tells of."""
+    """The files beside the journal have to be those that the journal reports."""
     planned = parse_json(chain.events[0].details or "null")
     if not isinstance(planned, dict) or planned.get("plan_digest") != plan.digest:
-        raise EvidenceError(f"{PLAN} is not the plan that was carried out")
+        raise EvidenceError(f"{PLAN} is not the plan that was executed")
     journaled = [event.details for event in chain.events if event.event == "approved"]
     if (
         journaled != [canonical(approval.to_json()) for approval in approvals][: len(journaled)]
         or len(approvals) > len(journaled) + 1
     ):
-        raise EvidenceError("the approvals are not those that were given")
+        raise EvidenceError("the approvals are not the ones of the run")
 
 
 def _older_notes(plan: Plan) -> Iterator[str]:
@@ -248,8 +248,8 @@ def _older_notes(plan: Plan) -> Iterator[str]:
         yield (
             f"Its plan is of format {plan.format}. By today's rules it could not have proven: that each step did what"
             " it said (steps were not held against what their parameters make); that the approval held at each write"
-            " (it was looked at between steps); what was being written when it was cut off; who was logged in when it"
-            " was planned and approved; until when its way back was approved."
+            " (it was examined between steps); what was being written when it was cut off; who was logged in when it"
+            " was planned and approved; until when its undo was approved."
         )
 
 
@@ -280,7 +280,7 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
     if (heads[seq - 1], chain.events[seq - 1].state) != (content["last_line_sha256"], content["state"]):
         raise EvidenceError(f"{VERDICT} is not the verdict on these events")
     if seq < len(chain.events):
-        yield f"{VERDICT} is of line {seq}; the run went on after it."
+        yield f"{VERDICT} is of line {seq}; the run continued after it."
     elif _sha256(read_regular(folder / REPORT)) != content["report_sha256"]:
         raise EvidenceError(f"{REPORT} was edited")
 

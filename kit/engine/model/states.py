@@ -4,7 +4,7 @@
                                │ ▲          ▲                     │
                              STALE│          └──── next step ──────┘
                                   │
-      STOPPED, FAILED, or a crash in any of these: go on (OBSERVING) or back (UNDOING)
+      STOPPED, FAILED, or a crash in any of these: continue (OBSERVING) or back (UNDOING)
 
     UNDOING ── UNDONE, or UNDO_HALTED ── UNDOING
 
@@ -40,11 +40,11 @@ class RunState(StrEnum):
     STALE = "STALE"
     """What the plan observed has changed. Nothing was written; the approval is void."""
     UNDOING = "UNDOING"
-    """What the run wrote is being taken back, newest step first."""
+    """What the run wrote is being undone, newest step first."""
     UNDO_HALTED = "UNDO_HALTED"
     """The undo stopped or failed. Undo again; to go forward needs a new plan."""
     UNDONE = "UNDONE"
-    """All that the run wrote was taken back, and read back."""
+    """All that the run wrote was undone, and read back."""
 
     @classmethod
     def _missing_(cls, value: object) -> RunState | None:
@@ -72,7 +72,7 @@ MOVES: dict[RunState, frozenset[RunState]] = {
 }
 
 AT_WORK = frozenset({_S.OBSERVING, _S.CHECKING, _S.ACTING, _S.VERIFYING, _S.UNDOING})
-"""A run in one of these is running now, or was cut off: only its lock can tell."""
+"""A run in one of these is running now, or was cut off: only its lock shows it."""
 
 
 def moved(old: RunState, new: RunState) -> RunState:
@@ -82,6 +82,6 @@ def moved(old: RunState, new: RunState) -> RunState:
         IllegalMove: there is none; those that there are, are named.
     """
     if new not in MOVES[old]:
-        legal = ", ".join(sorted(MOVES[old])) or "nowhere, it is over"
+        legal = ", ".join(sorted(MOVES[old])) or "no other state: it has ended"
         raise IllegalMove(f"a run that is {old} can't become {new}; from there it goes to: {legal}")
     return new

@@ -1,4 +1,4 @@
-"""One step of a plan, as data: what it changes, when it may, how that is verified, and the way back."""
+"""One step of a plan, as data: what it changes, when it may, how that is verified, and how it is undone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step:
     ``performed_by`` what is called to do it, such as a deployment's command, and whom it concerns.
 
     Exactly one of ``undo`` and ``cannot_be_undone`` is a sentence. ``affects`` names the plan's observations that this
-    step itself moves: once it has begun, they no longer speak against going on. ``deadline_s`` is how long the
+    step itself moves: once it has begun, they no longer speak against continuing. ``deadline_s`` is how long the
     verification may take. A step without changes waits for something and writes nothing.
 
     Raises:

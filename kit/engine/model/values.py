@@ -15,7 +15,7 @@ from typing import TypeAlias, Union
 from kit.errors import InputError
 
 Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]", Mapping[str, "Json"], None]
-"""What JSON can hold; a list becomes a tuple in here, so that nobody changes it after it was approved."""
+"""What JSON can hold; a list becomes a tuple in here, so that it can't change after it was approved."""
 
 _DEEPEST = 100
 """Levels of JSON that are read. Plans and journals have about ten; Python's own limit differs between its functions."""
@@ -67,7 +67,7 @@ def digest_of(value: Json) -> str:
 
 
 def parse_json(text: str) -> object:
-    """Parsed JSON in which no key stands twice: the second would hide what a reader saw at the first.
+    """Parsed JSON in which no key occurs twice: the second would hide what a reader saw at the first.
 
     Raises:
         ValueError: it is no such JSON, or it has more than 100 levels.
@@ -112,7 +112,7 @@ def _encodable(text: str, where: str) -> str:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 

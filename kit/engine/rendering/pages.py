@@ -64,21 +64,22 @@ def record_html(record: RunRecord) -> str:
         for it in record.approvals
     ]
     parts = [
+        f'<p class="soft">Run <code>{_text(record.run_id)}</code></p>',
         f'<p><strong class="{mood}">{state}</strong> {_text(record.sentence)}</p>',
         *(f'<p class="open">{_text(note)}</p>' for note in record.notes),
         _answers(answers(record)),
         "<h2>When</h2>",
-        timeline_svg(record) or "<p>Nothing was begun.</p>",
+        timeline_svg(record) or "<p>No step was begun.</p>",
         "<h2>Approval</h2>",
         _table(("approved by", "at", "until", "plan"), approvals),
-        "<h2>What was done</h2>",
-        _table(("step", "item", "outcome", "what became of it", "why"), _outcomes(record.events)),
+        "<h2>Changes</h2>",
+        _table(("step", "item", "outcome", "effect", "why"), _outcomes(record.events)),
         "<h2>Plan</h2>",
         plan_section(record.plan),
-        "<h2>Every other event</h2>",
+        "<h2>Other events</h2>",
         _table(("at", "state", "event", "step", "item", "outcome", "what", "ms"), _others(record.events)),
     ]
-    return _page(record.run_id, "\n".join(parts))
+    return _page(f"{record.plan.subject}: {record.plan.kind} – {state}", "\n".join(parts))
 
 
 def _answers(rows: Iterable[tuple[str, str]]) -> str:
@@ -90,10 +91,10 @@ def plan_section(plan: Plan) -> str:
     """The plan as a fragment of HTML, for a page or a widget that brings its own style."""
     changes = [(row["number"], row["title"], row["item"], row["before"], row["after"]) for row in plan_rows(plan)]
     observed = [(row["name"], row["value"], row["tolerance"]) for row in observation_rows(plan)]
-    failing = "undo what was done" if plan.on_failure == "undo" else "stop there"
+    failing = "undo the executed steps" if plan.on_failure == "undo" else "stop there"
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
-        f" by {_text(plan.made_by)} at {moment(plan.made_at.isoformat())}. If a step fails: {failing}. Way back:"
+        f" by {_text(plan.made_by)} at {moment(plan.made_at.isoformat())}. If a step fails: {failing}. Undo:"
         f" {describe_way_back(plan)}.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),

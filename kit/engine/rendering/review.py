@@ -1,4 +1,4 @@
-"""What a reviewer asks of a run, answered from its evidence: who, what, how long, what stood still, lost, twice."""
+"""What a reviewer asks of a run, answered from its evidence: who, what, how long, what was stalled, lost, twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answers(record: RunRecord) -> list[tuple[str, str]]:
         ("Who", " ".join(_who(record))),
         ("What", _what(record)),
         ("How long", _how_long(record)),
-        ("Stood still", " ".join(stood_still(record)) or "Not measured: the run verified no toggle."),
+        ("Consumption stopped", " ".join(stood_still(record)) or "Not measured: the run verified no toggle."),
         ("Lost, twice", _LOST),
     ]
 
@@ -37,7 +37,7 @@ def _who(record: RunRecord) -> Iterator[str]:
     for it in record.approvals:
         yield f"{it.approved_by} approved it at {moment(it.approved_at.isoformat())}."
     if not record.approvals:
-        yield "Nobody approved it."
+        yield "It was not approved."
     for event in record.events:
         if event.event == "opened":
             found = evidence(event)
@@ -53,7 +53,7 @@ def _what(record: RunRecord) -> str:
     back = sum(it.event == "undone" and it.outcome == Outcome.CONFIRMED for it in last.values())
     stage = plan.observed.get("stage")
     path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
-    counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
+    counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} undone"] * (back > 0)
     where = f"{plan.name} on cluster {plan.cluster_id}{path}"
     return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."
 
@@ -97,10 +97,10 @@ def _without_owner(found: Mapping[str, Json]) -> str:
 def _how(watched: Json) -> str:
     """``watched``: as ``kit.moves.group.toggle.handovers_of`` has it; None: evidence of an earlier release."""
     if watched == "each change":
-        return "ZooKeeper told each change"
+        return "ZooKeeper reported each change"
     if watched == "with interruptions":
         return "the connection to ZooKeeper broke: changes may have been missed"
-    return f"looked {watched}: what is shorter may have been missed" if watched else "how it was seen is not known"
+    return f"read {watched}: shorter changes may have been missed" if watched else "how it was seen is not known"
 
 
 def moment(iso: str) -> str:

@@ -10,7 +10,7 @@ from kit.engine.model.event import Event, at
 from kit.engine.model.record import RunRecord
 from kit.engine.model.states import RunState
 
-PHASES = ("checking", "acting", "verifying", "taking back")
+PHASES = ("checking", "acting", "verifying", "undoing")
 _PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
 
 
@@ -33,7 +33,7 @@ def step_stretches(record: RunRecord) -> Iterator[Stretch]:
     """What the run was doing from each move to the next one, and from each event to the next while it goes back."""
     for event, after in zip(record.events, record.events[1:]):
         if event.state == RunState.UNDOING and after.state == RunState.UNDOING and after.step_id:
-            yield Stretch(after.step_id, "", "taking back", at(event), at(after))
+            yield Stretch(after.step_id, "", "undoing", at(event), at(after))
     moves = [event for event in record.events if event.event == "moved"]
     for event, after in zip(moves, [*moves[1:], record.events[-1]]):
         phase = _PHASES.get(RunState(event.state))
@@ -51,7 +51,7 @@ def item_stretches(record: RunRecord) -> Iterator[Stretch]:
         if event.event == "attempted":
             attempted[key] = event
         elif event.event in ("acted", "undone") and (began := attempted.pop(key, None)) is not None:
-            phase = "acting" if event.event == "acted" else "taking back"
+            phase = "acting" if event.event == "acted" else "undoing"
             yield Stretch(event.step_id or "", event.item, phase, at(began), at(event))
 
 

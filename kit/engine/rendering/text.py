@@ -29,7 +29,7 @@ def worded(value: Json) -> str:
     if isinstance(value, Mapping):
         if "flavour" in value and "member" in value:
             host = f" on {value['host']}" if value.get("host") else ""
-            said = f"; the deployer said: {value['said']}" if value.get("said") else ""
+            said = f"; the deployer reported: {value['said']}" if value.get("said") else ""
             return f"{value['flavour']} {value['member']}{host}{said}"
         return "; ".join(f"{name}: {_nested(each)}" for name, each in value.items()) or "none"
     if isinstance(value, list | tuple):
@@ -107,7 +107,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def record_text(record: RunRecord) -> str:
-    """A run for a terminal: how it stands, who agreed, what happened."""
+    """A run for a terminal: its state, its approvals, its events."""
     return "\n".join(map(shown, _record_lines(record))) + "\n"
 
 
@@ -171,8 +171,8 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     yield from _listed("risks", plan.risks)
     yield from _pairs("overridden rules", plan.overridden.items())
     yield ""
-    yield f"if a step fails: {'undo what was done' if plan.on_failure == 'undo' else 'stop there'}"
-    yield f"way back: {describe_way_back(plan)}"
+    yield f"if a step fails: {'undo the executed steps' if plan.on_failure == 'undo' else 'stop there'}"
+    yield f"undo: {describe_way_back(plan)}"
     yield f"digest: {plan.digest}"
 
 
@@ -180,9 +180,9 @@ def _step_lines(number: int, step: Step) -> Iterator[str]:
     yield ""
     yield f"{number}. {step.title}  [{step.kind}]"
     if step.performed_by:
-        yield f"   {'by hand' if step.needs_person else 'by'}: {step.performed_by}"
+        yield f"   {'manually, by' if step.needs_person else 'by'}: {step.performed_by}"
     elif step.needs_person:
-        yield f"   by hand: {step.needs_person}"
+        yield f"   manually: {step.needs_person}"
     yield f"   before:  {step.precondition}"
     rows = [(item, shown(before), shown(after)) for item, before, after in _changes(step) if item is not None]
     widths = [max((len(shown(row[column])) for row in rows), default=0) for column in (0, 1)]

@@ -14,13 +14,15 @@ STYLE = """
 svg.timeline { max-width: 100%; height: auto; }
 svg.timeline text { font: 12px system-ui, sans-serif; fill: var(--text); }
 svg.timeline .soft { fill: var(--soft); } svg.timeline .grid { stroke: var(--line); }
-.checking { fill: #9db8d2; } .acting { fill: #d1603d; } .verifying { fill: #4f86c6; } .taking-back { fill: #8a6d9e; }
+.checking { fill: #9db8d2; } .acting { fill: #d1603d; } .verifying { fill: #4f86c6; } .undoing { fill: #8a6d9e; }
 """
 _LEFT, _WIDTH, _HEIGHT = 340, 640, 22
 
 
 def timeline_svg(record: RunRecord) -> str:
-    """Empty where nothing was worked on. Items follow their step; at most ``MAX_LINES`` lines, the first ones."""
+    """Empty where nothing was worked on. Items follow their step; at most ``MAX_LINES`` lines are shown, the first
+    ones.
+    """
     steps, items = list(step_stretches(record)), list(item_stretches(record))
     if not steps:
         return ""
@@ -37,7 +39,9 @@ def timeline_svg(record: RunRecord) -> str:
             start = (stretch.began_at - first).total_seconds() / total
             parts.append(_bar(stretch, _LEFT + _WIDTH * start, _HEIGHT * number + 5, _WIDTH * stretch.seconds / total))
     left_out = (
-        f'<p class="soft">{len(drawn)} of {len(lines)} lines, the first ones.</p>' if len(drawn) < len(lines) else ""
+        f'<p class="soft">{len(drawn)} of {len(lines)} lines are shown, the first ones.</p>'
+        if len(drawn) < len(lines)
+        else ""
     )
     return "".join([*parts, *_legend(height), "</svg>", left_out])
 

@@ -1,4 +1,4 @@
-"""What stands in the way of a group's next step, or of its way back, in sentences."""
+"""What is in the way of a group's next step, or of its rollback, in sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCKERS = (
     "unreadable_mode",
     "unreadable_group",
 )
-"""Each kind, by what hurts most: records read twice, not read at all, read again after a step; then what only waits."""
+"""Each kind, the worst first: records read twice, not read at all, read again after a step; then what only waits."""
 _COLUMNS = ["group_id", "blocker", "sentence"]
 _SETTLED = ["Stable", "Empty", "Dead"]
 
@@ -43,7 +43,7 @@ def blockers(
     parity: FrameT | None = None,
     stages: FrameT | None = None,
 ) -> FrameT:
-    """What stands in the way of each group's next step; one row per group and blocker, per member for a registration.
+    """What is in the way of each group's next step; one row per group and blocker, per member for a registration.
 
     Args:
         owners, parity, stages: rows of ``kit.analyze.partition_owners``, of ``kit.analyze.group_parity`` and of
@@ -56,11 +56,11 @@ def blockers(
             ``group_not_stable``: the Kafka group is rebalancing.
             ``commits_to_kafka``: old consumers, and offsets in Kafka that aren't behind ZooKeeper's (KIP-125,
             Migration Plan, step 1: their commits are dropped in silence as soon as the Kafka group has members).
-            ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back
+            ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a rollback
             would read again.
             ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper.
             ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``.
-            ``unowned_partitions``: subscribed, and nobody owns them.
+            ``unowned_partitions``: subscribed, and no member owns them.
             ``persistent_znodes``: owner znodes or registrations that no session holds.
         sentence: what was found and what to do.
 
@@ -153,13 +153,15 @@ def _unreadable_group() -> nw.Expr:
         nw.col("source"),
         " could not be read (",
         nw.col("error"),
-        "). Mend that and look again.",
+        "). Repair it, then run the command again.",
     )
 
 
 def _unreadable_mode() -> nw.Expr:
     error = nw.col("mode_error")
-    return sentence(~error.is_null(), "migration/mode could not be read (", error, "). Mend that and look again.")
+    return sentence(
+        ~error.is_null(), "migration/mode could not be read (", error, "). Repair it, then run the command again."
+    )
 
 
 def _unreadable_registration() -> nw.Expr:
@@ -169,7 +171,7 @@ def _unreadable_registration() -> nw.Expr:
         nw.col("member_id"),
         " has a registration or assignment that can't be read (",
         nw.col("error"),
-        "). Old consumers up to 0.11 lose all partitions over a malformed registration: stop or mend that member.",
+        "). Old consumers up to 0.11 lose all partitions over a malformed registration: stop or repair that member.",
     )
 
 
@@ -184,16 +186,16 @@ def _not_stable() -> nw.Expr:
 
 
 def _commits_to_kafka() -> nw.Expr:
-    """Where ZooKeeper's is ahead nobody commits to Kafka; or a commit to both was just between the two."""
+    """Where ZooKeeper's is ahead, no member commits to Kafka; or a commit to both was just between the two."""
     n_hidden = nw.col("n_equal") + nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
     is_old = (nw.col("n_ozkcc") > 0) & (nw.col("n_mezkcc") == 0)
     return sentence(
         is_old & (n_hidden > 0),
         "Kafka holds offsets of ",
         counted(n_hidden, "partition"),
-        " of a group of old consumers, not behind ZooKeeper's. One look can't tell whether they are"
-        " committed there or left over; `offramp plan group` looks twice and tells by what moves. Old consumers that"
-        " commit there need offsets.storage=zookeeper and dual.commit.enabled=false first.",
+        " of a group of old consumers, not behind ZooKeeper's. One observation can't determine whether they are"
+        " committed there or left over; `offramp plan group` observes twice and shows it by what moves. Old consumers"
+        " that commit there need offsets.storage=zookeeper and dual.commit.enabled=false first.",
     )
 
 
@@ -233,7 +235,7 @@ def _inexact_mode() -> nw.Expr:
 def _unowned() -> nw.Expr:
     return sentence(
         nw.col("n_unowned") > 0,
-        "nobody owns ",
+        "no member owns ",
         counted(nw.col("n_unowned"), "subscribed partition"),
         ", first ",
         nw.col("first_unowned"),

@@ -20,7 +20,7 @@ def subscribed_partitions(subscriptions: FrameT, topic_partitions: FrameT) -> Fr
 
 
 def existing_partitions(topic_partitions: FrameT) -> FrameT:
-    """Without the one row that stands for a topic of which no partition is known (it has no replica)."""
+    """Without the one row that represents a topic of which no partition is known (it has no replica)."""
     return topic_partitions.filter(nw.col("replicas").list.len() > 0)
 
 

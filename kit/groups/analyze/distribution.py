@@ -138,7 +138,7 @@ def canary_share(member_shares: FrameT, canary: Collection[str]) -> FrameT:
 
     Columns:
         group_id, source, n_members, n_canaries, n_partitions: the key and the counts.
-        canary_partitions, rest_partitions: what the canary owns, and the others.
+        canary_partitions, rest_partitions: what the canary owns, and what all other members own.
         canary_fair_share: in partitions; null without a canary, or if one member's is unknown.
         share_ratio: canary_partitions / canary_fair_share.
 

@@ -21,7 +21,7 @@ FINDINGS = (
     "assigned_never_committed",
     "more_threads_than_partitions",
 )
-"""Each kind, by what hurts most: records read twice, not read at all, read again by the next owner; no error."""
+"""Each kind, the worst first: records read twice, not read at all, read again by the next owner; no error."""
 _COLUMNS = ["group_id", "topic", "partition", "member_id", "finding", "sentence"]
 _REBALANCING = ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"]
 
@@ -47,7 +47,8 @@ def ownership_findings(
         group_id: the key.
         topic, partition: partition is null where a finding is about a whole topic.
         member_id: null where a finding is about no single member.
-        finding: ``unowned``: subscribed, and nobody owns it though the group has members. ``owner_not_registered``: the
+        finding: ``unowned``: subscribed, and no member owns it though the group has members. ``owner_not_registered``:
+        the
             owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
             embedded in a MEZKCC, or by two Kafka members. ``persistent_owner``, ``persistent_member``: the znode is not
             ephemeral, so no live member holds it; topic is null for a member. ``assigned_never_committed``: owned, and
@@ -123,9 +124,11 @@ def _topic_partition() -> nw.Expr:
 
 
 def _unowned() -> nw.Expr:
-    waiting = nw.concat_str([nw.lit(" The group is in "), nw.col("state"), nw.lit(": look again when it is Stable.")])
+    waiting = nw.concat_str(
+        [nw.lit(" The group is in "), nw.col("state"), nw.lit(": run the command again when the group is Stable.")]
+    )
     is_rebalancing = nw.col("state").is_in(_REBALANCING).fill_null(False)
-    advice = nw.lit(" Look for a member that gave up rebalancing and restart it.")
+    advice = nw.lit(" Search for a member that gave up rebalancing and restart it.")
     return sentence(
         _is_unowned(),
         _topic_partition(),
@@ -143,8 +146,8 @@ def _not_registered() -> nw.Expr:
         _topic_partition(),
         " is held by the owner znode of ",
         nw.col("zookeeper_owner"),
-        ", which is not registered in ids: no one else can claim it. Look again after the ZooKeeper session timeout;"
-        " if the znode is still there, find and stop that process.",
+        ", which is not registered in ids: no one else can claim it. Run the command again after the ZooKeeper session"
+        " timeout; if the znode is still there, find and stop that process.",
     )
 
 

@@ -12,7 +12,7 @@ FLAVOURS = {
     "MEZKCC": "migration-enabled ZooKeeper consumer, which embeds a Kafka consumer (EKC)",
     "KC": "plain Kafka consumer",
 }
-"""What the names of the stages stand for, where they first stand."""
+"""The meaning of the stages' names, for their first mention."""
 
 
 @nw.narwhalify
@@ -24,10 +24,10 @@ def member_flavours(members: FrameT) -> FrameT:
     Columns:
         group_id, source, member_id: the key.
         client_id: as the member says.
-        flavour: ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be told from it).
+        flavour: ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be distinguished from it).
             ``MEZKCC``: in both.
             ``EKC``: a Kafka member whose subscription has the mark of the consumer embedded in a MEZKCC; where the
-            coordinator tells no subscription, one whose client id is a ZooKeeper consumer id of its group.
+            coordinator shows no subscription, one whose client id is a ZooKeeper consumer id of its group.
             ``KC``: any other Kafka member.
             Null where ``migration/ids`` could not be read.
 

@@ -1,4 +1,4 @@
-"""Groups that nobody uses: since when, by what evidence, and what of theirs is gone already."""
+"""Groups that are not in use: since when, by what evidence, and what of theirs is gone already."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def idle_groups(
     activity: FrameT | None = None,
     dead_after_ms: int = DEAD_AFTER_DAYS * DAY_MS,
 ) -> FrameT:
-    """Every group in each store that knows it: whether anybody uses it, and since when nobody does.
+    """Every group in each store that knows it: whether it is in use, and since when it has no members.
 
     Args:
-        committed_offsets: with written_ms, when the offset was written (null where the store doesn't tell: Kafka).
+        committed_offsets: with written_ms, when the offset was written (null where the store does not keep it: Kafka).
         at_ms: now (epoch).
         activity: group_id, store, committed_ms, present_ms (epoch, null is unknown): when a history or the
             coordinators' topic saw the group's last commit, and last a member.
 
     Columns:
         group_id, store: the key.
-        class: one of ``CLASSES``; null: it can't be told. ``active``: it has members, in either store. Without:
+        class: one of ``CLASSES``; null: it can't be reported. ``active``: it has members, in either store. Without:
             ``dead`` if no topic of its offsets exists, or neither commit nor member was seen for ``dead_after_ms``;
-            else ``random name`` if its name looks so; else ``idle`` if it was seen since then.
+            else ``random name`` if its name is of that form; else ``idle`` if it was seen since then.
         state: the coordinator's.
         n_members: in this store. null: unknown.
         last_commit_ms, commit_age_ms: when the newest commit was made (epoch), how long ago; at least 0; null: unknown.
@@ -48,7 +48,7 @@ def idle_groups(
         n_partitions, n_topics, n_gone: with an offset in the store; their topics, and how many of these don't exist;
             null where the group could not be read.
         lag: in records, see ``group_lag``.
-        name_rule: what makes the name look random, see ``name_rule``.
+        name_rule: what makes the name appear random, see ``name_rule``.
         evidence: why it is in this class, in a sentence.
 
     >>> import polars as pl

@@ -47,7 +47,7 @@ def partition_lag(
     group: the stores that hold an offset of the group; if none does, the sources that know its members. Offsets left
     in a store that is no longer in use have rows of their own, marked ``is_stale``. Committed
     offsets are read before log offsets, so ``lag_raw`` is negative only where the log shrank (a recreated topic) or
-    where somebody set the offset by hand. A lag is null when one of its parts is unknown.
+    where an operator set the offset. A lag is null when one of its parts is unknown.
 
     Args:
         groups: ``tables.GROUPS``. With it, a group that could not be read in a source has unknown partitions there,
@@ -70,7 +70,7 @@ def partition_lag(
         beyond_end: committed − end, at least 0: by so much the commit is beyond the end of the log. Its lag is 0, but
             the group's position is lost: its consumers move by ``auto.offset.reset`` at their next fetch.
         has_no_commit: the store was read and holds no offset.
-        is_stale: the group left this store (``kit.analyze.stale_stores``): its lag hurts nobody and is in no total.
+        is_stale: the group left this store (``kit.analyze.stale_stores``): its lag has no effect and is in no total.
         error: why a value is missing.
 
     The log begins at 70, so the records from 40 to 69 are gone:

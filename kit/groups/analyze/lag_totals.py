@@ -16,7 +16,7 @@ _COUNTED = ("n_unknown", "n_without_commit", "n_beyond_end", "n_upper_bounds")
 
 @nw.narwhalify
 def member_lag(partition_lag: FrameT) -> FrameT:
-    """Lag per group, store and owner; ``member_id`` is null for the partitions that nobody owns.
+    """Lag per group, store and owner; ``member_id`` is null for the partitions without an owner.
 
     Columns:
         group_id, store, member_id: the key.

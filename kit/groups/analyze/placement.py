@@ -105,7 +105,7 @@ def _tallies(topic_partitions: FrameT, keys: Sequence[str]) -> list[FrameT]:
 
 
 def _tally(frame: FrameT, role: str | None = None, keys: Sequence[str] = ()) -> FrameT:
-    """One row per mention of a broker: 1 in the column of its role, 0 in the others."""
+    """One row per mention of a broker: 1 in the column of its role, 0 in the other columns."""
     counts = [nw.lit(int(name == role), nw.Int64).alias(name) for name in _COUNTS]
     return frame.select(*keys, "broker_id", *counts)
 

@@ -1,4 +1,4 @@
-"""Names that nobody gave on purpose: a tool or a start-up made them, so a restart makes another one."""
+"""Names that no person chose: a tool or a start-up made them, so a restart makes another one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import narwhals as nw
 
 _HEX = "[0-9a-fA-F]"
 _EITHER = f"(?:[0-9]{_HEX.replace('0-9', '')}|{_HEX.replace('0-9', '')}[0-9])"
-# No look-around in polars' expressions: a digit beside a letter stands at place 0, 1, … or later.
+# No lookaround in polars' expressions: a digit beside a letter is at place 0, 1, … or later.
 _MIXED_HEX = (
     "|".join(f"{_HEX}{{{n}}}{_EITHER}{_HEX}{{{10 - n},}}" for n in range(10)) + f"|{_HEX}{{10,}}{_EITHER}{_HEX}*"
 )
@@ -25,12 +25,13 @@ NAME_RULES = {
     "a host and a process": r"[a-zA-Z0-9-]+\.[a-zA-Z]{2,}[-_@:][0-9]{5,7}\z",
     _TURNS: r"(?:[0-9]+[a-zA-Z]+){4}[0-9a-zA-Z]*\z",
 }
-"""What the name holds → an expression that both Java's and Rust's engine read alike. The first that fits is told."""
+"""What the name holds → an expression that both Java's and Rust's engine read alike. The first that fits is reported.
+"""
 _LONG = r"[0-9a-zA-Z]{16,}\z"
 
 
 def name_rule(name: str = "group_id") -> nw.Expr:
-    """What makes a name look random, a key of ``NAME_RULES``; null: it doesn't.
+    """What makes a name appear random, a key of ``NAME_RULES``; null: it doesn't.
 
     >>> import polars as pl
     >>> names = ["orders", "console-consumer-4711", "tail-0f8fad5b-d9cb-469f-a165-70867728950e", "orders-v2"]

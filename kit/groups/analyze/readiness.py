@@ -1,4 +1,4 @@
-"""Where each group stands on KIP-125's path and what its next step is."""
+"""Where each group is on KIP-125's path and what its next step is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def readiness(
     owners: FrameT | None = None,
     parity: FrameT | None = None,
 ) -> FrameT:
-    """Where each group of a snapshot stands on KIP-125's path, and what its next step is.
+    """Where each group of a snapshot is on KIP-125's path, and what its next step is.
 
     Args:
         owners, parity: rows of ``kit.analyze.partition_owners`` and ``kit.analyze.group_parity``, where they are known
@@ -57,7 +57,7 @@ def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, b
         effective_mode: ``kafka`` or ``zookeeper``; null without members, or where the tables do not decide it.
         stage: one of ``kit.analyze.STAGES``.
         n_blockers: rows of ``blockers``.
-        is_ready: nothing stands in the way of the next step; false where the way is not clear (unsafe mix, unknown);
+        is_ready: nothing is in the way of the next step; false where the way is not clear (unsafe mix, unknown);
             null where there is no next step (all KC, empty).
         next_step: one sentence.
 

@@ -1,4 +1,4 @@
-"""KIP-125's path as a table: from what a group's members are to where it stands and what comes next."""
+"""KIP-125's path as a table: from a group's kinds of members to its stage and the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEXT_STEPS = {
     "all KC": "Nothing left to do. ZooKeeper offsets it may have are kept while someone may want to go back.",
     "empty": "Start a consumer, or see whether the group is still wanted.",
     "unsafe mix": "Stop the plain Kafka consumers (KC), or else the ZooKeeper ones: both read the same partitions now.",
-    "unknown": "Mend what could not be read and look again.",
+    "unknown": "Repair what could not be read, then run the command again.",
 }
 """Stage → what to do next when nothing blocks it (KIP-125, Migration Plan)."""
 
@@ -55,7 +55,7 @@ def _counts(members: FrameT) -> FrameT:
 
 
 def _effective_mode() -> nw.Expr:
-    """Kafka's only if the znode holds exactly ``kafka`` and no member is an old one; null where that can't be told.
+    """Kafka's only if the znode holds exactly ``kafka`` and no member is an old one; null where that can't be reported.
 
     KIP-125, Coordination Mode Toggle. Without a ZooKeeper member plain Kafka consumers have but one mode.
     """

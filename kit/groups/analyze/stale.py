@@ -1,4 +1,4 @@
-"""Offsets that a group left behind in a store that nobody of it reads any more."""
+"""Offsets that a group left behind in a store that none of its members reads any more."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 
 @nw.narwhalify
 def stale_stores(committed_offsets: FrameT, members: FrameT, groups: FrameT, parity: FrameT | None = None) -> FrameT:
-    """Groups with offsets in a store that is surely not in use; where one look can't tell, the group is left out.
+    """Groups with offsets in a store that is surely not in use; where one observation can't determine, the group is
+    left out.
 
     ``zookeeper``: every member is a plain Kafka consumer, which never reads there. ``kafka``: every member is an old
-    consumer, and ZooKeeper's offset is ahead for some partition and behind for none, so nobody commits to Kafka. A
+    consumer, and ZooKeeper's offset is ahead for some partition and behind for none, so no member commits to Kafka. A
     group without members, one with migration-enabled ones (they may commit to both), and one that could not be read
     have no stale store. ``parity``: rows of ``kit.analyze.group_parity``, where they are known already.
 

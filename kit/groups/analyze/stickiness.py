@@ -12,7 +12,7 @@ _KEY = ["group_id", "source", "topic", "partition"]
 def stickiness(before: FrameT, after: FrameT) -> FrameT:
     """Two snapshots' ownership tables → how many partitions each group and source kept.
 
-    Of several owners the first by name stands for the partition. A Kafka member without ``group.instance.id`` has a new
+    Of several owners the first by name represents the partition. A Kafka member without ``group.instance.id`` has a new
     member id after a restart: its partitions count as moved.
 
     Columns:
@@ -20,8 +20,8 @@ def stickiness(before: FrameT, after: FrameT) -> FrameT:
         n_partitions: owned before: kept + moved + lost.
         n_kept: owned by the same member in both.
         n_moved: owned by another member now.
-        n_gained: owned by nobody before.
-        n_lost: owned by nobody now.
+        n_gained: without an owner before.
+        n_lost: without an owner now.
         n_unknown: the owner could not be read in either snapshot.
         stickiness: n_kept / n_partitions; null if nothing was owned before.
 

@@ -1,4 +1,4 @@
-"""One line per group: what to look at first."""
+"""One line per group: what to examine first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kit.tables.groups import CONSUMER, KAFKA, SHARE, ZOOKEEPER
 
 ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, EXPIRING, UNREADABLE = (
     f"commit {BEYOND_END}",
-    "nobody reads it",
+    "no active members",
     "read twice",
     "commits nothing",
     "partitions without an owner",
     "offsets may expire",
     "could not be read",
 )
-"""What needs somebody, by what hurts most. That a lag grows takes two looks: ``lag_change``."""
+"""What needs attention, the worst first. That a lag grows takes two observations: ``lag_change``."""
 
 
 @nw.narwhalify
@@ -43,7 +43,7 @@ def group_summary(
 
     Columns:
         group_id: the key.
-        attention: what hurts most, one of ``ATTENTION``; null: nothing does, or it can't be told.
+        attention: the worst finding, one of ``ATTENTION``; null: nothing does, or it can't be reported.
         stage, effective_mode: see ``readiness``.
         kafka_state, group_type, protocol_type, protocol: the coordinator's; ``group_type`` is ``classic``,
             ``consumer`` (KIP-848), ``share`` or ``streams``, and null before Kafka 3.8; ``protocol`` is the assignor.
@@ -75,7 +75,7 @@ def group_summary(
     >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
     >>> rows = group_summary(groups, stage, pl.DataFrame(lags), balance, findings, owners)
     >>> rows.select("group_id", "attention", "stage", "n_members", "lag", "store_in_use", "zookeeper_lag").rows()
-    [('g', 'nobody reads it', 'empty', 0, 7, 'kafka', None)]
+    [('g', 'no active members', 'empty', 0, 7, 'kafka', None)]
     """
     rows = groups.select("group_id").unique()
     rows = rows.join(_kafka_state(groups), on="group_id", how="left")

@@ -78,4 +78,4 @@ async def _setting(
     if result.error_code:
         return f"{setting} of {what} can't be read: {describe_refusal(result.error_code, 'DESCRIBE_CONFIGS')}"
     values = [int(each.value) for each in result.configs if each.name == setting and each.value]
-    return values[0] if values else f"{what} doesn't tell {setting}"
+    return values[0] if values else f"{what} does not report {setting}"

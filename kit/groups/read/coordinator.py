@@ -1,6 +1,6 @@
 """Reads from the group coordinators: every group with its members, assignment and committed offsets.
 
-The broker that lists a group is its coordinator, so no coordinator is looked up. Each broker gets DescribeGroups
+The broker that lists a group is its coordinator, so no coordinator has to be found. Each broker gets DescribeGroups
 (ConsumerGroupDescribe for groups of KIP-848, and so on) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for
 hundreds of its groups at a time. Share groups have start offsets instead of commits, by DescribeShareGroupOffsets.
 A group that fails is a row with its error. A retriable request is sent again, to the coordinator of that moment, until
@@ -251,7 +251,9 @@ async def list_groups(client: BrokerClient, deadline: Deadline) -> tuple[dict[st
 
 
 async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline: Deadline) -> None:
-    """Every broker's groups. If a broker dies meanwhile, the others are asked again: its groups have moved to them."""
+    """Every broker's groups. If a broker dies meanwhile, the remaining brokers are asked again: its groups have moved
+    to them.
+    """
     while True:
         asked = [partial(_list_groups, client, broker_id, collected, deadline) for broker_id in client.broker_ids()]
         if not any(await client.gather(asked)):

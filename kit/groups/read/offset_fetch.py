@@ -2,8 +2,8 @@
 
 ``only_stable`` (KIP-447; OffsetFetch ≥ 7, Kafka ≥ 2.5): a partition for which a transaction that is still open has
 sent an offset answers UNSTABLE_OFFSET_COMMIT. A coordinator that is asked for all partitions of a group goes through
-its committed offsets, so it tells that only of partitions that have one; asked by name it tells it of every partition
-(GroupMetadataManager.getOffsets, OffsetMetadataManager.fetchOffsets). Brokers before 2.5 never tell.
+its committed offsets, so it shows that only of partitions that have one; asked by name it shows it of every partition
+(GroupMetadataManager.getOffsets, OffsetMetadataManager.fetchOffsets). Brokers before 2.5 never report it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def takes_many(client: BrokerClient) -> bool:
 
 
 def tells_unstable(client: BrokerClient) -> bool:
-    """Whether the brokers tell of offsets that an open transaction has sent."""
+    """Whether the brokers report offsets that an open transaction has sent."""
     return client.supports(OffsetFetchRequest, _STABLE_VERSION)
 
 

@@ -105,7 +105,7 @@ class OwnerWatch:
         if not self._listens:
             self._asked.put(proof)
             return
-        # A follower may lag behind its leader; a sync before the look makes it catch up.
+        # A follower may lag behind its leader; a sync before the observation makes it catch up.
         self._client.sync_async("/")
         self._stream.look([], proof)
 

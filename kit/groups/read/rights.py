@@ -1,4 +1,4 @@
-"""What the login may do with groups, topics and the cluster, as the brokers tell it (KIP-430; Kafka ≥ 2.3).
+"""What the login may do with groups, topics and the cluster, as the brokers report it (KIP-430; Kafka ≥ 2.3).
 
 Brokers answer for a group that does not exist as for any other (DescribeGroups ≤ 5: it is ``Dead``, without an error).
 Without an authorizer they answer with every operation. A resource that the login may not DESCRIBE grants it nothing:
@@ -31,10 +31,10 @@ IF_HIDDEN = ". Kafka hides each group that the login may not DESCRIBE"
 """The end of a sentence on a group that is not there."""
 _GROUP_AUTHORIZATION_FAILED, _TOPIC_AUTHORIZATION_FAILED = 30, 29
 _UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE = 3, 5
-_NOT_TOLD = "brokers before Kafka 2.3 do not tell rights"
+_NOT_TOLD = "brokers before Kafka 2.3 do not report rights"
 _TOPICS_PER_REQUEST = 1_000
 _LAST_WITH_CLUSTER = 10
-"""The last version of Metadata that tells the rights on the cluster."""
+"""The last version of Metadata that shows the rights on the cluster."""
 
 
 def fetch_group_rights(
@@ -173,4 +173,4 @@ async def _of_cluster(client: BrokerClient, deadline: Deadline) -> Rights:
 
 def _rights(answer: Any) -> Rights:
     told = answer.authorized_operations
-    return "the broker did not tell the rights" if told is None else frozenset(told)
+    return "the broker did not report the rights" if told is None else frozenset(told)

@@ -1,4 +1,4 @@
-"""Transactions in logs: their markers and aborted records have offsets and times, and nobody reads them."""
+"""Transactions in logs: their markers and aborted records have offsets and times, and consumers never get them."""
 
 from __future__ import annotations
 

@@ -312,7 +312,7 @@ def _migration_state(group_id: str, mode: ZnodeAnswer) -> MigrationState:
 
 
 def _is_among(name: str, answer: Names) -> bool | None:
-    """Unknown if ZooKeeper refused to list them: a migration-enabled member must not look like an old one."""
+    """Unknown if ZooKeeper refused to list them: a migration-enabled member must not resemble an old one."""
     return None if isinstance(answer, KazooException) else name in _names(answer)
 
 

@@ -1,4 +1,4 @@
-"""What a report says first: a row of figures, a few sentences, and the groups that need somebody, worst first."""
+"""What a report says first: a row of figures, a few sentences, and the groups that need attention, worst first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kit.text.visible import cell, html_text
 NAMED = 3
 """The most groups that one sentence names."""
 GREW = 100
-"""Records by which a lag has to grow to need somebody: a few wait for the next commit, whoever reads them."""
+"""Records by which a lag has to grow to need attention: a few records always wait for the next commit."""
 SHOWN = 25
 """The most exceptions of one kind that a report shows; a line above them has their number."""
 KINDS = {
     "commit beyond the end": f"The committed offset is beyond the end of the log: {REMEDY}. Reset the offset.",
-    "nobody reads": "Records are left and the group has no member: start a consumer, or delete the group.",
+    "no active members": "Records are left and the group has no member: start a consumer, or delete the group.",
     "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
     "owned_twice": "A partition has two owners, its records are read twice: stop one of the two.",
     "unowned": "A partition has no owner though the group has members: restart the member that gave up.",
@@ -29,9 +29,9 @@ KINDS = {
     "persistent_owner": "No session deletes this znode, and no member can claim it: offramp plan delete-znodes.",
     "persistent_member": "No member has this registration, but it gets partitions: offramp plan delete-znodes.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
-    "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
+    "stalled": "Records are left and nothing was committed since the last report: see what it waits for.",
     "could not be read": "An offset, a log or a registration is unreadable: what depends on it is unknown.",
-    "falling behind": "The lag grew since the last report: compare what is produced with what is read.",
+    "lag is growing": "The lag grew since the last report: compare what is produced with what is read.",
 }
 """Kind of trouble → what to do; the worst kind first."""
 _LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
@@ -80,7 +80,7 @@ def attention(
 
     Args:
         summary, findings, changes: ``analyze.group_summary``, ``ownership_findings``, ``lag_change``.
-        stalled: rows of ``partition_progress`` that stood still.
+        stalled: rows of ``partition_progress`` that were stalled.
 
     Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
     """
@@ -95,13 +95,13 @@ def attention(
     beyond = lags.filter(pl.col("n_beyond_end") > 0)
     named = [
         ("commit beyond the end", beyond),
-        ("nobody reads", unread),
+        ("no active members", unread),
         ("unsafe mix", mixed),
         ("could not be read", summary.filter("is_unreadable")),
-        ("falling behind", grown),
+        ("lag is growing", grown),
     ]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
-    for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
+    for frame, kind in ((found, pl.col("finding")), (still, pl.lit("stalled"))):
         counted = frame.select("group_id", kind=kind).group_by("group_id", "kind").agg(n_partitions=pl.len())
         rows.append(counted.with_columns(pl.col("n_partitions").cast(pl.Int64)))
     every = pl.concat(rows, how="vertical_relaxed").join(lags.select("group_id", "lag"), on="group_id", how="left")
@@ -119,7 +119,7 @@ def by_kind(needing: pl.DataFrame) -> pl.DataFrame:
 
 
 def standing_still(stalled: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``partition_progress`` that stood still, per owner, the most lag first.
+    """Rows of ``partition_progress`` that were stalled, per owner, the most lag first.
 
     Columns: group_id, store, member_id, partitions, produced, lag (both in records; null: known of no partition).
     """
@@ -179,7 +179,7 @@ def _figures(
         ("groups", f"{len(summary):,}", ""),
         ("members", _total(members), _unknown(members)),
         ("records behind", _total(lag), "; ".join(filter(None, [_since_last_time(changes), _unknown(lag)]))),
-        ("need somebody", f"{needing['group_id'].n_unique():,}", "groups"),
+        ("need attention", f"{needing['group_id'].n_unique():,}", "groups"),
         *to_leave,
         ("could not be read", f"{len(read_errors):,}", ""),
     )
@@ -212,7 +212,7 @@ def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[st
     n_more, n_less, n_same = (int(each.sum()) for each in (change > 0, change < 0, change == 0))
     n_came, n_went = len(groups_now - groups_before), len(groups_before - groups_now)
     parts = [
-        f"{_groups(n_more)} fell behind",
+        f"the lag of {_groups(n_more)} grew",
         f"{_groups(n_less)} caught up",
         f"{_groups(n_came)} came" if n_came else "",
         f"{_groups(n_went)} went" if n_went else "",
@@ -229,9 +229,9 @@ def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[st
 def _needs(needing: pl.DataFrame) -> str:
     names = needing["group_id"].unique(maintain_order=True).to_list()
     if not names:
-        return "Nothing needs somebody now."
+        return "Nothing needs attention now."
     worst = needing.row(0, named=True)
-    return f"{_groups(len(names), 'need', 's')} somebody: {_named(names)}. First: {worst['kind'].replace('_', ' ')}."
+    return f"{_groups(len(names), 'need', 's')} attention: {_named(names)}. First: {worst['kind'].replace('_', ' ')}."
 
 
 def _can_leave(summary: pl.DataFrame, ready: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Small frames → Altair charts of one look: on white, so that light, dark and paper show the same.
+"""Small frames → Altair charts of one observation: on white, so that light, dark and paper show the same.
 
 Every function takes the outcome of an analysis of the same vocabulary as a polars, pandas or Arrow frame (of a Spark
 frame: ``toArrow()``), embeds only the rows it draws, and says in the subtitle what it left out. JupyterLab without a
@@ -80,7 +80,7 @@ def _theme() -> alt.theme.ThemeConfig:
 
 
 def enable_svg() -> None:
-    """Draw every Altair chart of this kernel as SVG in offramp's look; nothing is loaded from a network."""
+    """Draw every Altair chart of this kernel as SVG in offramp's style; nothing is loaded from a network."""
     alt.renderers.enable("svg")
     alt.theme.enable("offramp")
 
@@ -88,7 +88,7 @@ def enable_svg() -> None:
 def svg(chart: Chart) -> str:
     """One self-contained ``<svg>`` element; the same rows give the same text.
 
-    Ids are the chart's own, so several can stand in one page.
+    Ids are the chart's own, so several can be in one page.
     """
     with alt.theme.enable("offramp"):
         drawn = io.StringIO()

@@ -1,4 +1,4 @@
-"""How tables and charts look in a notebook and in a report: drawn offline, no types, unknown as a dash.
+"""The form of tables and charts in a notebook and in a report: drawn offline, no types, unknown as a dash.
 
 Beside a kernel that holds credentials: whatever is no number becomes text here, visible and escaped, whatever its type.
 """
@@ -40,7 +40,7 @@ def prepare() -> None:
 def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows: int = MAX_ROWS) -> Styler:
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; the first ``rows`` rows.
 
-    Headings are for people, the column's name is told where the pointer rests. A column ``error`` without any goes.
+    Headings are for people, the column's name is reported where the pointer rests. A column ``error`` without any goes.
     Only sentences, bounds and long names wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row.
     Text stays text: no name is markup, a link, or mathematics to JupyterLab.
 

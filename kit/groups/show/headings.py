@@ -6,7 +6,7 @@ import re
 
 _HEADINGS = {
     "age": "age of the oldest unread record",
-    "attention": "needs somebody",
+    "attention": "needs attention",
     "assign_ms": "to assign, ms",
     "beyond_end": "commit beyond the end, records",
     "closed_in": "caught up in",
@@ -21,7 +21,7 @@ _HEADINGS = {
     "from_at": "from",
     "group_id": "group",
     "has_no_commit": "no commit",
-    "is_open": "still so in the last look",
+    "is_open": "still so in the last observation",
     "is_utc": "time is UTC",
     "join_ms": "to join, ms",
     "join_spread_ms": "first to last join, ms",
@@ -41,7 +41,7 @@ _HEADINGS = {
     "mode": "toggle",
     "n_beyond_end": "commits beyond the end",
     "n_blockers": "blockers",
-    "name_rule": "what the name holds",
+    "name_rule": "found in the name",
     "n_ekc": "embedded (EKC)",
     "n_idle": "members without work",
     "n_kc": "Kafka consumers (KC)",

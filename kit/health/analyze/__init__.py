@@ -1,1 +1,1 @@
-"""A history of commits and log ends: is a group well, how old is what it reads next, how will it go on."""
+"""A history of commits and log ends: is a group well, how old is what it reads next, how will it continue."""

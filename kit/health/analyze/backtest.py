@@ -15,7 +15,7 @@ _UNKNOWN = "unknown"
 
 @nw.narwhalify
 def verdict_spans(verdicts: FrameT) -> FrameT:
-    """Looks, one after the other, that said the same of a partition, as one span of time.
+    """Observations, one after the other, that said the same of a partition, as one span of time.
 
     Args:
         verdicts: rows of a rule (``kit.health.analyze.rules``), or of ``partition_health``: the key, at_ms, status.
@@ -23,7 +23,8 @@ def verdict_spans(verdicts: FrameT) -> FrameT:
     Columns:
         group_id, store, topic, partition: the key.
         status: what was said; ``unknown`` where it is null.
-        from_ms, until_ms: from the first such look to the next one that said something else, or to the last look.
+        from_ms, until_ms: from the first such observation to the next one that said something else, or to the last
+        observation.
 
     >>> import polars as pl
     >>> looks = pl.DataFrame({"group_id": "g", "store": "kafka", "topic": "t", "partition": 0,
@@ -44,9 +45,9 @@ def group_alarms(verdicts: FrameT) -> FrameT:
 
     Columns:
         group_id, store: the key.
-        from_ms, until_ms: from the first such look to the first without, or to the last look.
+        from_ms, until_ms: from the first such observation to the first without, or to the last observation.
         since_ms: since when it had been so by the evidence: an alarm comes later than what it is of.
-        n_partitions: with an alarm, in the worst look.
+        n_partitions: with an alarm, in the worst observation.
         max_lag: of all partitions together where it is known, in records; null: it is known of none.
 
     >>> import polars as pl

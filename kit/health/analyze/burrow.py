@@ -127,7 +127,7 @@ def _judged(rows: FrameT, intervals: int, allowed_lag: int, minimum_complete: fl
 
 @nw.narwhalify
 def group_health(partition_health: FrameT) -> FrameT:
-    """The status of each group and store: that of its worst partition, as Burrow tells it.
+    """The status of each group and store: that of its worst partition, as Burrow shows it.
 
     Columns:
         group_id, store, at_ms: the key.

@@ -1,4 +1,4 @@
-"""How late each group is, how it will go on and whether it is well, by what is said of its partitions."""
+"""How late each group is, how it will continue and whether it is well, by what is said of its partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
     Args:
         time_lag: rows of ``kit.health.sources.time_lag``.
         outlook: rows of ``lag_outlook`` of the same partitions.
-        partition_health: rows of ``partition_health``, one look; a partition may be missing.
+        partition_health: rows of ``partition_health``, one observation; a partition may be missing.
 
     Columns:
         group_id, store: the key.
@@ -36,7 +36,7 @@ def group_outlook(time_lag: FrameT, outlook: FrameT, partition_health: FrameT) -
         deletion_lower_ms, deletion_upper_ms, is_never_deleted: until retention reaches the first unread record.
         status, evidence: of the partition that is worst off by Burrow's rules, of equals the one with the most lag.
 
-    One partition is 9 to 10 s late; of the other nobody could tell, so there is no upper bound:
+    One partition is 9 to 10 s late; of the other it is not known, so there is no upper bound:
 
     >>> import polars as pl
     >>> place = {"group_id": "g", "store": "kafka", "topic": "t", "partition": [0, 1]}

@@ -1,4 +1,4 @@
-"""Why a group was in trouble: what changed in its cluster just before the alarm, or stands in its members' logs."""
+"""Why a group was in trouble: what changed in its cluster just before the alarm, or is in its members' logs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SCHEMA |= {"rank": pl.Int64, "cause": pl.String, "at_ms": pl.Int64, "evidence":
 
 @dataclass(frozen=True)
 class Seen:
-    """What looks showed, as polars: ``looks`` (snapshot_id, at_ms) and tables of a snapshot, by snapshot_id."""
+    """Observations, as polars: ``looks`` (snapshot_id, at_ms) and tables of a snapshot, by snapshot_id."""
 
     looks: pl.DataFrame
     members: pl.DataFrame
@@ -49,16 +49,16 @@ class Seen:
 
 
 def incident_causes(incidents: pl.DataFrame, seen: Seen, findings: pl.DataFrame | None = None) -> pl.DataFrame:
-    """What the tables and the logs tell of each incident, by its begin, the likeliest cause first.
+    """What the tables and the logs report each incident, by its begin, the likeliest cause first.
 
-    It has to lie between the last look before the begin and the alarm. In this order: the topic was made anew; members
-    left; owners changed again and again; a finding of the logs; partitions were added; an owner changed; the topic got
-    more records; nothing was committed though members were there; nobody is there to read.
+    It has to lie between the last observation before the begin and the alarm. In this order: the topic was made again;
+    members left; owners changed repeatedly; a finding of the logs; partitions were added; an owner changed; the topic
+    got more records; nothing was committed though members were there; no member is there to read.
 
     Args:
         incidents: ``group_alarms``.
-        seen: looks around each incident, some before it, since a rise is one against what was before.
-        findings: ``tables.LOG_FINDINGS``; those whose time zone is not known tell nothing.
+        seen: observations around each incident, some before it, since a rise is one against what was before.
+        findings: ``tables.LOG_FINDINGS``; those whose time zone is not known show nothing.
 
     Columns:
         group_id, store, since_ms, from_ms, until_ms: the incident.
@@ -81,13 +81,13 @@ def _ranked(case: _Case) -> Iterator[tuple[Any, ...]]:
     for rank, cause in enumerate(causes, 1):
         yield (*key, rank, *cause)
     if not causes:
-        looks = quantity(len(case.near), "look")
+        looks = quantity(len(case.near), "observation")
         yield (*key, 1, UNKNOWN, None, f"Nothing changed that {looks} around the begin would show.", "")
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One incident, and the rows of its group at the looks around it."""
+    """One incident, and the rows of its group at the observations around it."""
 
     incident: dict[str, Any]
     seen: Seen
@@ -100,16 +100,16 @@ class _Case:
 
     @cached_property
     def begin_ms(self) -> int:
-        """The last look before the begin: what happened after it can be the cause.
+        """The last observation before the begin: what happened after it can be the cause.
 
-        A member that stops commits once more and leaves: one look may be the first to show both.
+        A member that stops commits once more and leaves: one observation may be the first to show both.
         """
         before = self.looks.filter(pl.col("at_ms") < self.incident["since_ms"])["at_ms"]
         return int(before[-1]) if len(before) else int(self.incident["since_ms"])
 
     @cached_property
     def near(self) -> list[tuple[str, int]]:
-        """The looks from the last one before the begin to the alarm."""
+        """The observations from the last one before the begin to the alarm."""
         return list(self.looks.filter(pl.col("at_ms") >= self.begin_ms).select("snapshot_id", "at_ms").iter_rows())
 
     def of_group(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +133,7 @@ class _Case:
 
     @cached_property
     def offsets(self) -> pl.DataFrame:
-        """What it committed, all looks: place, at_ms, committed_offset, log_end_offset."""
+        """What it committed, all observations: place, at_ms, committed_offset, log_end_offset."""
         log = ["snapshot_id", "topic", "partition"]
         rows = self.of_group(self.seen.committed_offsets).filter(pl.col("store") == self.incident["store"])
         rows = rows.select(*log, "committed_offset").join(self.seen.log_offsets, on=log, how="left")
@@ -141,7 +141,7 @@ class _Case:
 
     @cached_property
     def ends(self) -> pl.DataFrame:
-        """Of the logs of its topics, all looks: place, topic, at_ms, log_end_offset."""
+        """Of the logs of its topics, all observations: place, topic, at_ms, log_end_offset."""
         topics = self.offsets.select("topic").unique()
         rows = self.seen.log_offsets.join(topics, on="topic", how="semi").join(self.looks, on="snapshot_id")
         return rows.sort("at_ms").with_columns(place=_place())
@@ -157,7 +157,7 @@ def _made_anew(case: _Case) -> Iterator[Told]:
         for (at, end), (later, smaller) in pairwise(ends.select("at_ms", "log_end_offset").iter_rows()):
             if smaller < end:
                 text = f"{place} ended at {end:,} at {_time(at)} and at {smaller:,} at {_time(later)}."
-                yield "topic made anew", later, text, "log_offsets"
+                yield "topic made again", later, text, "log_offsets"
                 return
 
 
@@ -174,7 +174,7 @@ def _members_left(case: _Case) -> Iterator[Told]:
 def _storm(case: _Case) -> Iterator[Told]:
     changes = [at for (_, was), (at, now) in pairwise(case.owners) if was and _moved(was, now)]
     if len(changes) >= STORM_CHANGES:
-        text = f"Owners changed at {len(changes)} of {len(case.near)} looks from {_time(changes[0])} to "
+        text = f"Owners changed at {len(changes)} of {len(case.near)} observations from {_time(changes[0])} to "
         yield "rebalance storm", changes[0], f"{text}{_time(changes[-1])}.", "ownership"
 
 
@@ -211,7 +211,8 @@ def _rate_rose(case: _Case) -> Iterator[Told]:
     mine = case.ends.join(case.offsets.select("place").unique(), on="place", how="semi")
     end = pl.col("log_end_offset")
     totals = mine.group_by("at_ms").agg(end.sum(), n=end.count(), n_unknown=end.null_count()).sort("at_ms")
-    # An end that was not read at one look would be a fall, and a rise at the next; a partition that is new is one.
+    # An end that was not read at one observation would be a fall, and a rise at the next; a partition that is new is
+    # one.
     totals = totals.filter((pl.col("n_unknown") == 0) & (pl.col("n") == pl.col("n").cum_max()))
     before = _rate(totals.filter(pl.col("at_ms") <= case.begin_ms))
     after = _rate(totals.filter(pl.col("at_ms") >= case.begin_ms))
@@ -233,13 +234,18 @@ def _commits_stopped(case: _Case) -> Iterator[Told]:
         begin, last = looks[0], looks[-1]
         places, fewest = _named(stood["place"].to_list()), min(len(ids) for _, ids in case.members)
         text = f"{places} stayed at {stood['at'][0]:,} from {_time(begin)} to {_time(last)}, "
-        text += f"for {duration(last - begin)}; each of {len(looks)} looks saw {quantity(fewest, 'member')} or more."
+        text += (
+            f"for {duration(last - begin)}; each of {len(looks)} observations saw {quantity(fewest, 'member')} or more."
+        )
         yield "commits stopped, members alive", begin, text, "committed_offsets"
 
 
 def _nobody(case: _Case) -> Iterator[Told]:
     if case.members and not any(ids for _, ids in case.members):
-        text = f"The group had no member at any of {quantity(len(case.near), 'look')} from {_time(case.near[0][1])} on."
+        text = (
+            f"The group had no member at any of {quantity(len(case.near), 'observation')} from"
+            f" {_time(case.near[0][1])} on."
+        )
         yield "no members", case.near[0][1], text, "members"
 
 

@@ -1,6 +1,6 @@
 """Lag as twelve tools define it, on the same offsets; and in sentences, why they disagree.
 
-The definitions are from the tools' sources and documentation. What differs by *when* a tool looks is not shown here.
+The definitions are from the tools' sources and documentation. What differs by *when* a tool reads is not shown here.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
     negative = _words(
         "The committed offset is ",
         counted(committed - end, "record"),
-        " beyond the end: the topic was made anew, lost records, or somebody set the offset. ",
+        " beyond the end: the topic was made again, lost records, or an operator set the offset. ",
         _titles(lambda each: each.is_clamped),
-        " show 0, the others ",
+        " show 0, the other tools ",
         raw,
         ".",
     )

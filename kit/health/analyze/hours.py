@@ -1,4 +1,4 @@
-"""Each group's hour in a row: lag, age, verdicts, owners. What a report over weeks needs, without its looks."""
+"""Each group's hour in a row: lag, age, verdicts, owners. What a report over weeks needs, without its observations."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ _POINTS = (("lag_min", 0), ("lag_p50", 50), ("lag_p95", 95), ("lag_max", 100))
 
 @nw.narwhalify
 def group_hours(committed_offsets: FrameT, log_offsets: FrameT, ownership: FrameT, looks: FrameT) -> FrameT:
-    """Looks at groups, hour by hour (UTC).
+    """Observations of groups, hour by hour (UTC).
 
-    ``n_stop``, ``n_rewind`` and ``n_warn`` compare the hour's ends, the last look before it being its first. In this
-    order: a partition without lag at the end is well; nothing was committed and records wait: ``n_stop``; it ends
-    before where it began: ``n_rewind``; it was without lag at a look: well; it ends with more lag: ``n_warn``. These
-    are not Burrow's verdicts, which are of ten commits at each look.
+    ``n_stop``, ``n_rewind`` and ``n_warn`` compare the hour's ends, the last observation before it being its first. In
+    this order: a partition without lag at the end is well; nothing was committed and records wait: ``n_stop``; it ends
+    before where it began: ``n_rewind``; it was without lag at an observation: well; it ends with more lag: ``n_warn``.
+    These are not Burrow's verdicts, which are of ten commits at each observation.
 
     Args:
-        committed_offsets: ``tables.COMMITTED_OFFSETS`` with written_ms, of the commit (epoch; null where the store
-            doesn't tell).
-        log_offsets: ``tables.LOG_OFFSETS`` with at_ms (epoch): when the snapshot was complete. Ends of older looks make
+        committed_offsets: ``tables.COMMITTED_OFFSETS`` with written_ms, of the commit (epoch; null where the
+            store does not keep it).
+        log_offsets: ``tables.LOG_OFFSETS`` with at_ms (epoch): when the snapshot was complete. Ends of older
+        observations make
             the lag in time narrower.
         ownership: ``tables.OWNERSHIP``.
         looks: :func:`looks_of_hours`.
 
-    Columns: ``tables.GROUP_HOURS``. A group that no look of an hour saw, and the look before did, has a row without
-    looks.
+    Columns: ``tables.GROUP_HOURS``. A group that no observation of an hour saw, and the observation before did, has a
+    row without observations.
     """
     rows = _seen(committed_offsets, log_offsets, looks)
     newest = looks.filter(nw.col("is_last") == 1).select("snapshot_id", "at_ms").unique()
@@ -53,17 +54,18 @@ def group_hours(committed_offsets: FrameT, log_offsets: FrameT, ownership: Frame
 
 
 def looks_of_hours(looks: pl.DataFrame, hours: Sequence[int]) -> pl.DataFrame:
-    """The looks that some hours are made of, as :func:`group_hours` takes them: a look can be of several.
+    """The observations that some hours are made of, as :func:`group_hours` takes them: an observation can be of
+    several.
 
     Args:
         looks: snapshot_id, at_ms (epoch) of all complete snapshots.
         hours: their begins (epoch).
 
     Columns:
-        snapshot_id, at_ms, hour_ms: the look, and of which hour; quarter: of that hour.
+        snapshot_id, at_ms, hour_ms: the observation, and of which hour; quarter: of that hour.
         is_own: 1: in the hour; is_first: 1: the last one before it, or its first where there is none; is_last.
-        before: the quarter of which it is the last look a quarter of an hour before; null: of none.
-        n_own: how many looks are in the hour.
+        before: the quarter of which it is the last observation a quarter of an hour before; null: of none.
+        n_own: how many observations are in the hour.
 
     >>> looks = pl.DataFrame({"snapshot_id": ["a", "b", "c"], "at_ms": [0, 2_700_000, 3_600_000]})
     >>> rows = looks_of_hours(looks, [3_600_000]).filter(pl.col("before").is_null() | (pl.col("before") < 2))
@@ -99,7 +101,7 @@ def looks_of_hours(looks: pl.DataFrame, hours: Sequence[int]) -> pl.DataFrame:
 
 
 def _seen(committed_offsets: FrameT, log_offsets: FrameT, looks: FrameT) -> FrameT:
-    """Each partition at each look, with its lag."""
+    """Each partition at each observation, with its lag."""
     place = ["snapshot_id", "topic", "partition"]
     rows = committed_offsets.select(*PARTITION, "snapshot_id", "committed_offset", "written_ms")
     rows = rows.join(log_offsets.select(*place, "log_end_offset"), on=place, how="left")
@@ -109,14 +111,14 @@ def _seen(committed_offsets: FrameT, log_offsets: FrameT, looks: FrameT) -> Fram
 
 
 def _lags(rows: FrameT) -> FrameT:
-    """The lag of each group at each look of the hours; null where that of any partition is unknown."""
+    """The lag of each group at each observation of the hours; null where that of any partition is unknown."""
     own = rows.filter(nw.col("is_own") == 1).with_columns(is_unknown=nw.col("lag").is_null().cast(nw.Int64))
     groups = own.group_by(*_HOUR, "at_ms").agg(nw.col("lag").sum(), nw.col("is_unknown").sum())
     return groups.select(*_HOUR, "at_ms", lag=nw.when(nw.col("is_unknown") == 0).then(nw.col("lag")))
 
 
 def _percentiles(lags: FrameT) -> FrameT:
-    """By nearest rank, of the looks at which the lag was known."""
+    """By nearest rank, of the observations at which the lag was known."""
     rows = lags.with_columns(is_known=(~nw.col("lag").is_null()).cast(nw.Int64))
     position = nw.col("is_known").cum_sum().over(*_HOUR, order_by=["lag", "at_ms"])
     rows = rows.with_columns(
@@ -216,11 +218,11 @@ def _or(one: nw.Expr, other: nw.Expr) -> nw.Expr:
 
 @nw.narwhalify
 def troubled(group_hours: FrameT, target_lag: int, silence_ms: int) -> FrameT:
-    """The groups of which any look may have raised an alarm: all others need not be looked at.
+    """The groups of which any observation may have raised an alarm: all others need not be examined.
 
     An alarm is one of ``BurrowRule`` with allowed_lag = ``target_lag``, or of ``SilenceRule(silence_ms)``. What an hour
-    can't tell counts as trouble: a lag that was unknown, a partition that was not seen at each look. Silences of less
-    than half an hour don't show in hours: then all groups are named.
+    can't determine counts as trouble: a lag that was unknown, a partition that was not seen at each observation.
+    Silences of less than half an hour don't show in hours: then all groups are named.
 
     Columns:
         group_id, store: the key.
@@ -242,7 +244,7 @@ def troubled(group_hours: FrameT, target_lag: int, silence_ms: int) -> FrameT:
 def within_target_by_hours(group_hours: FrameT, target_lag: int) -> FrameT:
     """:func:`kit.analyze.within_target` from hours: between the percentiles of an hour lags are taken as even.
 
-    Columns: as there. The looks of an hour stand for the hour.
+    Columns: as there. The observations of an hour represent the hour.
 
     >>> import polars as pl
     >>> hours = pl.DataFrame({"group_id": "g", "store": "kafka", "hour_ms": [0, 3_600_000], "n_looks": 60,

@@ -27,9 +27,10 @@ NUMBER, FLAG = "bigint", "boolean"
 """Spark's types of what is measured."""
 MOST = np.iinfo(np.int64).max
 AT_ONCE = 10_000
-"""So many lists are measured together, of one look or of several: their numbers stay in the processor's cache."""
+"""So many lists are measured together, of one observation or of several: their numbers stay in the processor's cache.
+"""
 _COUNTS = 10_000_000
-"""So many numbers are counted together, one for each look and each list."""
+"""So many numbers are counted together, one for each observation and each list."""
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -124,7 +125,7 @@ def _places(begins: Longs, lengths: Longs) -> Longs:
 def together(rows: pl.DataFrame, key: Sequence[str], order: str) -> tuple[pl.DataFrame, pl.DataFrame, Longs]:
     """The rows of each key one behind the other, in order; the keys in that order; and how many rows each has.
 
-    Quick where they stand so already, as those of a compacted history do.
+    Quick where they are in that order already, as those of a compacted history do.
     """
     is_new = rows.select(pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in key)).to_series()
     is_new = is_new | (pl.int_range(len(rows), eager=True) == 0)

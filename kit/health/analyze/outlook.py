@@ -1,10 +1,10 @@
-"""How lag will go on at the rates that were seen: when it is closed, and when retention deletes what was not read.
+"""How lag will continue at the rates that were seen: when it is closed, and when retention deletes what was not read.
 
 Retention works on whole segments (Kafka's ``UnifiedLog.deleteRetentionMsBreachedSegments`` and ``…SizeBreached…``):
 by time, one goes when its newest record, and each segment before it, is older than ``retention.ms``; by size, when
-what is left without it is still ``retention.bytes``. No request tells where segments begin, so a record goes no sooner
+what is left without it is still ``retention.bytes``. No request shows where segments begin, so a record goes no sooner
 than if its segment ended with it, and no later than if its segment were as long as ``segment.ms`` and
-``segment.bytes`` allow; then the broker has to look (``log.retention.check.interval.ms``).
+``segment.bytes`` allow; then the broker has to check (``log.retention.check.interval.ms``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRENDS = (BEYOND_END, "caught up", "closing", "steady", "growing", "standing", "
 _LOG = ["topic", "partition"]
 _BOUNDS = ("", "_lower", "_upper")
 _NEVER_MS = 100 * 365 * 86_400_000.0
-"""What takes longer than a century, at rates seen for a minute, is not told apart from never."""
+"""What takes longer than a century, at rates seen for a minute, is not distinguished from never."""
 _INFINITE = float("inf")
 
 
@@ -56,14 +56,14 @@ def outlook_positions(partition_lag: FrameT, retention: FrameT) -> FrameT:
 
 @nw.narwhalify
 def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
-    """When the lag is closed, and when the next unread record is deleted, if all goes on as it was seen.
+    """When the lag is closed, and when the next unread record is deleted, if all continues as it was seen.
 
-    The bounds are what the slowest and the quickest step between two looks would come to. Between its next record
-    and the end a log is taken to have grown evenly; where it came in bursts, deletion may overtake a reader sooner
-    than the bracket of a reader that moves says. Of one that stands (``pause_ms``), it holds anyway.
+    The bounds are what the slowest and the quickest step between two observations would come to. Between its next
+    record and the end a log is taken to have grown evenly; where it came in bursts, deletion may overtake a reader
+    sooner than the bracket of a reader that moves says. Of one that is stalled (``pause_ms``), it holds anyway.
 
     Args:
-        partition_lag: the last look, rows of ``kit.analyze.partition_lag``.
+        partition_lag: the last observation, rows of ``kit.analyze.partition_lag``.
         looks: all of them, as ``lag_velocity`` takes them.
         retention: ``tables.LOG_RETENTION``.
         arrivals: ``tables.RECORD_TIMES`` of :func:`outlook_positions`.
@@ -75,7 +75,7 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
         trend: ``beyond the end``: the commit is, and all of the outlook is unknown;
             ``caught up``: no record waits, at most a transaction's marker;
             ``closing``, ``growing``; ``steady``: neither, in each step; ``standing``: no commit
-            among the looks, and something to read; ``unknown``.
+            among the observations, and something to read; ``unknown``.
         close_ms, close_lower_ms, close_upper_ms: until the lag is 0; null: unknown, or no bound.
         is_never_closed: in no step did the lag fall.
         deletion_ms, deletion_lower_ms, deletion_upper_ms: until retention reaches what the group reads next.
@@ -86,7 +86,7 @@ def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrival
         n_looks: by which the rates were found.
         expired_unread: records that were deleted before the group read them.
         beyond_end: as in ``partition_lag``.
-        is_restarted: a position or an end went back among the looks: only later ones count.
+        is_restarted: a position or an end went back among the observations: only later ones count.
         error: why something is unknown.
     """
     rates = lag_velocity(looks)
@@ -139,7 +139,7 @@ def _with_times(rows: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
     """With how old the next record is, at least and at most, and how much younger records of its segment may be."""
     names = {"appended_ms": "appended_ms", "from_ms": "from_ms", "until_ms": "until_ms", "arrival_error": "error"}
     next_records = arrivals.select(*_LOG, "offset", **{name: nw.col(column) for name, column in names.items()})
-    # Of what is yet to come, where only markers wait, the time is that of the look.
+    # Of what is yet to come, where only markers wait, the time is that of the observation.
     has_none = nw.col("appended_ms").is_null() & nw.col("arrival_error").is_null()
     times = ("appended_ms", "from_ms", "until_ms")
     next_records = next_records.with_columns(
@@ -304,7 +304,9 @@ def _whole_ms(time: nw.Expr) -> nw.Expr:
 
 def _reported(rows: FrameT) -> FrameT:
     unread, soonest = nw.col("unread"), nw.col("soonest")
-    one_look = nw.when(nw.col("n_looks").is_null() & ~unread.is_null()).then(nw.lit("only one look counts: no rate"))
+    one_look = nw.when(nw.col("n_looks").is_null() & ~unread.is_null()).then(
+        nw.lit("only one observation counts: no rate")
+    )
     without_commit = nw.when(unread.is_null()).then(nw.lit(NO_COMMIT))
     # A size that nobody may tell is no matter where there is no limit of size.
     is_open = soonest.is_null() | ((soonest < _INFINITE) & nw.col("latest").is_null())

@@ -42,14 +42,16 @@ def lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT:
 
 @nw.narwhalify
 def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT, holes: FrameT | None = None) -> FrameT:
-    """How old the oldest unread record of each group was at each look, by the looks at the ends of its logs.
+    """How old the oldest unread record of each group was at each observation, by the observations of the ends of its
+    logs.
 
-    A record came after the last look that saw the log end at or before it, and not after the first that saw more. A
-    look before an end that went down, as that of a topic made anew does, tells nothing of what came later.
+    A record came after the last observation that saw the log end at or before it, and not after the first that saw
+    more. An observation before an end that went down, as that of a topic made again does, shows nothing of what came
+    later.
 
     In compacted logs, and in ones with transactions, an offset may be no record's: then the next record came later, or
-    none waits at all, and no look tells. Such logs have to be named; their lower bound is 0, their upper one holds
-    anyway. Of one that is not named, an offset is taken for a record, and the lower bound may be too high.
+    none waits at all, and no observation shows. Such logs have to be named; their lower bound is 0, their upper one
+    holds anyway. Of one that is not named, an offset is taken for a record, and the lower bound may be too high.
 
     Args:
         committed_offsets, log_offsets: as :func:`lag_over_time` has them, both with at_ms.
@@ -58,7 +60,8 @@ def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT, holes: Fr
     Columns:
         group_id, store, at_ms: the key.
         time_lag_lower_ms, time_lag_upper_ms: the truth lies between, if ``holes`` names each such log; 0 without lag.
-            Null: the lag of a partition is unknown; of the upper one also: the record is older than the first look.
+            Null: the lag of a partition is unknown; of the upper one also: the record is older than the first
+            observation.
 
     >>> import polars as pl
     >>> place = {"snapshot_id": ["a", "b", "c"], "topic": "t", "partition": 0, "at_ms": [0, 10, 20]}
@@ -121,7 +124,7 @@ def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT, holes: Fr
 def within_target(lags: FrameT, target_lag: int) -> FrameT:
     """For which share of the time each group was no more than ``target_lag`` records behind.
 
-    A look counts until the next one of the group: the last one counts for no time.
+    An observation counts until the next one of the group: the last one counts for no time.
 
     Args:
         lags: :func:`lag_over_time`.
@@ -164,7 +167,7 @@ def within_age(ages: FrameT, target_ms: int) -> FrameT:
     Args:
         ages: :func:`time_lag_over_time`. Where the target lies within the bracket nothing is known.
 
-    Columns: as :func:`within_target` has them, lags in ms; those of a look that is over are its lower bound.
+    Columns: as :func:`within_target` has them, lags in ms; those of an observation that has ended are its lower bound.
 
     >>> import polars as pl
     >>> ages = pl.DataFrame({"group_id": "g", "store": "kafka", "at_ms": [0, 10, 20], "time_lag_lower_ms": [0, 40, 20],

@@ -17,10 +17,10 @@ from kit.health.analyze.windows import INTERVALS, PARTITION
 class Rule(Protocol):
     """``verdicts`` takes ``commits``, ``ends`` and ``times`` as ``commit_windows`` does, on either engine.
 
-    Columns of what it gives: group_id, store, topic, partition, at_ms: the key; status: its word, null where it can't
-    tell; is_alarm; since_ms: of an alarm, since when it has been so (epoch): the last commit before a silence, or the
-    last sampled end with nothing to read; the first of a window of equal commits, the last look that was fine; else the
-    look itself; lag: in records.
+    Columns of what it gives: group_id, store, topic, partition, at_ms: the key; status: its word, null where it is
+    not known; is_alarm; since_ms: of an alarm, since when it has been so (epoch): the last commit before a silence, or
+    the last sampled end with nothing to read; the first of a window of equal commits, the last observation that was
+    fine; else the observation itself; lag: in records.
     """
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any: ...
@@ -47,7 +47,7 @@ class BurrowRule:
 
 @dataclass(frozen=True)
 class LagRule:
-    """More than ``more_than`` records behind, at each look for at least ``for_ms``."""
+    """More than ``more_than`` records behind, at each search for at least ``for_ms``."""
 
     more_than: int
     for_ms: int = 0
@@ -60,7 +60,7 @@ class LagRule:
         rows, fine = rows.with_columns(fine_ms=filled), nw.col("fine_ms")
         since = nw.coalesce(fine, nw.col("first_ms"))
         is_alarm = is_over & (at - since >= self.for_ms)
-        words = nw.when(is_alarm).then(nw.lit("behind")).when(is_over).then(nw.lit("falling behind"))
+        words = nw.when(is_alarm).then(nw.lit("behind")).when(is_over).then(nw.lit("lag is growing"))
         rows = rows.with_columns(status=words.when(~is_over).then(nw.lit("OK")))
         return nw.to_native(_reported(rows, "status", is_alarm, since))
 

@@ -21,12 +21,12 @@ def commits_seen(committed_offsets: FrameT) -> FrameT:
     """Committed offsets of many snapshots → the commits that they show, for ``partition_health``.
 
     A commit shows where the offset, or the time at which it was written, is another than in the snapshot before. A
-    coordinator doesn't tell the time, so a consumer that commits the same offset again looks silent: what Burrow calls
-    a stall is a stop here. ``topic_commits`` sees each commit.
+    coordinator does not report the time, so a consumer that commits the same offset again appears silent: what Burrow
+    calls a stall is a stop here. ``topic_commits`` sees each commit.
 
     Args:
         committed_offsets: ``tables.COMMITTED_OFFSETS`` with observed_ms, of the snapshot, and written_ms, of the commit
-            (null where the store doesn't tell).
+            (null where the store does not keep it).
 
     Columns: those of ``commits`` in ``commit_windows``. committed_ms is written_ms, else observed_ms, which is late by
     up to the time between two snapshots; committed_offset is null where the store no longer has one.
@@ -78,7 +78,7 @@ def topic_commits(offset_commits: FrameT) -> FrameT:
 
 
 def _with_before(rows: FrameT, names: Sequence[str]) -> FrameT:
-    """With what stood there in the snapshot before. polars sorts once: as windows it takes three times as long."""
+    """With what was there in the snapshot before. polars sorts once: as windows it takes three times as long."""
     native: Any = nw.to_native(rows)
     if isinstance(native, (pl.DataFrame, pl.LazyFrame)):
         ordered, _, lengths = together(native.lazy().collect(), PARTITION, _ORDER)

@@ -11,7 +11,7 @@ from kit.health.analyze.windows import PARTITION
 POLLS, ANCHORS = "polls", "anchors"
 NO_COMMIT = "no committed offset: where the group begins to read is decided by its auto.offset.reset"
 IDLE_MS = 60_000
-"""A log to which nothing was appended for so long is idle, where a single look has to tell."""
+"""A log to which nothing was appended for so long is idle, where a single observation has to decide."""
 _LOG = ["topic", "partition"]
 _SAMPLED = ["sampled_ms", "sampled_until_ms"]
 _FLAGS = ["is_idle", "is_truncated", "is_extrapolated"]
@@ -21,7 +21,7 @@ _FLAGS = ["is_idle", "is_truncated", "is_extrapolated"]
 def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: FrameT | None = None) -> FrameT:
     """Lag in time from a history of log ends: a record was appended between the polls that its offset lies between.
 
-    After an end that went down (a topic that was made anew, or a log that lost records) only later polls count.
+    After an end that went down (a topic that was made again, or a log that lost records) only later polls count.
     In compacted logs, and in ones with transactions, an offset may be no record's: then the next record may have come
     later than the poll that shows the offset. Such logs have to be named; their lower bound is 0.
 
@@ -40,7 +40,7 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
             where nothing is known to draw it by.
         lower_ms, upper_ms: the truth lies between; null: no bound is known.
         is_idle: nothing was appended between the last two polls: the age of what waits grows by the clock alone; null:
-            so few polls can't tell.
+            so few polls can't determine.
         is_truncated: the next record was deleted before it was read; all is said of the oldest that is left.
         is_extrapolated: the record is older than every poll that counts: there is no upper bound.
         beyond_end: as in ``partition_lag``; if it is not 0, the age is unknown.
@@ -75,12 +75,12 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: Fr
 def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
     """Lag in time from what the brokers say of the next unread records.
 
-    ``is_idle``: the log got nothing within :data:`IDLE_MS` before the look, by its records' own times; null: not asked,
-    or not told. ``is_extrapolated`` is never so: what is said was found in the log.
+    ``is_idle``: the log got nothing within :data:`IDLE_MS` before the observation, by its records' own times; null:
+    not asked, or not reported. ``is_extrapolated`` is never so: what is said was found in the log.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``.
-        arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups that stand there share it.
+        arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups at that offset share it.
         method: how they were found, for the column.
         at_ms: when the ends of ``partition_lag`` were known (epoch). What is dated later has no age: it is an error.
 

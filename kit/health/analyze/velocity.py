@@ -1,4 +1,6 @@
-"""How fast each group reads and each log grows, from several looks, with the slowest and the quickest that was seen."""
+"""How fast each group reads and each log grows, from several observations, with the slowest and the quickest that was
+seen.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,21 @@ _COUNTS = {"committed": "committed_offset", "end": "log_end_offset", "start": "l
 
 @nw.narwhalify
 def lag_velocity(looks: FrameT) -> FrameT:
-    """Records per second over the looks of each partition: over all of them, and between which bounds it was.
+    """Records per second over the observations of each partition: over all of them, and between which bounds it was.
 
-    After a position or an end that went back (a rewind, a topic that was made anew) only later looks count. A look
-    that could not tell counts for nothing, and so does a second one of the same millisecond.
+    After a position or an end that went back (a rewind, a topic that was made again) only later observations count. An
+    observation that could not determine counts for nothing, and so does a second one of the same millisecond.
 
     Args:
         looks: rows of ``kit.analyze.partition_lag`` with at_ms (epoch): when their ends were known.
 
     Columns:
-        group_id, store, topic, partition: the key; a partition with one look that counts has no row.
+        group_id, store, topic, partition: the key; a partition with one observation that counts has no row.
         n_looks: that count.
         looked_ms: from the first of them to the last.
         consumed_per_s, produced_per_s, lag_per_s: offsets that were committed, appended; by which the lag grew.
-        …_lower, …_upper: the slowest and the quickest between two looks.
-        is_restarted: earlier looks don't count.
+        …_lower, …_upper: the slowest and the quickest between two observations.
+        is_restarted: earlier observations don't count.
 
     >>> import polars as pl
     >>> key = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0}
@@ -64,7 +66,7 @@ def lag_velocity(looks: FrameT) -> FrameT:
 
 
 def _since_it_went_back(rows: FrameT) -> FrameT:
-    """With the look before: the rows since the last one in which something is lower than before."""
+    """With the observation before: the rows since the last one in which something is lower than before."""
     names = ["at_ms", *_COUNTS]
     rows = rows.with_columns(
         **{f"{name}_before": nw.col(name).shift(1).over(*PARTITION, order_by="at_ms") for name in names}

@@ -1,4 +1,4 @@
-"""Whether lags in time and outlooks could be told: a sentence, or an error that names the partitions."""
+"""Whether lags in time and outlooks could be reported: a sentence, or an error that names the partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kit.text.visible import visible
 
 
 def verify_time_lag(rows: pl.DataFrame) -> str:
-    """A sentence when each lag could be told in time.
+    """A sentence when each lag could be reported in time.
 
     Raises:
         PartialRead: naming the partitions (the first 20) whose lag could not, and why.
@@ -24,7 +24,7 @@ def without_time(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_outlook(rows: pl.DataFrame) -> str:
-    """A sentence when both could be told of each partition.
+    """A sentence when both could be reported of each partition.
 
     Raises:
         PartialRead: naming the partitions (the first 20) of which something is unknown, and why.

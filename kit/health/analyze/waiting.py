@@ -71,7 +71,7 @@ class _Waiting:
 class _Happened:
     """Commits of each partition and ends of its log, in one list by time.
 
-    Of one moment an end counts as before a commit, since a snapshot reads ends after commits; a look sees both.
+    Of one moment an end counts as before a commit, since a snapshot reads ends after commits; an observation sees both.
     """
 
     partitions: Partitions

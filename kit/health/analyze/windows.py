@@ -23,7 +23,7 @@ def commit_windows(commits: FrameT, ends: FrameT, times: FrameT, intervals: int 
         commits: group_id, store, topic, partition, committed_offset (null: the offset was deleted; what came before
             is forgotten), committed_ms (epoch), order (of the commits of a partition, no two alike).
         ends: topic, partition, log_end_offset, sampled_ms (epoch).
-        times: at_ms (epoch): one row is one look, many rows are a back-test.
+        times: at_ms (epoch): one row is one observation, many rows are a back-test.
 
     Columns:
         group_id, store, topic, partition, at_ms: whose window, and when.
@@ -98,7 +98,7 @@ def _with_lag(commits: FrameT, ends: FrameT) -> FrameT:
 def _remembered(rows: FrameT, key: Sequence[str], time: str, order: list[str], intervals: int) -> FrameT:
     """With entered_ms and left_ms: a row is remembered from its arrival until so many have come after it.
 
-    One that is not is_known ends what is remembered, itself too. Looked for among so many rows: further on, all have
+    One that is not is_known ends what is remembered, itself too. Searched for among so many rows: further on, all have
     left anyway. By one order, since Spark sorts for each.
     """
     rows = rows.with_columns(entered_ms=nw.col(time).cum_max().over(*key, order_by=order))

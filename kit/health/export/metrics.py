@@ -26,7 +26,7 @@ _FIGURES = {
     "beyond_end": ("beyond_end", "Records by which the committed offset is beyond the end of the log."),
     "committed_offset": ("committed_offset", "The offset to read next, as it is committed."),
     "time_lag_seconds": ("time_lag_ms", "How old the next unread record is."),
-    "closed_in_seconds": ("close_ms", "Until the lag is 0, at the rates of the last looks; +Inf: never."),
+    "closed_in_seconds": ("close_ms", "Until the lag is 0, at the rates of the last polls; +Inf: never."),
     "unread_deleted_in_seconds": (
         "deletion_lower_ms",
         "Until retention deletes what was not read, at the earliest; +Inf: never at these rates.",
@@ -100,9 +100,12 @@ def _of_others(others: pl.DataFrame) -> dict[str, tuple[str, float]]:
 def _of_looks(reading: Reading, interval_s: float) -> dict[str, tuple[str, float]]:
     return {
         "look_timestamp_seconds": ("When the figures were read.", reading.at.timestamp()),
-        "look_duration_seconds": ("How long the last look took, with lags in time and the outlook.", reading.took_s),
-        "look_requests": ("Requests to brokers for the last look.", reading.n_requests),
-        "look_interval_seconds": ("From look to look.", interval_s),
+        "look_duration_seconds": (
+            "How long the last observation took, with lags in time and the outlook.",
+            reading.took_s,
+        ),
+        "look_requests": ("Requests to brokers for the last observation.", reading.n_requests),
+        "look_interval_seconds": ("From observation to observation.", interval_s),
         "look_read_errors": ("Things that could not be read.", reading.n_unread),
         "look_times_missing": (
             "Partitions whose lag in time or outlook could not be read.",
@@ -113,8 +116,8 @@ def _of_looks(reading: Reading, interval_s: float) -> dict[str, tuple[str, float
 
 def _since_the_start(count: Count) -> dict[str, tuple[str, float]]:
     return {
-        "looks": ("Looks that succeeded.", count.looks),
-        "failed_looks": ("Looks that failed.", count.failed),
+        "looks": ("Polls that succeeded.", count.looks),
+        "failed_looks": ("Polls that failed.", count.failed),
         "requests": ("Requests to brokers.", count.requests),
     }
 
@@ -134,7 +137,7 @@ def _reported(partitions: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def _rows(frame: pl.DataFrame) -> Iterator[tuple[Sequence[Any], float]]:
-    """The last column is the value, the others are labels."""
+    """The last column is the value, all other columns are labels."""
     for *labels, value in frame.drop_nulls(frame.columns[-1]).iter_rows():
         yield labels, value
 

@@ -1,4 +1,6 @@
-"""A look at the cluster, and what is told of it: which partitions have figures of their own, and which are summed."""
+"""An observation of the cluster, and what is reported of it: which partitions have figures of their own, and which
+are summed.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,15 @@ Times: TypeAlias = Callable[[Cluster, pl.DataFrame], tuple[pl.DataFrame, pl.Data
 
 @dataclass(frozen=True)
 class Reading:
-    """What one look says; times in milliseconds, null: unknown.
+    """What one observation says; times in milliseconds, null: unknown.
 
     partitions: rows of ``kit.views.lag`` of groups with figures of their own, with status, time_lag_ms, close_ms,
         is_never_closed, deletion_lower_ms, is_never_deleted.
     groups: group_id, store, lag, n_partitions, n_unknown of these groups.
     others: the same of the groups that the limit left out.
     stages: group_id, stage.
-    moves: how often a partition went to another member, by group and store, since the first look.
-    took_s: how long the whole look took, with the lags in time and the outlook.
+    moves: how often a partition went to another member, by group and store, since the first observation.
+    took_s: how long the whole observation took, with the lags in time and the outlook.
     unknown_times: the rows of partitions whose lag in records is known, but not the lag in time or the outlook
         (``unknown_times``); all of them if ``error`` says that neither could be read.
     error: why no lag in time and no outlook could be read; empty: they could.
@@ -94,7 +96,7 @@ class Readings:
         self._moves = OwnerMoves()
 
     def take(self) -> Reading:
-        """Look once more. Raises as ``kit.groups.snapshot.observe``."""
+        """Poll once more. Raises as ``kit.groups.snapshot.observe``."""
         begun, sent = self._clock(), self._cluster.broker_client.n_sent
         look = self._looks.take()
         groups = views.group_lag(look.partitions).select(*GROUP, "lag", "n_partitions", "n_unknown")
@@ -142,7 +144,9 @@ _OUTLOOK = [*list(_TIMES)[1:], *_NEVER]
 
 
 def chosen(groups: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The groups that fit, the most lag first, and the others: one with too many partitions leaves room for smaller."""
+    """The groups that fit, the most lag first, and the remaining groups: one with too many partitions leaves room for
+    smaller.
+    """
     ordered = groups.sort(pl.col("lag").fill_null(-1), *GROUP, descending=[True, False, False])
     left, fits = limit, []
     for n_partitions in ordered["n_partitions"]:

@@ -1,4 +1,6 @@
-"""What Burrow judges by, kept from look to look: the last commits of each partition, the last ends of each log."""
+"""What Burrow judges by, kept from observation to observation: the last commits of each partition, the last ends of
+each log.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _COMMITS: dict[str, type[pl.DataType]] = dict.fromkeys(("order", "committed_offs
 
 
 class CommitWindows:
-    """A commit shows where an offset is another than a look before; see ``kit.analyze.commits_seen``."""
+    """A commit shows where an offset is another than an observation before; see ``kit.analyze.commits_seen``."""
 
     def __init__(self, intervals: int = INTERVALS) -> None:
         self._intervals = intervals
@@ -32,12 +34,13 @@ class CommitWindows:
         self._ends = deque[pl.DataFrame](maxlen=intervals)
 
     def judge(self, partitions: pl.DataFrame) -> pl.DataFrame:
-        """Remember one look (rows of ``kit.views.lag`` with at_ms) → each partition's status by all that is remembered.
+        """Remember one observation (rows of ``kit.views.lag`` with at_ms) → each partition's status by all that is
+        remembered.
 
         Columns:
-            group_id, store, topic, partition: the key; each row of the look that has a commit, or had one.
+            group_id, store, topic, partition: the key; each row of the observation that has a commit, or had one.
             status: one of ``STATUSES``; ``BEYOND``: the commit is beyond the end of the log;
-                ``unknown``: the lag is, or it was seen for fewer looks than are judged.
+                ``unknown``: the lag is, or it was seen for fewer observations than are judged.
         """
         self._remember(partitions)
         rows = partitions.filter(~pl.col("has_no_commit")).select(*PARTITION, "lag")

@@ -1,4 +1,4 @@
-"""When the next record that a group can read was appended: by time where that tells, by reading it where it doesn't."""
+"""When the next record that a group can read was appended: by time where that shows, by reading it where it doesn't."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def find_record_times(
 
     Read is where the log holds transactions, whose markers and aborted records ListOffsets takes for records, and
     where the bracket stays wider than ``resolution_ms``. Where that may not be read (READ on the topic), the bracket
-    is what ListOffsets tells.
+    is what ListOffsets shows.
 
     Args:
         settings: librdkafka's, with the brokers and their security.
-        ends: where each log ended at the look, at ``at_ms`` (epoch).
+        ends: where each log ended at the observation, at ``at_ms`` (epoch).
 
     Raises:
         ConnectError, ReadError: no broker answered.
@@ -47,7 +47,7 @@ def find_record_times(
 def with_quiet(
     client: BrokerClient, rows: Collection[RecordTime], ends: Mapping[Key, int], since_ms: int
 ) -> list[RecordTime]:
-    """These rows, with whether anything was appended to their logs from ``since_ms`` (epoch) to the look.
+    """These rows, with whether anything was appended to their logs from ``since_ms`` (epoch) to the observation.
 
     Raises:
         ConnectError: no broker answered.

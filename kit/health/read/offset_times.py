@@ -36,9 +36,9 @@ def fetch_record_times(
 ) -> list[RecordTime]:
     """When the first records at or after these offsets were appended, to ``resolution_ms``, until ``at_ms``.
 
-    A bracket is wider where nothing tells a hole of the log (what compaction took) from a record as old as the one
+    A bracket is wider where nothing shows a hole of the log (what compaction took) from a record as old as the one
     before, and the next time is further off than ``resolution_ms``: the truth is at one of its ends. A lag of a day
-    takes some ten rounds, however many partitions there are. What can't be told is a row with an error.
+    takes some ten rounds, however many partitions there are. What can't be reported is a row with an error.
 
     Raises:
         ConnectError, ReadError: no broker answered.
@@ -49,7 +49,7 @@ def fetch_record_times(
 def fetch_quiet(
     client: BrokerClient, ends: Mapping[Key, int], since_ms: int, deadline_s: float = DEADLINE_S
 ) -> dict[Key, bool]:
-    """Whether nothing below these ends is dated ``since_ms`` or later; no entry where no broker told.
+    """Whether nothing below these ends is dated ``since_ms`` or later; no entry where no broker reported one.
 
     Raises:
         ConnectError: no broker answered.
@@ -66,7 +66,7 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
         ReadError: the brokers are older than Kafka 3.0 and know no newest timestamp (KIP-734).
     """
     if not client.supports(ListOffsetsRequest, NEWEST_VERSION):
-        raise ReadError("brokers older than Kafka 3.0 don't tell the newest timestamp (KIP-734): use another method")
+        raise ReadError("brokers older than Kafka 3.0 don't report the newest timestamp (KIP-734): use another method")
     questions = [dict.fromkeys(keys, time) for time in (0, NEWEST)]
     (first, newest), errors = client.run(_ask, client, questions, Deadline(deadline_s))
     return [_anchor(key, first.get(key), newest.get(key), errors.get(key)) for key in sorted(keys)]
@@ -193,7 +193,7 @@ def _learn(brackets: Iterable[_Bracket], time_ms: int, listed: Listed | None, er
 
 
 def _probes(brackets: Iterable[_Bracket], resolution_ms: int) -> list[int]:
-    """The times to ask one partition for; groups that stand close ask for the same."""
+    """The times to ask one partition for; groups with close offsets ask for the same."""
     wanted = (each.probe(resolution_ms) for each in brackets)
     return sorted({time_ms for time_ms in wanted if time_ms is not None})
 

@@ -46,7 +46,7 @@ def read_record_times(
 
     Args:
         settings: librdkafka's, with the brokers and their security.
-        ends: where each log ended at the look, at ``at_ms`` (epoch).
+        ends: where each log ended at the observation, at ``at_ms`` (epoch).
 
     Where nothing below the end is left to read, only markers and aborted records, all is null. A record whose
     transaction is open was appended at its time if it is committed; if it is not, the next one has yet to come: so its
@@ -113,7 +113,7 @@ def _is_open(following: _Next, end: int) -> bool:
 def _row(place: Position, following: _Next, end: int) -> RecordTime:
     if following.error is not None:
         return RecordTime(*place, None, None, None, following.error)
-    # A record from the end on was appended after the look.
+    # A record from the end on was appended after the observation.
     at_ms = following.at_ms if following.offset < end else None
     return RecordTime(*place, at_ms, at_ms, at_ms)
 

@@ -41,7 +41,7 @@ class _Known:
 
 
 def fetch_retention(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> list[LogRetention]:
-    """One row per partition. What a broker does not tell is null, and the row's error says why.
+    """One row per partition. What a broker does not report is null, and the row's error says why.
 
     DescribeConfigs for topics and for their leaders, DescribeLogDirs for each leader.
 
@@ -70,7 +70,7 @@ async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, de
     try:
         response = await client.ask(DescribeConfigsRequest(resources=wanted), None, deadline)
     except RETRIABLE_FAILURES as error:
-        known.errors.update(dict.fromkeys(topics, f"no broker tells its settings: {error}"))
+        known.errors.update(dict.fromkeys(topics, f"no broker shows its settings: {error}"))
         return
     for result in response.results:
         if result.error_code:
@@ -91,7 +91,7 @@ async def _leader(client: BrokerClient, leader: int, led: Sequence[Key], known: 
         return
     codes = {settings.error_code, getattr(logs, "error_code", 0), *(folder.error_code for folder in logs.results)} - {0}
     if codes:
-        known.errors[leader] = f"broker {leader} does not tell the sizes of its logs: {describe_code(min(codes))}"
+        known.errors[leader] = f"broker {leader} did not report the sizes of its logs: {describe_code(min(codes))}"
     for each in settings.configs:
         if each.name == _CHECK:
             known.checks[leader] = int(each.value)
@@ -121,7 +121,7 @@ def _row(key: Key, leader: int | None, known: _Known) -> LogRetention:
     check_ms = None if leader is None else known.checks.get(leader)
     error = known.errors.get(key[0])
     if error is None and (size is None or check_ms is None):
-        unknown = f"broker {leader} does not tell the size of its log"
+        unknown = f"broker {leader} did not report the size of its log"
         error = "no leader: the size of its log is unknown" if leader is None else known.errors.get(leader, unknown)
     return LogRetention(
         *key,

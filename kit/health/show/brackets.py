@@ -17,8 +17,8 @@ _TIMES: dict[str, list[str]] = {
 def with_brackets(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of ``kit.health.sources.time_lag``, ``outlook`` or ``analyze.group_outlook`` with their bounds in words.
 
-    ``age`` stands for lower_ms and upper_ms, ``closed_in`` for close_…, ``unread_deleted_in`` for deletion_…; each
-    where the lower bound stood. The estimates beside them go.
+    ``age`` replaces lower_ms and upper_ms, ``closed_in`` for close_…, ``unread_deleted_in`` for deletion_…; each
+    in the place of the lower bound. The estimates beside them go.
     """
     gone, words = {"time_lag_ms", "close_ms", "deletion_ms"}, dict[str, pl.Series]()
     for name, bounds in _TIMES.items():

@@ -17,7 +17,7 @@ from kit.text.visible import cell, visible
 
 NAMED = 5
 _GAP = 3
-"""A hole in the history: so many times the usual time between two looks."""
+"""A hole in the history: so many times the usual time between two observations."""
 
 
 def health_brief(
@@ -32,9 +32,9 @@ def health_brief(
     Args:
         within: ``analyze.within_target``.
         incidents: ``analyze.group_alarms`` with cause and evidence, of ``analyze.incident_causes``.
-        looks_ms: when it was looked (epoch), in order.
+        looks_ms: times of the observations (epoch), in order.
         target_lag: in records.
-        beyond: rows of ``partition_lag`` of the newest look whose commit is beyond the end of the log.
+        beyond: rows of ``partition_lag`` of the newest observation whose commit is beyond the end of the log.
     """
     is_known = (pl.col("unknown_ms") == 0) & pl.col("max_lag").is_not_null()
     steady = within.filter((pl.col("over_ms") == 0) & is_known)
@@ -42,7 +42,7 @@ def health_brief(
     ongoing = incidents.filter(pl.col("until_ms") >= looks_ms[-1]) if looks_ms else incidents
     figures = (
         ("groups", f"{len(within):,}", ""),
-        ("looks", f"{len(looks_ms):,}", ""),
+        ("observations", f"{len(looks_ms):,}", ""),
         ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not over"),
         ("always within target", f"{len(steady):,}", "groups"),
         ("lag at times unknown", f"{len(within.filter(~is_known)):,}", "groups"),
@@ -67,13 +67,13 @@ def _beyond(rows: pl.DataFrame | None) -> list[str]:
 
 def _period(looks_ms: list[int]) -> str:
     if len(looks_ms) < 2:
-        return f"{quantity(len(looks_ms), 'look')}: too few to tell how anything went."
+        return f"{quantity(len(looks_ms), 'observation')}: too few for any trend."
     steps = sorted(after - before for before, after in pairwise(looks_ms))
     usual, longest = steps[len(steps) // 2], steps[-1]
-    told = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, a look each {duration(usual)}."
+    told = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, an observation each {duration(usual)}."
     if longest < _GAP * usual:
         return told
-    return f"{told} The longest time without a look was {duration(longest)}: what happened in it is not known."
+    return f"{told} The longest time without an observation was {duration(longest)}: what happened in it is not known."
 
 
 def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:

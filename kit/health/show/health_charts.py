@@ -153,7 +153,7 @@ def ages_of_groups(group_outlook: IntoDataFrame, title: str = "How old the oldes
 def hours_heatmap(lag_by_hour: IntoDataFrame, title: str = "The largest lag of each hour") -> Chart:
     """``analyze.lag_by_hour`` → group × hour of UTC, coloured by lag in records on a logarithmic scale.
 
-    At most ``MAX_LINES`` groups are drawn, those with the most lag. An hour without a look is blank.
+    At most ``MAX_LINES`` groups are drawn, those with the most lag. An hour without an observation is blank.
     """
     every = frame_of(lag_by_hour)
     known = every.drop_nulls("max_lag")

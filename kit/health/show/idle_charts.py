@@ -1,4 +1,4 @@
-"""Groups that nobody uses, as pictures: how many of each class, and how old their last commits are."""
+"""Groups that are not in use, as pictures: how many of each class, and how old their last commits are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kit.groups.show import axes
 from kit.groups.show.charts import Chart, frame_of, nothing, titled
 from kit.text.quantity import quantity
 
-_UNTOLD = "can't be told"
+_UNTOLD = "can't be reported"
 _COLOURS = {ACTIVE: "#6f9bc8", IDLE: "#c5d8ea", RANDOM_NAME: "#e0c46c", DEAD: "#d1603d", _UNTOLD: "#d8dde2"}
 _HOUR_MS = DAY_MS // 24
 _AGES = {
@@ -63,7 +63,7 @@ def commit_ages(idle_groups: IntoDataFrame, title: str = "Age of the last commit
 
 
 def _classed(idle_groups: IntoDataFrame) -> pl.DataFrame:
-    """With a word for what can't be told."""
+    """With a word for what can't be reported."""
     rows = frame_of(idle_groups)
     known = pl.when(pl.col("class").is_in(CLASSES)).then("class").otherwise(pl.lit(_UNTOLD))
     return rows.with_columns(known.alias("class"), pl.col("store").fill_null("?"))

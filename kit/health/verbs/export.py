@@ -47,7 +47,7 @@ class _Pace:
     requests_per_minute: float
 
     def interval_s(self, n_requests: int) -> float:
-        """From look to look: longer where one costs more than the budget allows."""
+        """From observation to observation: longer where one costs more than the budget allows."""
         return max(self.every_s, 60 * n_requests / self.requests_per_minute)
 
 
@@ -62,11 +62,16 @@ def export(
     textfile: Annotated[
         Path | None, typer.Option("--textfile", help="Write this file for node_exporter (*.prom), and serve nothing.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Look once, print or write the metrics, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Poll once, print or write the metrics, and end.")] = False,
     every: Annotated[
         float,
         typer.Option(
-            "--every", min=1, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."
+            "--every",
+            min=1,
+            max=LONGEST_WAIT_S,
+            callback=a_number,
+            metavar="SECONDS",
+            help="From observation to observation.",
         ),
     ] = _EVERY_S,
     requests: Annotated[
@@ -76,7 +81,7 @@ def export(
             min=1,
             max=1e9,
             callback=a_number,
-            help="The budget: looks are rarer where they cost more.",
+            help="The budget: polls are rarer where they cost more.",
         ),
     ] = _REQUESTS,
     limit: Annotated[
@@ -96,7 +101,7 @@ def export(
 ) -> None:
     """Lag, lag in time, outlook and verdicts as metrics for Prometheus.
 
-    A scrape gets the last look at once. Ctrl-C or SIGTERM ends it with exit code 0.
+    A scrape gets the last observation at once. Ctrl-C or SIGTERM ends it with exit code 0.
 
     With --once: exit code 12 where something could not be read.
     """
@@ -149,7 +154,7 @@ class _Looks:
         return self._page()
 
     def go_on(self, page: Page, publish: Callable[[Page], None]) -> None:
-        """Until somebody ends it: a look that fails is told and counted, and the figures stay as they were."""
+        """Until a person ends it: a failed poll is reported and counted, and the figures stay as they were."""
         publish(page)
         self._say_unknown_times()
         while True:
@@ -159,7 +164,7 @@ class _Looks:
                 self._say_unknown_times()
             except OfframpError as error:
                 self._n_failed += 1
-                say(f"offramp: this look failed, the figures are of {self.reading.at:%H:%M:%S} UTC: {error}")
+                say(f"offramp: this observation failed, the figures are of {self.reading.at:%H:%M:%S} UTC: {error}")
             publish(self._page())
 
     @property
@@ -205,7 +210,9 @@ def _address(listen: str) -> tuple[str, int]:
 
 @contextmanager
 def _ended_quietly(once: bool) -> Iterator[None]:
-    """SIGTERM is what systemd and containers end a service with; a look that was to be printed was cut off instead."""
+    """SIGTERM is what systemd and containers end a service with; an observation that was to be printed was cut off
+    instead.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""``offramp watch``: every group's lag, again and again, who falls behind first; it only reads."""
+"""``offramp watch``: every group's lag, repeatedly, groups with growing lag first; it only reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,14 @@ app = typer.Typer(rich_markup_mode=None)
 
 Every: TypeAlias = Annotated[
     float,
-    typer.Option("--every", min=1, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."),
+    typer.Option(
+        "--every",
+        min=1,
+        max=LONGEST_WAIT_S,
+        callback=a_number,
+        metavar="SECONDS",
+        help="From observation to observation.",
+    ),
 ]
 _OTHER_LINES = 4
 """What is left out, what was not read, which may wrap, and under them the cursor."""
@@ -52,12 +59,12 @@ def watch(
     profile_file: ProfileFile = None,
     pattern: Pattern = EVERY_GROUP,
     every: Every = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
-    history: Annotated[str, typer.Option("--history", help="Append each look to this history.")] = "",
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many observations.")] = None,
+    history: Annotated[str, typer.Option("--history", help="Append each observation to this history.")] = "",
 ) -> None:
-    """Every group's lag, look after look: who stands still or falls behind first. Ctrl-C ends it.
+    """Every group's lag, poll after poll: stalled groups and groups with growing lag first. Ctrl-C ends it.
 
-    Rates and the line of late go back twelve looks. Exit code 12: at the last look something was not read.
+    Rates and the line of lag go back twelve polls. Exit code 12: at the last observation something was not read.
     """
     from kit.clients.cluster import connect
     from kit.groups.snapshot import unseen_groups, verify_read
@@ -74,10 +81,10 @@ def watch(
             looks, of_late = Looks(cluster, pattern), GroupTrends()
             while True:
                 begun = time.monotonic()
-                with waiting(f"looking at {chosen.name}"):
+                with waiting(f"reading {chosen.name}"):
                     look = looks.take()
                     rows = of_late.add(look.partitions)
-                where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, look {look.number:,}"
+                where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, poll {look.number:,}"
                 notes = [TOO_FEW] * (look.number < FEWEST) + [_UNSEEN] * (unseen_groups(look.snapshot) is not None)
                 _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *notes]))
                 if keep is not None:
@@ -118,7 +125,7 @@ def _print(rows: pl.DataFrame, headline: str) -> None:
 
 
 def _tell_unread(taken: Snapshot[pl.DataFrame]) -> None:
-    """In one line, with the first name: the next look clears the screen."""
+    """In one line, with the first name: the next observation clears the screen."""
     from kit.groups.snapshot import unread
 
     lines = unread(taken)

@@ -1,1 +1,1 @@
-"""A cluster on its way to KRaft (KIP-866): where it stands, and whether both stores hold the same."""
+"""A cluster on its way to KRaft (KIP-866): its phase, and whether both stores hold the same."""

@@ -22,7 +22,7 @@ from kit.text.naming import named
 from kit.text.quantity import quantity
 
 SILENT = timedelta(seconds=15)
-"""A controller in dual write moves ``/migration`` with every record: this long behind one, its driver stands still."""
+"""A controller in dual write moves ``/migration`` with every record: this long behind one, its driver is stalled."""
 
 
 def findings(facts: Facts) -> list[Condition]:
@@ -47,14 +47,14 @@ def _finalised_too_early(facts: Facts) -> Iterator[Condition]:
             named(migrating, "broker"),
             f"The migration is finalised (state 3), but {named(migrating, 'broker {} is', 'brokers {} are')} "
             "registered in ZooKeeper mode: they read stale metadata, and their replicas fall out of sync.",
-            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+            "Restart each of them in KRaft mode. The cluster can't return to ZooKeeper.",
         )
     if facts.control is not None and facts.control.brokers:
         in_zookeeper = named(facts.control.brokers, "broker {} is", "brokers {} are")
         yield _alarm(
             "/brokers/ids",
             f"The migration is finalised (state 3), but {in_zookeeper} in /brokers/ids.",
-            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+            "Restart each of them in KRaft mode. The cluster can't return to ZooKeeper.",
         )
 
 
@@ -66,7 +66,7 @@ def _would_finalise(facts: Facts) -> Iterator[Condition]:
             yield _alarm(
                 f"controller {node.address}",
                 f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
-                "goes on (state 1): it finalises the migration at once when it is elected.",
+                "continues (state 1): it finalises the migration at once when it is elected.",
                 "Give it the flag back before any other controller is restarted: offramp plan kraft --to kraft. Or "
                 "resume the run that was finalising.",
             )
@@ -76,13 +76,13 @@ def _lost_checkpoint(facts: Facts) -> Iterator[Condition]:
     if facts.zk_state == MIGRATION and facts.control is not None and facts.control.has_migration is False:
         yield _alarm(
             "/migration",
-            "The metadata log says that dual write goes on (state 1), but ZooKeeper has no /migration.",
+            "The metadata log says that dual write continues (state 1), but ZooKeeper has no /migration.",
             "Find out who deleted it. Do not go back to ZooKeeper: what it holds is not known to be complete.",
         )
 
 
 def _left_over(facts: Facts) -> Iterator[Condition]:
-    """Z02: a checkpoint that no log of these controllers stands behind. One that may not be read is a fact's error."""
+    """Z02: a checkpoint that no log of these controllers is behind. One that may not be read is a fact's error."""
     control = facts.control
     if control is None:
         return
@@ -122,7 +122,7 @@ def _kraft_without_migration(facts: Facts) -> Iterator[Condition]:
 
 
 def _another_chroot(facts: Facts) -> Iterator[Condition]:
-    """Z15: controllers make ``/migration`` as soon as they run, where they look."""
+    """Z15: controllers make ``/migration`` as soon as they run, under their chroot."""
     control = facts.control
     if facts.zk_state == PRE_MIGRATION and control is not None and control.has_migration is False:
         yield _found(
@@ -130,14 +130,14 @@ def _another_chroot(facts: Facts) -> Iterator[Condition]:
             BLOCK,
             "/migration",
             "The controllers wait (state 2), and ZooKeeper has no /migration, which they make when they start: they "
-            "look under another chroot than the brokers, or somebody deleted it. They would wait for ever.",
+            "use another chroot than the brokers, or another client deleted it. They would wait for ever.",
             "Write the brokers' zookeeper.connect, with its chroot, into every controller's file, and restart the "
             "controllers. offramp kraft preflight names those that differ (Z15).",
         )
 
 
 def _waits(facts: Facts) -> Iterator[Condition]:
-    """P03: a roll that has begun, and what the controllers wait for; before the first broker moves all is well."""
+    """P03: a roll that has begun, and what the controllers wait for; nothing is wrong before the first broker moves."""
     control = facts.control
     if facts.zk_state != PRE_MIGRATION or control is None:
         return
@@ -151,9 +151,9 @@ def _waits(facts: Facts) -> Iterator[Condition]:
     if deaf:
         yield _waiting(
             named(deaf, "broker"),
-            f"In migration mode and not registered with the controllers: {named(deaf, 'broker')}. They look healthy, "
-            "and the controllers wait for them for ever.",
-            "Look for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
+            f"In migration mode and not registered with the controllers: {named(deaf, 'broker')}. They appear "
+            "healthy, and the controllers wait for them for ever.",
+            "Search for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
             "inter.broker.protocol.version is not the controllers' metadata.version; offramp kraft preflight names "
             "both (A01). Set it, and restart them in migration mode.",
         )
@@ -162,14 +162,14 @@ def _waits(facts: Facts) -> Iterator[Condition]:
             named(late, "broker"),
             f"The controllers wait for {named(late, 'broker')}, not in migration mode yet: nothing is copied before "
             "the last broker is registered.",
-            "Go on: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
+            "Continue: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
         )
     if control.brokers and not missing:
         yield _waiting(
             "controllers",
             "All brokers are registered, and nothing is copied yet. If that stays so for a minute, the controllers "
             "wait for an id in a replica list that no broker has (Z01), or can't read a topic's znode (Z04).",
-            "offramp kraft preflight names it. When that is mended, the copy begins within a minute.",
+            "offramp kraft preflight names it. When that is repaired, the copy begins within a minute.",
         )
 
 
@@ -206,7 +206,7 @@ def _flags_differ(facts: Facts) -> Iterator[Condition]:
             BLOCK,
             named(without, "controller"),
             f"{named(without, 'Controller {} runs', 'Controllers {} run')} without "
-            "zookeeper.metadata.migration.enable, the others with it.",
+            "zookeeper.metadata.migration.enable, the other controllers with it.",
             _SAME_FLAG.get(
                 facts.zk_state or "", "Restart no controller before the phase is known: offramp kraft status"
             ),
@@ -218,8 +218,8 @@ def _flags_differ(facts: Facts) -> Iterator[Condition]:
             WARN,
             "controllers",
             f"The quorum has the {named(leader.voters, 'voter')}, and the profile names "
-            f"{quantity(len(facts.controllers), 'controller')}: one that isn't named may lack the flag, and nothing "
-            "here would tell.",
+            f"{quantity(len(facts.controllers), 'controller')}: one that isn't named may lack the flag, and offramp "
+            "could not see it.",
             'Name all of them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
         )
 
@@ -228,13 +228,13 @@ def _stands_still(facts: Facts) -> Iterator[Condition]:
     if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
         yield _alarm(
             "/migration",
-            f"Dual write stands still: {silence}, and a controller moves it with every record of the metadata log. "
+            f"Dual write is stalled: {silence}, and a controller moves it with every record of the metadata log. "
             "ZooKeeper misses every change since.",
-            "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
+            "Search the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
-            "made again whose settings were left in ZooKeeper (if its znode was deleted by hand, one more restart of "
+            "made again whose settings were left in ZooKeeper (if its znode was deleted manually, one more restart of "
             "that controller helps), or whose znode was (offramp kraft diff names it: made_again; two restarts help). "
-            "'ZooKeeper error during event SyncKRaftMetadataEvent' again and again: a partition has no state znode; "
+            "'ZooKeeper error during event SyncKRaftMetadataEvent' repeatedly: a partition has no state znode; "
             "offramp kraft diff names it (no_state). All of them: docs/kraft.md.",
             check_id="P02",
         )
@@ -249,7 +249,7 @@ def is_dual_writing(facts: Facts) -> bool:
 def _silence(facts: Facts) -> str | None:
     """By one clock at a time: two records of the controller's, or what this process watched.
 
-    A quorum at rest that writes nothing (``metadata.max.idle.interval.ms`` 0, or long) moves nothing.
+    An idle quorum that writes nothing (``metadata.max.idle.interval.ms`` 0, or long) moves nothing.
     The time at which ZooKeeper wrote the znode is not asked: its clock and this machine's may be minutes apart.
     """
     if facts.has_moved_on is False:
@@ -274,7 +274,8 @@ def _epoch_trap(facts: Facts) -> Iterator[Condition]:
             "/controller_epoch",
             f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
             "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
-            "The plan to go back raises it: offramp plan kraft --to zookeeper. While controllers run, do not write it. "
+            "The rollback plan raises the epoch: offramp plan kraft --to zookeeper. While controllers run, do not"
+            " write the znode. "
             "After a rollback: offramp plan kraft --repair",
         )
 
@@ -300,7 +301,7 @@ RULES: tuple[Rule, ...] = tuple(
 _BY_ID = {each.check_id: each for each in RULES}
 _SAME_FLAG = {
     PRE_MIGRATION: "Give these controllers the flag, and restart them. Take it from no other controller.",
-    POST_MIGRATION: "The move is final: take the flag from the others, and restart them one by one.",
+    POST_MIGRATION: "The move is final: take the flag from the other controllers, and restart them one by one.",
 }
 """In any other state, and where none was read, a restart could finalise the migration."""
 _RULES: tuple[Callable[[Facts], Iterator[Condition]], ...] = (

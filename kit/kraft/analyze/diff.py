@@ -52,7 +52,7 @@ def metadata_diff(
     Columns:
         kind, entity, item: the key, as in ``tables.METADATA_ITEMS``; kind ``partition`` has topic and number.
         zookeeper_value, kraft_value: null where that store has none; ``present`` for what has no value (an ACL) or a
-            withheld one.
+            redacted one.
         verdict: ``equal``; ``expected`` by ``rule``; ``in_flight``: KRaft changed or removed it behind the checkpoint;
             ``diverged``; ``unknown``: ZooKeeper's side could not be read (``error``).
         rule: ``kraft_only``: ZooKeeper never has it. ``pending_deletion``: ZooKeeper was asked to delete the topic.
@@ -64,7 +64,7 @@ def metadata_diff(
             partition that its topic's znode names, without a state znode: 3.9 writes the two one after the other, and
             a controller that is elected between them never gets on; ``made_again``: in flight while ZooKeeper has a
             topic of that name under another id: a controller of 3.9 that is elected then wants to create it, and
-            does not get on. The others are those of ``with_causes``.
+            does not continue. All other causes are those of ``with_causes``.
         mzxid, offset: the last change of the znode; of the record.
     """
     columns = [*ITEM_KEY, "zookeeper_value", "kraft_value", "is_secret", "mzxid", "offset", "error"]
@@ -138,7 +138,7 @@ def partition_values(partitions: FrameT, side: str) -> FrameT:
 
 
 def item_values(items: FrameT, side: str) -> FrameT:
-    """Of ``tables.METADATA_ITEMS`` the value in the column of its side, and ``present`` where none is told."""
+    """Of ``tables.METADATA_ITEMS`` the value in the column of its side, and ``present`` where none is reported."""
     value = nw.when(nw.col("error").is_null()).then(nw.coalesce(nw.col("value"), nw.lit(_PRESENT)))
     return items.select(
         *ITEM_KEY,

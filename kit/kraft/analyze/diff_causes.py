@@ -29,7 +29,7 @@ def with_causes(
     copied_until: int | None,
     removed_mechanisms: Collection[str] = (),
 ) -> FrameT:
-    """``metadata_diff`` with the causes that only the history of the values tells.
+    """``metadata_diff`` with the causes that only the history of the values shows.
 
     Args:
         differences: ``tables.METADATA_DIFFERENCES``.
@@ -49,9 +49,9 @@ def with_causes(
         ``hand_edit``: KRaft has not changed the value since the copy, or it never had what ZooKeeper holds: no
         controller wrote that.
         ``failed_write``: ZooKeeper holds what KRaft had before its last change: that change did not arrive (or
-        somebody put the old value back).
-        Null: not known. Of what ZooKeeper lacks and KRaft made since the copy, nothing tells a write that failed from
-        a deletion by hand.
+        an operator set the old value again).
+        Null: not known. Of what ZooKeeper lacks and KRaft made since the copy, nothing shows a write that failed from
+        a manual deletion.
     """
     value = "zookeeper_value"
     columns = [*ITEM_KEY, value]

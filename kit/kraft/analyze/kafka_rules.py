@@ -40,7 +40,7 @@ class Judgement:
 
 
 def judgements(node: NodeSettings) -> list[Judgement]:
-    """What Kafka refuses in these settings, and what can't be judged; nothing if it goes on."""
+    """What Kafka refuses in these settings, and what can't be judged; nothing if it continues."""
     config, found = Config(node), dict[Judgement, None]()
     for judgement in (*_values(config), *(each for rule in _RULES for each in _judged(rule, config))):
         found.setdefault(judgement)
@@ -58,7 +58,7 @@ def _judged(rule: Callable[[Config], None], config: Config) -> Iterator[Judgemen
 
 
 def _not_known(name: str) -> Judgement:
-    return Judgement("N12", f"the value of {name} is withheld, or filled in later: it is not known here", _RENDER, None)
+    return Judgement("N12", f"the value of {name} is redacted, or filled in later: it is not known here", _RENDER, None)
 
 
 def _values(config: Config) -> Iterator[Judgement]:

@@ -40,7 +40,8 @@ _OF_A_CONTROLLER = (
 )  # fmt: skip
 
 _UNTOLD = (
-    "super.users, and the settings of plug-ins: DescribeConfigs does not tell them; copy them from the node's own file"
+    "super.users, and the settings of plug-ins: DescribeConfigs does not report them; copy them from"
+    " the node's own file"
 )
 
 
@@ -67,7 +68,7 @@ def settings_change(mode: str, present: NodeSettings, voters: str | None) -> Set
 
 
 def render(change: SettingsChange, present: NodeSettings) -> str:
-    """The whole file: what stays and what is set; as comments what is removed, secret, or to do by hand."""
+    """The whole file: what stays and what is set; as comments what is removed, secret, or to do manually."""
     remaining = {name: value for name, value in present.given.items() if name not in change.removed}
     if _is_new(change, present):
         remaining = {name: value for name, value in remaining.items() if name.startswith(_OF_A_CONTROLLER)}
@@ -89,7 +90,7 @@ def changed_lines(change: SettingsChange, present: NodeSettings) -> list[tuple[s
         *(("set", name, value) for name, value in values),
         *(("remove", name, None) for name in removed),
         *(
-            ("by hand", name, instruction or None)
+            ("manually", name, instruction or None)
             for name, _, instruction in (each.partition(": ") for each in _by_hand(change, present))
         ),
     ]

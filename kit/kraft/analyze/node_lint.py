@@ -81,7 +81,7 @@ def _dynamic_quorum(node: NodeSettings) -> Found:
 
 
 def _migrating_voter(node: NodeSettings) -> Found:
-    """Kafka looks at this in KRaft mode only, where the next step leads."""
+    """Kafka examines this in KRaft mode only, where the next step leads."""
     if node.mode == MIGRATION and node.node_id in voter_ids(node.get(VOTERS)):
         yield f"its id {node.node_id} is in {VOTERS}, and it is no controller", "Give controllers ids of their own."
 
@@ -105,9 +105,15 @@ def _left_over(node: NodeSettings) -> Found:
         names = [name for name in node.given if name.startswith("zookeeper.") and name != FLAG]
         names += [name for name in (VERSION,) if name in node.given]
         if names:
-            yield f"{', '.join(names)} has no meaning in KRaft mode", "Remove it, so that nobody takes it for one."
+            yield (
+                f"{', '.join(names)} has no meaning in KRaft mode",
+                "Remove it: it has no effect and misleads readers.",
+            )
     if node.mode == FINAL_CONTROLLER and node.get("zookeeper.connect"):
-        yield f"zookeeper.connect is left without {FLAG}", "Remove every zookeeper setting; or give the flag back."
+        yield (
+            f"zookeeper.connect is left without {FLAG}",
+            ("Remove every zookeeper setting, or set the migration flag again."),
+        )
 
 
 def _remarks(node: NodeSettings) -> Found:
@@ -121,7 +127,7 @@ def _combined(node: NodeSettings) -> Found:
 
 
 def _misread(node: NodeSettings) -> Found:
-    """What Kafka takes, and reads otherwise than it looks."""
+    """Values that Kafka accepts, and reads otherwise than a person does."""
     known = {name.lower(): name for name in settings()}
     for name, value in node.given.items():
         meant = known.get(name.removeprefix(_MARK).strip().lower())
@@ -198,7 +204,7 @@ RULES: tuple[Rule, ...] = tuple(
         ("N11", "Each id is of one node, and all files name the same voters."),
         ("N12", "Every value has the type and the range that Kafka takes."),
         ("N13", "No two settings exclude each other."),
-        (_REMARK, "Kafka reads every line as it looks, and needs no class that it does not bring."),
+        (_REMARK, "Kafka reads every line as it is written, and needs no class that it does not bring."),
         ("N15", "The controllers offer the SASL mechanism that the node uses."),
     )
 )

@@ -26,9 +26,9 @@ from kit.tables.metadata import MetadataNode
 def node_places(facts: Facts) -> list[KraftNode]:
     """One row per node that was asked, is registered in the metadata log, or is in ``/brokers/ids``; brokers first.
 
-    A broker in ZooKeeper mode stands before the controllers' phase, or in it when that has begun; one in migration mode
-    in dual write; one in KRaft mode in ``kraft`` until the end. A controller with the flag stands where the cluster
-    does; without it, it is not ready yet, or would finalise (KIP-866).
+    A broker in ZooKeeper mode is before the controllers' phase, or in it when that has begun; one in migration mode
+    in dual write; one in KRaft mode in ``kraft`` until the end. A controller with the flag is in the cluster's
+    phase; without it, it is not ready yet, or would finalise (KIP-866).
     """
     known = [(each, _registration(facts, each)) for each in facts.nodes]
     rows = [_asked(facts, node, registration) for node, registration in known]

@@ -1,7 +1,7 @@
 """A node's settings, and what to set and to remove in them for each step of a migration to KRaft (KIP-866, 3.9).
 
-No secret is in a ``NodeSettings``: of each only that it is set, and a fingerprint by a key of this one look, so that
-two nodes' secrets can be compared.
+No secret is in a ``NodeSettings``: of each only that it is set, and a fingerprint by a key of this one observation, so
+that two nodes' secrets can be compared.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What one node is set to. ``given``: what somebody set; ``defaults``: the rest, where the node told it.
+    """What one node is set to. ``given``: what an operator set; ``defaults``: the rest, where the node reported it.
 
     ``secrets``: name → fingerprint, empty where the node hides the value. ``source``: of whom, to show. ``running``: of
-    an operator's file what the node itself told otherwise.
+    an operator's file what the node itself reported otherwise.
     """
 
     node_id: int | None
@@ -75,7 +75,7 @@ class NodeSettings:
         return is_template(self.get(key) or "")
 
     def over(self, told: NodeSettings) -> NodeSettings:
-        """The operator's file, with what the node itself told where the file says nothing.
+        """The operator's file, with what the node itself reported where the file says nothing.
 
         But how a node starts, and its secrets, the file alone says.
         """
@@ -86,7 +86,7 @@ class NodeSettings:
 
     @property
     def is_told(self) -> bool:
-        """Whether the node itself told them; else they are of the operator's file."""
+        """Whether the node itself reported them; else they are of the operator's file."""
         return self.source.startswith(_TOLD)
 
     @property
@@ -110,7 +110,7 @@ def is_template(text: str) -> bool:
 
 
 def is_secret(key: str, value: str) -> bool:
-    """Whether a setting's value is withheld: by its name, or because the value looks like one.
+    """Whether a setting's value is redacted: by its name, or because the value resembles one.
 
     >>> is_secret("ssl.key.password", "x"), is_secret("password.encoder.iterations", "4096")
     (True, False)
@@ -129,7 +129,7 @@ def is_secret(key: str, value: str) -> bool:
 
 
 def of_file(held: Mapping[str, str], source: str, key: bytes) -> NodeSettings:
-    """The operator's file, without its secrets; ``key`` makes fingerprints comparable within one look."""
+    """The operator's file, without its secrets; ``key`` makes fingerprints comparable within one observation."""
     secrets = {name: value for name, value in held.items() if is_secret(name, value)}
     given = {name: value for name, value in held.items() if name not in secrets}
     node_id = given.get("node.id", given.get("broker.id", "")).strip()

@@ -1,4 +1,4 @@
-"""Where a cluster stands on its way to KRaft: one state from many facts, and what contradicts it (KIP-866).
+"""Where a cluster is on its way to KRaft: one state from many facts, and what contradicts it (KIP-866).
 
 No fact is believed alone: state 1 (MIGRATION) is both "dual write with brokers in ZooKeeper mode" and "dual write with
 brokers in KRaft mode", and a claim in ZooKeeper may be left over. Rules: KIP-866, and what 3.9.1 showed.
@@ -10,7 +10,7 @@ zookeeper  none, or no log   ephemeral      none            all in ``/brokers/id
 controllers PRE_MIGRATION    ephemeral      offset -1       all in ``/brokers/ids``, some in migration mode
 dual write MIGRATION         persistent     moves           at least one in ``/brokers/ids``
 kraft      MIGRATION         persistent     moves           none in ``/brokers/ids``
-finalised  POST_MIGRATION    stays          stands still    none in ``/brokers/ids``
+finalised  POST_MIGRATION    stays          is stalled    none in ``/brokers/ids``
 ========== ================= ============== =============== ====================================================
 """
 
@@ -36,11 +36,13 @@ NO_ZOOKEEPER = "no ZooKeeper"
 NEXT_STEPS = {
     ZOOKEEPER: "Run the preflight. Then plan to controllers: they are started, and wait.",
     CONTROLLERS: "Plan to dual write: brokers are restarted in migration mode. With the last one the copying begins.",
-    DUAL_WRITE: "Look whether both stores hold the same. Then plan to kraft: brokers are restarted in KRaft mode.",
+    DUAL_WRITE: (
+        "Check whether both stores hold the same values. Then plan to kraft: brokers are restarted in KRaft mode."
+    ),
     KRAFT: "Watch the cluster for days, fail over once, read the soak report. Then a second person approves the end.",
-    FINALISED: "The move is over, and there is no way back. Take zookeeper_connect out of offramp.toml.",
+    FINALISED: "The move has ended and can't be undone. Take zookeeper_connect out of offramp.toml.",
     NO_ZOOKEEPER: "Nothing is to be moved: brokers and controllers run in KRaft mode, and no ZooKeeper is in use.",
-    UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
+    UNKNOWN: "Nothing is planned before all facts are known: examine what does not answer below.",
 }
 """Phase → what to do next."""
 _DECIDING = {"/migration", "/controller", "/brokers/ids"}
@@ -60,7 +62,7 @@ class Facts:
     ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed, by
     the controller's clock; ``has_moved_on``: whether ``/migration`` has to move for one of those (None: not known);
     ``stood_still_s``: how long the offset in ``/migration`` was seen unchanged, by this
-    process's monotonic clock (None: nobody watched). ``n_aborted``: aborted transactions in the log.
+    process's monotonic clock (None: not watched). ``n_aborted``: aborted transactions in the log.
     """
 
     at: datetime
@@ -178,7 +180,7 @@ def _never_moved(facts: Facts) -> bool:
 
 
 def why_no_zookeeper(facts: Facts) -> str | None:
-    """Why a profile need not name a ZooKeeper, where the brokers' modes or the log tell; None: they don't."""
+    """Why a profile need not name a ZooKeeper, where the brokers' modes or the log show it; None: they don't."""
     modes, here = {each.mode for each in facts.brokers}, phase(facts)
     levels = [each.metadata_version for each in facts.nodes if each.metadata_version is not None]
     if here == FINALISED:
@@ -197,7 +199,7 @@ def _dual_write(facts: Facts) -> str:
 
 
 def _by_zookeeper(control: MetadataControl, has_log: bool) -> str:
-    """Without a state in a log. ZooKeeper alone tells neither KRaft from finalised, nor a left-over claim."""
+    """Without a state in a log. ZooKeeper alone shows neither KRaft from finalised, nor a left-over claim."""
     if not _DECIDING.isdisjoint(control.problem_paths):
         return UNKNOWN
     if control.checkpoint is None and not control.is_controller_persistent:

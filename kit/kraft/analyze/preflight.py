@@ -36,7 +36,7 @@ def preflight(facts: PreflightFacts) -> list[Condition]:
 
 
 def blocking(findings: list[Condition]) -> list[Condition]:
-    """What forbids the way on; what concerns the way back alone does not."""
+    """Checks that forbid the next step; a check of the rollback alone does not."""
     return [each for each in findings if each.is_met is False and _is_hard(each)]
 
 

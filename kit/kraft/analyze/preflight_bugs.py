@@ -1,6 +1,6 @@
 """Known bugs of Kafka 3.9.1 that this cluster can provoke, by what it has.
 
-A node's release can't be asked for: ``inter.broker.protocol.version`` tells 3.9, not which patch of it.
+A node's release can't be asked for: ``inter.broker.protocol.version`` shows 3.9, not which patch of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def deleted_user(facts: PreflightFacts) -> Iterator[Problem]:
-    """``ScramDelta`` of 3.9.1 and 4.1.1: after a removal, a node that reads the log anew may lose other credentials."""
+    """``ScramDelta`` of 3.9.1 and 4.1.1: after a removal, a node that reads the log again may lose others."""
     assert facts.items is not None
     credentials = facts.items.filter(pl.col("kind") == "scram", pl.col("error").is_null())
     for mechanism, n_users in sorted(credentials.group_by("item").len().iter_rows()):
@@ -40,7 +40,7 @@ def deleted_user(facts: PreflightFacts) -> Iterator[Problem]:
                 f"{n_users:,} users with {mechanism}",
                 f"{n_users:,} users have {mechanism} credentials: when one is removed, a controller or KRaft broker "
                 "of 3.9.1 that is restarted later may forget others, and remove them from ZooKeeper during dual write.",
-                "Remove no SCRAM credential: in its place set a password that nobody knows.",
+                "Remove no SCRAM credential: in its place set a random password and keep it nowhere.",
             )
 
 
@@ -49,7 +49,7 @@ def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.kraft_items is not None
     configs = facts.kraft_items.filter(pl.col("kind") == "config", pl.col("entity").str.contains("^client-metrics/"))
     for entity in configs["entity"].unique().sort():
-        sentence = f"{entity} is set: after the next election of a controller of 3.9.1 dual write stands still."
+        sentence = f"{entity} is set: after the next election of a controller of 3.9.1 dual write is stalled."
         yield Problem(entity, sentence, "Delete it with kafka-configs until the migration is finalised.")
 
 
@@ -57,14 +57,15 @@ def no_state(facts: PreflightFacts) -> Iterator[Problem]:
     """``ZkTopicMigrationClient`` of 3.9.1: the znode of a topic names a partition before there is its state."""
     assert facts.partitions is not None
     if facts.facts.zk_state != MIGRATION:
-        return  # Z05 tells of it: the copy invents a state.
+        return  # Z05 reports it: the copy invents a state.
     stateless = facts.partitions.filter(pl.col("error").is_null(), pl.col("leader_epoch").is_null())
     for topic, numbers_, _ in by_topic(stateless):
         yield Problem(
             f"topic {topic}",
             f"{topic} has partitions without a state znode: {few(numbers_)}. That is so for a moment while partitions "
-            "are added; a controller of 3.9.1 that is elected now never gets on, and dual write stands still.",
-            "Look again. If it stays, make the state znode by hand: docs/kraft.md, Partitions without a state znode.",
+            "are added; a controller of 3.9.1 that is elected now never gets on, and dual write is stalled.",
+            "Run the command again. If it stays, make the state znode manually: docs/kraft.md, Partitions without a"
+            " state znode.",
         )
 
 
@@ -74,7 +75,7 @@ def failed_dirs(facts: PreflightFacts) -> Iterator[Problem]:
         n_dirs = len(entries(broker.get("log.dirs")))
         if n_dirs > 1 and not broker.get("process.roles"):
             sentence = f"{broker.name} has {n_dirs} log.dirs: in migration mode it stops when one fails."
-            yield Problem(broker.name, sentence, "Look at the disks' health first, and keep this phase short.")
+            yield Problem(broker.name, sentence, "Examine the disks' health first, and keep this phase short.")
 
 
 def policies(facts: PreflightFacts) -> Iterator[Problem]:
@@ -87,7 +88,7 @@ def policies(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
-    """With bootstrap servers only, the test whether all controllers are ready looks at an empty "
+    """With bootstrap servers only, the test whether all controllers are ready examines an empty "
     "list (read, not run)."""
     for node in facts.settings:
         if node.get(BOOTSTRAP) and not node.get("controller.quorum.voters"):

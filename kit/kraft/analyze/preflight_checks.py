@@ -16,7 +16,7 @@ from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightZnodes
 
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
-"""Problems of one check that are told one by one; the others are counted."""
+"""Problems of one check that are reported one by one; all further problems are counted."""
 _GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
 
 
@@ -26,8 +26,8 @@ class PreflightFacts:
 
     ``facts``: control znodes and what the nodes answered. ``partitions`` and ``items``: ZooKeeper's
     ``metadata_partitions`` and ``metadata_items``; ``kraft_items``: those of the metadata log. ``settings``: of each
-    node that told them, from it or from the operator's file. ``metas``: the nodes' ``meta.properties``.
-    ``log_dirs``: of every broker, as it told them. ``differences``: of the last diff.
+    node that reported them, from it or from the operator's file. ``metas``: the nodes' ``meta.properties``.
+    ``log_dirs``: of every broker, as it reported them. ``differences``: of the last diff.
     """
 
     facts: Facts
@@ -98,7 +98,8 @@ Look: TypeAlias = Callable[[PreflightFacts], Iterable[Problem]]
 class Check:
     """A rule, and the function that asks for it. ``needs``: fields of ``PreflightFacts`` that must have been read.
 
-    ``settings``: those of nodes that the check looks at. A node with a template in one of them is left out, and told.
+    ``settings``: those of nodes that the check examines. A node with a template in one of them is left out, and
+    reported.
     """
 
     rule: Rule
@@ -130,12 +131,12 @@ def check(
     needs: tuple[str, ...] = (),
     settings: tuple[str, ...] = (),
 ) -> Check:
-    """Return a check; the first five are its rule's. Nobody overrides it: a gate may, by a name of its own."""
+    """Return a check; the first five are its rule's. It can't be overridden: a gate may, by a name of its own."""
     return Check(Rule(check_id, holds, severity, NEVER, phase, source), look, needs, settings)
 
 
 def unread(subject: str, sentence: str, remedy: str = "", is_refused: bool | None = False) -> Problem:
-    """Return a problem that nobody can tell whether it is one. ``is_refused``: ZooKeeper refused to read it."""
+    """Return a problem of which it is not known whether it is one. ``is_refused``: ZooKeeper refused to read it."""
     return Problem(subject, sentence, remedy or (_GIVE_RIGHT if is_refused else ""), None)
 
 
@@ -182,7 +183,7 @@ def _not_read(facts: PreflightFacts, name: str) -> Problem:
 
 
 def _incomplete(facts: PreflightFacts, name: str) -> Iterator[Problem]:
-    """Nodes that are known, and did not tell what the others told."""
+    """Nodes that are known, and did not report what other nodes reported."""
     brokers = {each.node_id for each in facts.facts.brokers} | set(facts.control.brokers if facts.control else ())
     voters = {each for node in facts.facts.nodes for each in node.voters}
     rows: Sequence[NodeMeta | NodeSettings] = facts.metas if name == "metas" else facts.settings
@@ -221,10 +222,10 @@ _WHY = {
     "znodes": "the profile names no ZooKeeper, or it did not answer",
     "kraft_items": "no controller was asked for it",
     "differences": "no diff was made",
-    "brokers": "no broker told them, and no file was given",
-    "controllers": "no controller told them, and no file was given",
+    "brokers": "no broker reported them, and no file was given",
+    "controllers": "no controller reported them, and no file was given",
     "metas": "no file was given",
 }
-_KEEP_THE_CLAIM = "Do not delete /controller: a KRaft controller may hold it. Look: offramp kraft status"
+_KEEP_THE_CLAIM = "Do not delete /controller: a KRaft controller may hold it. Run: offramp kraft status"
 _FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
 _REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "In dual write run `offramp kraft diff`."}

@@ -86,7 +86,9 @@ def restricted(facts: PreflightFacts) -> Iterator[Problem]:
     yield from map(unread_znode, facts.znodes.problem_rows)
     for each in facts.znodes.restricted:
         path = each.partition(":")[0]
-        yield unread(path, f"Not everybody may read and write {each}: nobody but they can tell what they may.", advice)
+        yield unread(
+            path, (f"Access to {each} is restricted: offramp can't determine the controllers' rights there."), advice
+        )
 
 
 def young(facts: PreflightFacts) -> Iterator[Problem]:
@@ -100,7 +102,8 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
         return
     reached = leader.leader_epoch if leader else None
     raise_it = (
-        "The plan to go back raises it: offramp plan kraft --to zookeeper. While controllers run, do not write it."
+        "The rollback plan raises the epoch: offramp plan kraft --to zookeeper. While controllers run, do not write"
+        " the znode."
     )
     if reached is not None and reached > control.controller_epoch:
         yield Problem(
@@ -158,7 +161,7 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
             "/config/changes",
             f"/config/changes holds {n_changes:,} notifications, the oldest {span / 60:.0f} minutes older than the "
             "newest: with each new one a broker deletes those that are older than 15 minutes, and none did.",
-            "Look in the brokers' logs why they take no change of settings; restart one that has lost its session.",
+            "See in the brokers' logs why they take no change of settings; restart one that has lost its session.",
         )
     for each in facts.control.problem_rows:
         if each.path in ("/isr_change_notification", "/log_dir_event_notification"):
@@ -206,7 +209,13 @@ CHECKS = (
     ),
     check("Z03", BLOCK, CONTROLLERS, "The right controller holds /controller.", "ZooKeeper", not_controlled, _CONTROL),
     check(
-        "Z14", BLOCK, CONTROLLERS, "Everybody may read and write Kafka's znodes.", "ZooKeeper", restricted, ("znodes",)
+        "Z14",
+        BLOCK,
+        CONTROLLERS,
+        ("Every client may read and write Kafka's znodes."),
+        "ZooKeeper",
+        restricted,
+        ("znodes",),
     ),
     check(
         "Z16", WARN, CONTROLLERS, "/controller_epoch is above KRaft's epoch.", "ZooKeeper, ApiVersions", young, _CONTROL

@@ -1,4 +1,4 @@
-"""Checks of the controllers before brokers join them, of a way back, and of any time."""
+"""Checks of the controllers before brokers join them, of a rollback, and of any time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
                 f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
                 "voters."
             )
-            remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
+            remedy = f"Examine {VOTERS} and the controllers' listener in its file, and at the network between both."
             yield Problem(f"broker {node.address}", sentence, remedy)
 
 
@@ -98,10 +98,10 @@ def disks(facts: PreflightFacts) -> Iterator[Problem]:
         )
     elif not ids or not ids <= known:
         sentence = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
-        yield unread("controllers", sentence, "Look into metadata.log.dir of each controller before its first start.")
+        yield unread("controllers", sentence, "Read metadata.log.dir of each controller before its first start.")
     else:
         sentence = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
-        yield unread("controllers", sentence, "Look for __cluster_metadata-0 in each controller's metadata.log.dir.")
+        yield unread("controllers", sentence, "Search for __cluster_metadata-0 in each controller's metadata.log.dir.")
 
 
 def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
@@ -138,13 +138,13 @@ def _begin_again(facts: PreflightFacts) -> str:
 
 _CONTENT = frozenset(("topic", "config", "quota", "scram", "acl", "token"))
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
-_START_THEM = "Start the controllers, all at once; those that run do not answer, or elect nobody (L01)."
+_START_THEM = "Start the controllers, all at once; those that run do not answer, or elect no leader (L01)."
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
 _KEEP = (
     "Wipe no controller: its log may hold the only copy of the metadata. See /migration (Z02), the brokers' modes and "
     "the topics in the log first."
 )
-_RAISE_IT = "Or go on: the plan to go back raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
+_RAISE_IT = "Or continue: the plan to go back raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     check(

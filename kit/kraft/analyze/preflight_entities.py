@@ -66,9 +66,8 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
         elif iterations < _LEAST_ITERATIONS:
             yield Problem(
                 f"user {user}",
-                f"The {item} credential of user {user} has {iterations} iterations: it is copied, but KRaft lets "
-                "nobody "
-                f"set one with fewer than {_LEAST_ITERATIONS}.",
+                f"The {item} credential of user {user} has {iterations} iterations: it is copied, but in "
+                "KRaft no client can set one with fewer than {_LEAST_ITERATIONS}.",
                 "Set the user's password again, with more iterations.",
                 severity=WARN,
             )

@@ -39,7 +39,7 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     for topic in sorted(orphans):
         gone = f"/config/topics/{topic} is set, and there is no such topic: the first full sync deletes it."
         unknown = f"/config/topics/{topic} is set, and whether there is such a topic could not be read."
-        advice = "Save it if somebody needs it, and delete the znode."
+        advice = "Save it if you need it, and delete the znode."
         yield Problem(f"topic {topic}", gone, advice) if is_listed else unread(f"topic {topic}", unknown)
 
 

@@ -32,7 +32,8 @@ def versions(facts: PreflightFacts) -> Iterator[Problem]:
         known = level(version)
         if known is None:
             yield unread(
-                ", ".join(names), f"{VERSION} of {', '.join(names)} is {version or 'not told'}: its level is unknown."
+                ", ".join(names),
+                f"{VERSION} of {', '.join(names)} is {version or 'not reported'}: its level is unknown.",
             )
         elif known < _OLDEST:
             sentence = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
@@ -72,7 +73,7 @@ def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -
                 yield Problem(
                     ", ".join(names),
                     f"{VERSION} of {', '.join(names)} is {version}, and the controller at {node.address} has "
-                    f"metadata.version {node.metadata_version}: these brokers look healthy and are never registered.",
+                    f"metadata.version {node.metadata_version}: these brokers appear healthy and are never registered.",
                     f"Set {VERSION} on the brokers to the controllers' version, and roll.",
                 )
 

@@ -1,4 +1,4 @@
-"""Checks of a way back to ZooKeeper, and of any time."""
+"""Checks of a rollback to ZooKeeper, and of any time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
         yield unread("brokers", "The brokers' modes could not be read: none was asked.")
     for node in facts.facts.brokers:
         if node.mode is None:
-            yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not tell its mode'}.")
+            yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not report its mode'}.")
         elif node.mode == KRAFT:
             sentence = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
             yield Problem(
@@ -112,11 +112,11 @@ def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
         if each.severity == ALARM:
             yield Problem(each.subject, each.sentence, each.remedy, severity=each.severity)
     if not facts.facts.has_log and not all(each.is_stopped for each in facts.facts.controllers):
-        why = facts.facts.log_error or "nobody asked for it"
-        yield unread("the metadata log", f"The metadata log could not be read: {why}.", "Look: offramp kraft status")
+        why = facts.facts.log_error or "no plan asked for it"
+        yield unread("the metadata log", f"The metadata log could not be read: {why}.", "Run: offramp kraft status")
     if phase(facts.facts) == UNKNOWN:
         why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"
-        yield unread("cluster", f"The phase of the migration is not known: {why}.", "Look: offramp kraft status")
+        yield unread("cluster", f"The phase of the migration is not known: {why}.", "Run: offramp kraft status")
 
 
 _RAISED = (

@@ -28,7 +28,7 @@ _RESTORE = (
 
 
 def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z01: a broker id that a replica list names and nobody has: the controllers wait for it for ever."""
+    """Z01: a broker id that a replica list names and no broker has: the controllers wait for it for ever."""
     assert facts.control is not None
     if facts.facts.zk_state in (MIGRATION, POST_MIGRATION):
         return  # Everything is copied, and brokers in KRaft mode leave /brokers/ids.
@@ -108,14 +108,15 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     assert facts.partitions is not None
     yield from facts.unparsed()
-    wait = "Wait until it is done, and look again."
+    wait = "Wait until it is done, then run the command again."
     queues = [each for each in facts.control.problem_rows if each.path.startswith("/admin/")]
     yield from map(unread_znode, queues)
     for topic in facts.control.pending_deletions:
         yield Problem(
             f"topic {topic}",
             f"The deletion of {topic} is pending: its data would stay on disk as -stray.",
-            "Start the brokers that hold its replicas, and wait until it is gone. If one is gone for good: go on, and "
+            "Start the brokers that hold its replicas, and wait until it is gone. If one is gone for good: continue,"
+            " and "
             f"delete the folders {topic}-….-stray of the other brokers after the move.",
         )
     if facts.control.n_reassignments:

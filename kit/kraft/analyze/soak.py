@@ -1,4 +1,5 @@
-"""How a cluster did between two phases of its move to KRaft, from looks that were kept: verdicts, fail-overs, values.
+"""How a cluster did between two phases of its move to KRaft, from observations that were kept: verdicts, fail-overs,
+values.
 
 Frames are polars: ``tables.KRAFT_STATES`` and ``tables.METADATA_DIFFERENCES`` of one cluster, stamped, oldest first.
 """
@@ -18,19 +19,19 @@ DIVERGED, NOT_READ, IN_FLIGHT, CLEAN, NOT_COMPARED = VERDICTS = (
     "clean",
     "not compared",
 )
-"""Of a look, the worst that is true of it. Not compared: outside of dual write there is nothing to compare."""
+"""Of an observation, the worst that is true of it. Not compared: outside of dual write there is nothing to compare."""
 USUAL_LAG = 2
 """Records that ZooKeeper may be behind in a cluster that is well."""
 GAPS = 3.0
-"""Nobody looked where two looks are farther apart than so many times the usual."""
+"""Two observations farther apart than that many times the usual distance are a gap."""
 LONGEST_GAP_S = 3600.0
-"""A soak in which nobody looked for longer is over."""
+"""A longer time without an observation ends the soak."""
 CLOCK_SKEW = timedelta(minutes=2)
 """How far the clocks of who watched and of who plans may be apart."""
 
 
 def with_verdicts(states: pl.DataFrame) -> pl.DataFrame:
-    """Each look with ``verdict``, one of ``VERDICTS``.
+    """Each observation with ``verdict``, one of ``VERDICTS``.
 
     >>> looks = pl.DataFrame({"phase": ["kraft"] * 3, "n_diverged": [1, 0, None], "n_unknown": [0, 0, None],
     ...     "n_in_flight": [0, 3, None], "error": [None, None, "no answer"]})
@@ -54,10 +55,10 @@ def with_verdicts(states: pl.DataFrame) -> pl.DataFrame:
 
 
 def stretches(states: pl.DataFrame) -> pl.DataFrame:
-    """Looks that follow each other with one phase and one verdict, as a row.
+    """Observations that follow each other with one phase and one verdict, as a row.
 
-    Columns: phase, verdict, from_at, until_at (of its last look), n_looks, max_lag (records), n_diverged, n_in_flight
-    (the most in one look), longest_gap_s (between two of its looks).
+    Columns: phase, verdict, from_at, until_at (of its last observation), n_looks, max_lag (records), n_diverged,
+    n_in_flight (the most in one observation), longest_gap_s (between two of its observations).
     """
     rows = with_verdicts(states).with_columns(gap=pl.col("at").diff())
     changes = (pl.struct("phase", "verdict") != pl.struct("phase", "verdict").shift()).fill_null(True)
@@ -76,8 +77,8 @@ def stretches(states: pl.DataFrame) -> pl.DataFrame:
 
 
 def fail_overs(states: pl.DataFrame) -> pl.DataFrame:
-    """Each change of the controller that leads, as two looks show it: seen_at, from_controller, to_controller,
-    kraft_epoch. One that came and went between two looks shows in the epoch alone, and counts.
+    """Each change of the controller that leads, as two observations show it: seen_at, from_controller, to_controller,
+    kraft_epoch. One that came and went between two observations shows in the epoch alone, and counts.
     """
     known = states.filter(pl.col("controller_id").is_not_null(), pl.col("phase").is_in([DUAL_WRITE, KRAFT]))
     leader = pl.col("controller_id").cast(pl.String)  # An id is a name, and has no thousands.
@@ -93,7 +94,7 @@ def fail_overs(states: pl.DataFrame) -> pl.DataFrame:
 
 
 def gaps(states: pl.DataFrame) -> pl.DataFrame:
-    """When nobody looked, the longest first: from_at, until_at, seconds."""
+    """Times without an observation, the longest first: from_at, until_at, seconds."""
     rows = states.select(
         from_at=pl.col("at").shift(), until_at="at", seconds=pl.col("at").diff().dt.total_milliseconds() / 1000
     )
@@ -103,10 +104,10 @@ def gaps(states: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
-    """Each value that diverged or was not read in any look, those of the last look first.
+    """Each value that diverged or was not read in any observation, those of the last observation first.
 
-    Columns: kind, entity, item, verdict, cause, is_open (in the last look still), n_looks, first_at, last_at,
-    zookeeper_value, kraft_value (of the last look that had it), error.
+    Columns: kind, entity, item, verdict, cause, is_open (in the last observation still), n_looks, first_at, last_at,
+    zookeeper_value, kraft_value (of the last observation that had it), error.
     """
     key = ["kind", "entity", "item", "verdict"]
     last = states["snapshot_id"].tail(1)
@@ -127,20 +128,20 @@ def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
 def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | None:
     """Why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a fail-over.
 
-    A soak begins again where the phase was another, a value diverged, or no look proved for longer than
-    ``LONGEST_GAP_S`` that ZooKeeper follows. A look proves it if it is clean and ``_has_moved``: values in flight are
-    no proof. A look that could not read everything proves nothing, and does not end the soak: while no controller
-    leads, the log can't be read, and in KRaft mode ZooKeeper alone does not show the phase.
+    A soak begins again where the phase was another, a value diverged, or no observation proved for longer than
+    ``LONGEST_GAP_S`` that ZooKeeper follows. An observation proves it if it is clean and ``_has_moved``: values in
+    flight are no proof. An observation that could not read everything proves nothing, and does not end the soak: while
+    no controller leads, the log can't be read, and in KRaft mode ZooKeeper alone does not show the phase.
     """
     newest = None if states.is_empty() else states["at"].max()
     if isinstance(newest, datetime) and newest > now + CLOCK_SKEW:
         return (
-            f"clock trouble: a look is of {newest:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M} UTC: for how"
-            " long the cluster was watched is not known. Set the clocks, and watch into a new folder"
+            f"clock trouble: an observation is of {newest:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}"
+            " UTC: for how long the cluster was watched is not known. Set the clocks, and watch into a new folder"
         )
     begin, why = _begin(states, now)
     if begin is None:
-        return f"KRaft mode was not watched: {why or 'the history has no look at it'}"
+        return f"KRaft mode was not watched: {why or 'the history has no observation of it'}"
     watched = (now - begin).total_seconds() / 3600
     if watched < hours:
         why = why or "the history begins there"
@@ -170,9 +171,10 @@ def _begin(states: pl.DataFrame, now: datetime) -> tuple[datetime | None, str]:
 
 
 def _has_moved() -> pl.Expr:
-    """Whether the offset in ``/migration`` is another than in the look before, or no record is missing in ZooKeeper.
+    """Whether the offset in ``/migration`` is another than in the observation before, or no record is missing in
+    ZooKeeper.
 
-    The oldest look has none before it.
+    The oldest observation has none before it.
     """
     before = pl.col("checkpoint").forward_fill().shift()
     return (pl.col("checkpoint").ne(before) | (pl.col("lag") == 0) | before.is_null()).fill_null(False)
@@ -180,12 +182,14 @@ def _has_moved() -> pl.Expr:
 
 def _gap(n_unproved: int) -> str:
     if not n_unproved:
-        return "nobody looked"
-    return "no look shows that ZooKeeper follows (in flight, not read, or /migration stands still)"
+        return "no observation"
+    return (
+        "no observation proves that ZooKeeper receives KRaft's changes (in flight, not read, or /migration is stalled)"
+    )
 
 
 def since(states: pl.DataFrame, hours: float) -> pl.DataFrame:
-    """The looks of the last ``hours`` before the newest one; 0: all."""
+    """The observations of the last ``hours`` before the newest one; 0: all."""
     if not hours or states.is_empty():
         return states
     newest = states["at"][-1]

@@ -8,7 +8,7 @@ writes nothing.
     log.partitions, log.items, log.nodes, log.records      # polars
 
 ``batches``: bytes → records; ``fields``, ``record_types.json``: Kafka's encoding and its record types;
-``records``: values → fields; ``secrets``: what is withheld; ``transactions``, ``continuity``: what counts, and what
+``records``: values → fields; ``secrets``: what is redacted; ``transactions``, ``continuity``: what counts, and what
 is missing; ``image``: replay; ``files``, ``controllers``: where the bytes come from; ``file_summary``: the account;
 ``rows``: tables; ``tasks``: many files by Spark; ``log``: all of it together. A big log in order is read by columns:
 ``record_shapes``, ``bulk``, ``folding``; ``replay``: one way or the other.

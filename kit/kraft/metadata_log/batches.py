@@ -1,7 +1,7 @@
 """Bytes of a log segment or checkpoint → record batches of format 2 (``DefaultRecordBatch`` in Kafka) → records.
 
 A batch that is damaged gives its reason and no records; what follows it is read when its length still leads to a
-batch. Nothing raises for what stands in the bytes.
+batch. Nothing raises for what is in the bytes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_batches(data: Bytes) -> Iterator[Batch]:
 
 
 def is_empty(view: memoryview, at: int) -> bool:
-    """Zeros to the end: room that nobody wrote to."""
+    """Zeros to the end: room that was never written."""
     return len(view) - at >= HEADER.size and not bytes(view[at:]).strip(b"\0")
 
 
@@ -114,7 +114,7 @@ def batches_after(data: Bytes, offset: int) -> memoryview:
 
 
 def batch_end(view: memoryview, at: int) -> int | str:
-    """Where the batch ends, or why nobody knows."""
+    """Where the batch ends, or why that is not known."""
     if len(view) - at < HEADER.size:
         return f"the file ends within the header of a batch: {quantity(len(view) - at, 'byte is', 'bytes are')} left"
     _, length, _, magic, *_ = HEADER.unpack_from(view, at)

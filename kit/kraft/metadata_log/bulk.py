@@ -30,7 +30,7 @@ _FEW, _MOST_SHAPES, _WORD = 16, 32, 8
 _AT_ONCE = 2**16
 """Records of one size that are cut at once."""
 _PART_BYTES = 8 * 2**20
-"""So much of a file is read at once: room that is used again and again. To get new room took a third of the time."""
+"""So much of a file is read at once: room that is used repeatedly. To get new room took a third of the time."""
 _LISTS = ("replicas", "isr", "removing", "adding")
 SCHEMA = {"offset": pl.Int64, "topic": pl.Int32} | {
     name: pl.List(pl.Int32) if name in _LISTS else pl.Int32 for name in COLUMNS.values()
@@ -150,7 +150,7 @@ class _Reading:
             raise NeedsRecordReader
 
     def _topics_of(self, records: ByteArray, at: int) -> Numbers:
-        """The number of each id; ids are looked up where they change."""
+        """The number of each id; ids are resolved where they change."""
         pairs = np.ascontiguousarray(records[:, at : at + 16]).view("<u8")
         is_new = np.ones(len(pairs), np.bool_)
         is_new[1:] = (pairs[1:, 0] != pairs[:-1, 0]) | (pairs[1:, 1] != pairs[:-1, 1])
@@ -196,7 +196,7 @@ class _Reading:
 
 
 def _portions(runs: Numbers) -> list[Numbers]:
-    """So many runs that what is cut from them takes little room, which is used again and again."""
+    """So many runs that what is cut from them takes little room, which is used repeatedly."""
     return np.split(runs, np.flatnonzero(np.diff(np.cumsum(runs[:, 2]) // _AT_ONCE)) + 1)
 
 

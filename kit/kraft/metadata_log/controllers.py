@@ -78,7 +78,7 @@ class Controllers:
         """Everything the leader has.
 
         Raises:
-            ConnectError: no controller answered in time, none leads, or another one leads again and again.
+            ConnectError: no controller answered in time, none leads, or another one leads repeatedly.
             AuthenticationFailed: one refused the login.
             ReadError: the leader refused, for example because a right is missing.
             WrongCluster: they are another cluster's.
@@ -138,7 +138,7 @@ class _ControllerClient(BrokerClient):
                 await self.pause(attempt)
         raise ConnectError(
             f"another one of {servers} came to lead the quorum each of {_MOST_LEADERS} times that {TOPIC} was read"
-            f" ({refusal}): look why the controllers elect so often, then ask again"
+            f" ({refusal}): find out why the controllers elect so often, then run the command again"
         )
 
     async def _fetch_all(self, node: Any, leader_epoch: int, servers: str, deadline: Deadline) -> Fetched:
@@ -160,14 +160,14 @@ class _ControllerClient(BrokerClient):
             whole = whole_batches(records)
             if at >= answer.high_watermark:
                 return bytes(data), answer.high_watermark
-            if whole is None:  # The log was cut or replaced since the first look.
+            if whole is None:  # The log was cut or replaced since the first observation.
                 raise ReadError(f"the controller sends no more of {TOPIC} at offset {at}; read it again")
             n_bytes, at, epoch = whole
             data += records[:n_bytes]
             deadline.renew()
 
     async def _leader(self, servers: str, deadline: Deadline) -> tuple[Any, int]:
-        """The node that leads the quorum, and its epoch; asked again while an election goes on."""
+        """The node that leads the quorum, and its epoch; asked again while an election is in progress."""
         attempt = 0
         while True:
             refusals = []

@@ -172,7 +172,7 @@ def _number(form: str, kind: Callable[[Any], Any] = int) -> Reader:
 
 
 def _finite(value: float) -> float | str:
-    """JSON has no other numbers; Kafka writes the others as text."""
+    """JSON has no other numbers; Kafka writes all others as text."""
     return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
 
 

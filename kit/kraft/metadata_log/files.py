@@ -28,8 +28,8 @@ _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 class LogFile:
     """One file by path, or bytes that a controller sent (``data``).
 
-    ``base_offset``: a segment's first offset, or the offset that a checkpoint ends before; None where the name doesn't
-    tell, as in ``bootstrap.checkpoint``.
+    ``base_offset``: a segment's first offset, or the offset that a checkpoint ends before; None where the name does not
+    show it, as in ``bootstrap.checkpoint``.
     """
 
     name: str

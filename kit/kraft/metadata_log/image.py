@@ -72,7 +72,7 @@ class Unreplayable(Exception):
 class Image:
     """Everything a cluster's metadata log says, as of ``offset``, the last record of the log in it (-1: none).
 
-    Partitions may be there as columns (``folded``) until somebody asks for ``topics``: then they are read plainly, by
+    Partitions may be there as columns (``folded``) until a caller asks for ``topics``: then they are read plainly, by
     ``unfold``. ``heads`` are the topics whether or not they have their partitions.
 
     Keys: topics by id; configs by (resource type, name), then key; quotas by entity, then key; credentials by (user,
@@ -129,7 +129,7 @@ class Image:
     def replay(self, records: Iterable[tuple[Record, str]], at_offset: int | None = None) -> None:
         """Apply records with the fate of their transaction, until one can't be read.
 
-        ``at_offset`` stands for the offset of each record of a checkpoint.
+        ``at_offset`` means the offset of each record of a checkpoint.
         """
         for record, transaction in records:
             if record.error is not None and record.is_known and record.api_key not in MARKERS:

@@ -110,9 +110,9 @@ def read_log(source: str | Path | Iterable[str | Path] | Controllers, hide: Hide
     """Read a metadata log from copied files or from a live controller; nothing is written to either.
 
     ``source`` is a log's folder (``__cluster_metadata-0``), the data folder around it, files of it, or
-    ``Controllers``. The image begins with the newest whole checkpoint and goes on with the segments, as Kafka does. It
-    ends where the first damaged or missing place is (``image.stopped``). Copied files may end within a batch, or with
-    records that no quorum has agreed to yet; a controller sends whole ones that it has.
+    ``Controllers``. The image begins with the newest whole checkpoint and continues with the segments, as Kafka does.
+    It ends where the first damaged or missing place is (``image.stopped``). Copied files may end within a batch, or
+    with records that no quorum has agreed to yet; a controller sends whole ones that it has.
 
     Secrets are ``***``; with ``hide=Fingerprints()`` each is a fingerprint, which is the same for the same secret read
     with the same object, so that two stores can be compared (``kit.text.fingerprints``).
@@ -181,7 +181,7 @@ def _read_all(files: Sequence[LogFile], until: int | None, hide: Hide) -> Metada
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Python looks for circles among all objects again and again as they grow in number; a log makes none."""
+    """Python searches for circles among all objects repeatedly as they grow in number; a log makes none."""
     is_on = gc.isenabled()
     gc.disable()
     try:

@@ -2,7 +2,7 @@
 
 A value is the frame version (1), ``apiKey`` and version as unsigned varints, then the message (KIP-631). Types that
 aren't known, and newer versions of known ones, keep their bytes. Secrets end here: what a credential is made of and
-the values of brokers' settings that may be passwords become ``***``; Kafka's ``RecordRedactor`` withholds the same.
+the values of brokers' settings that may be passwords become ``***``; Kafka's ``RecordRedactor`` redacts the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Record(NamedTuple):
 def read_records(data: Bytes, file: str = "", hide: Hide = stars) -> Iterator[Record]:
     """Every record of a segment's or checkpoint's bytes, control records too; a damaged batch is one with an error.
 
-    ``hide`` says what stands in a secret's place.
+    ``hide`` says what is in a secret's place.
     """
     for batch in read_batches(data):
         yield from _records_of(batch, file, hide)

@@ -28,9 +28,9 @@ def stream(files: Iterable[LogFile], until: int | None = None, hide: Hide = star
 
 @dataclass(frozen=True)
 class Step:
-    """Files to replay from ``first`` on; ``at_offset`` stands for the offset of each record of a checkpoint.
+    """Files to replay from ``first`` on; ``at_offset`` means the offset of each record of a checkpoint.
 
-    ``before`` are the steps that made the image which these files go on with.
+    ``before`` are the steps that made the image which these files continue with.
     """
 
     files: tuple[LogFile, ...]

@@ -142,7 +142,7 @@ def _listed_each(lists: pl.Series, is_sorted: bool = False) -> pl.Series:
 
 
 def _texts(values: npt.NDArray[np.int32], is_sorted: bool) -> pl.Series:
-    """Rows of numbers as text. The same few brokers stand in nearly all: each combination is written once."""
+    """Rows of numbers as text. The same few brokers are in nearly all: each combination is written once."""
     lowest = int(values.min(initial=0))
     base = int(values.max(initial=0)) - lowest + 1
     known, place = np.zeros((1, 0), np.int64), np.zeros(len(values), np.int64)

@@ -1,7 +1,7 @@
-"""What of a metadata log is a secret, and is withheld before anybody sees the record.
+"""What of a metadata log is a secret, and is redacted before any reader sees the record.
 
 KRaft keeps in the clear what ZooKeeper had encrypted or hidden: passwords among brokers' dynamic settings. Kafka's own
-``RecordRedactor`` withholds the value of every setting whose type is PASSWORD or that it doesn't know; so does this.
+``RecordRedactor`` redacts the value of every setting whose type is PASSWORD or that it doesn't know; so does this.
 A delegation token's record holds its id and no key: the key is made of the id and the brokers' secret.
 """
 
@@ -33,5 +33,5 @@ def without_secrets(name: str, body: dict[str, Any], hide: Hide = stars) -> dict
 
 
 def is_secret_config(resource_type: int, key: str) -> bool:
-    """Whether a setting's value is withheld: a broker's, unless Kafka knows it as dynamic and no password."""
+    """Whether a setting's value is redacted: a broker's, unless Kafka knows it as dynamic and no password."""
     return resource_type not in _WITHOUT_PASSWORDS and is_secret_setting(key)

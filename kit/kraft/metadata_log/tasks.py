@@ -1,7 +1,7 @@
 """Many files of metadata logs, read by Spark's tasks: each reads the files whose numbers it is given.
 
 For copies of many nodes or of many days. A file is read by itself: how a transaction ended is known where its end
-stands in the same file, and no image is made.
+is in the same file, and no image is made.
 """
 
 from __future__ import annotations

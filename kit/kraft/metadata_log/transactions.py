@@ -1,4 +1,4 @@
-"""Transactions of a metadata log: what stands between BeginTransaction and its end counts at the end, or never.
+"""Transactions of a metadata log: what is between BeginTransaction and its end counts at the end, or never.
 
 The first copy out of ZooKeeper is one such transaction. A new leader aborts what an earlier one left open (KIP-868).
 """

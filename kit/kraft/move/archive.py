@@ -26,7 +26,7 @@ ARCHIVE = "zookeeper.save"
 
 
 class _ReadingActor(NodeActor):
-    """Asks the cluster, and leaves nothing there that could be taken back."""
+    """Asks the cluster, and leaves nothing there that could be undone."""
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE

@@ -156,7 +156,7 @@ def contradictions(
     state: ClusterState,
     watch: Callable[[KazooClient | None, Facts], Facts] = watched,
 ) -> list[Condition]:
-    """What no plan goes on with; in dual write ``/migration`` is watched for it.
+    """What no plan continues with; in dual write ``/migration`` is watched for it.
 
     Raises:
         ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.

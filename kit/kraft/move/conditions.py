@@ -1,4 +1,4 @@
-"""What the gates of a move look at: each condition is a sentence that says what is wrong, or None.
+"""What the gates of a move examine: each condition is a sentence that says what is wrong, or None.
 
 What can't be read raises; the gate then counts as unknown.
 """
@@ -49,7 +49,7 @@ from kit.text.visible import argument, toml_key
 
 @dataclass(frozen=True)
 class GateInputs:
-    """What gates look at; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
+    """What gates examine; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
 
     ``gone``: the broker whose registration a plan ends.
     """
@@ -87,7 +87,7 @@ class GateInputs:
         return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
 
     def rows(self, *overridable: str) -> list[Condition]:
-        """Of the preflight, without rules that stand for themselves."""
+        """Of the preflight, without rules that are judged by themselves."""
         return [each for each in self.preflight.rows if each.check_id not in overridable]
 
 
@@ -122,7 +122,7 @@ def voters_known_of_running(inputs: GateInputs) -> str | None:
 
 
 def every_broker(inputs: GateInputs) -> str | None:
-    """Nobody is forgotten: who is registered anywhere was asked, and answers."""
+    """No node is forgotten: each node that is registered anywhere was asked, and answers."""
     control = inputs.now.control
     known = set(control.brokers) | {each.node_id for each in inputs.now.facts.registered_brokers}
     missing = sorted(known - set(inputs.now.brokers))
@@ -257,7 +257,7 @@ def _to_kafka(group: str) -> str:
 
 
 def lives(inputs: GateInputs, group: str) -> str | None:
-    """Whether one group, which somebody leaves behind, still has members."""
+    """Whether one group, which an operator leaves behind, still has members."""
     members = inputs.old_members.get(group, ())
     return f"group {group} is left behind with {len(members)} live members, who will own nothing" if members else None
 
@@ -270,8 +270,8 @@ def all_in_kraft_mode(inputs: GateInputs) -> str | None:
 
 
 def log_known(inputs: GateInputs) -> str | None:
-    """Who runs tells its log; nobody who runs is a fact, too. Before the copy is completed no log has what ZooKeeper
-    lacks, and controllers that died from the copy have no leader."""
+    """A running controller shows its log; that none runs is a fact, too. Before the copy is completed no log has what
+    ZooKeeper lacks, and controllers that died from the copy have no leader."""
     if inputs.now.facts.is_copying and inputs.now.facts.leader is None:
         return None
     answering = inputs.now.answering_controllers
@@ -279,7 +279,7 @@ def log_known(inputs: GateInputs) -> str | None:
     if mute and not inputs.now.facts.has_log:
         return (
             f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
-            " have rights there; one that hangs has to be stopped by hand"
+            " have rights there; one that hangs has to be stopped manually"
         )
     if not answering or inputs.now.facts.has_log:
         return None
@@ -337,7 +337,8 @@ def controllers_gone(inputs: GateInputs) -> str | None:
     if inputs.now.live_controllers or inputs.now.facts.is_copying:
         return None
     return (
-        "no controller answers, and nobody can see from here whether their disks hold the migration still. If they do:"
+        "no controller answers, and it can't be seen from here whether their disks hold the migration still. If they"
+        " do:"
         " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
         " compared with them, may the claim be deleted"
     )
@@ -366,7 +367,8 @@ def no_replicas(inputs: GateInputs) -> str | None:
 
 def three_controllers(inputs: GateInputs) -> str | None:
     number = len(inputs.controllers)
-    return None if number >= 3 else f"the quorum of {number} has no majority while one is restarted: nobody would lead"
+    lacks = f"the quorum of {number} has no majority while one is restarted: no controller would lead"
+    return None if number >= 3 else lacks
 
 
 def caught_up(inputs: GateInputs) -> str | None:
@@ -427,7 +429,7 @@ def soaked(inputs: GateInputs) -> str | None:
     profile = inputs.cluster.profile
     if profile.kraft.history_dir is None:
         return (
-            "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
+            "no history of observations is known: offramp kraft watch --history FOLDER makes one; write"
             f" [clusters.{toml_key(profile.name)}.kraft] history_dir"
         )
     states = KraftHistory(profile.kraft.history_dir).states_of(inputs.cluster.cluster_id)

@@ -45,7 +45,7 @@ class ControllerActor(NodeActor):
     def _order_each(
         self, parameters: OrderParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
     ) -> dict[int, str]:
-        """All at once, so that no controller is long without the others; what the deployer said of each.
+        """All at once, so that no controller is alone for long; what the deployer said of each.
 
         Raises:
             RunError: a settings file was edited, and nothing was ordered; or orders failed, after all were given; each
@@ -119,8 +119,8 @@ def refuse_unordered_change(parameters: OrderParameters, number: int, before: Cl
             flag = "with" if node.has_flag else "without"
             raise RunError(
                 f"controller {number} was to be restarted, and controller {other} runs {flag} the migration flag now,"
-                " which nobody ordered. Look which host the deployer reaches for each controller, then go on. Nothing"
-                " more is ordered"
+                " which this run did not order. Find out which host the deployer reaches for each controller, then"
+                " continue. Nothing more is ordered"
             )
 
 
@@ -148,8 +148,8 @@ class StartActor(ControllerActor):
             )
         if control.has_migration and not state.live_controllers:
             return (
-                "/migration is there, and no controller answers. If this run ordered them: look why they do not run, or"
-                " undo it. Else /migration is of another attempt: offramp plan kraft --repair"
+                "/migration is there, and no controller answers. If this run ordered them: find out why they do not"
+                " run, or undo it. Else /migration is of another attempt: offramp plan kraft --repair"
             )
         if control.problems:
             return control.problems[0]
@@ -205,7 +205,9 @@ class StartActor(ControllerActor):
 
     def _begun_problem(self, state: ClusterState) -> str | None:
         if state.control.checkpoint is not None or state.control.is_controller_persistent:
-            return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
+            return (
+                "something is copied already: to return to ZooKeeper, make a plan (offramp plan kraft --to zookeeper)"
+            )
         moved = {number: mode for number, mode in state.modes.items() if mode != ZOOKEEPER_MODE}
         if not moved:
             return None
@@ -239,7 +241,7 @@ class StartActor(ControllerActor):
         return [*self._outcomes(parameters, answers, "running with the migration flag", "stopped"), outcome]
 
 
-_CAME_LATE = "an order to start came late, or somebody started it"
+_CAME_LATE = "an order to start came late, or another operator or tool started it"
 
 
 class StopActor(ControllerActor):
@@ -264,10 +266,11 @@ class StopActor(ControllerActor):
         return f"not every broker is in {' or '.join(wanted)} mode: {describe_modes(wrong)}" if wrong else None
 
     def _refuse_stop(self, parameters: StopParameters, was_ordered: bool) -> None:
-        """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
+        """A stop that was ordered before and did not come leaves controllers that continue writing: they are asked
+        again.
 
         Raises:
-            RunError: what they hold is not what ZooKeeper holds, or that can't be told although one leads.
+            RunError: what they hold is not what ZooKeeper holds, or that can't be reported although one leads.
         """
         state = self.hands.read_state(parameters)
         is_partly = was_ordered and len(state.answering_controllers) < len(parameters.controllers)
@@ -337,7 +340,7 @@ class StopActor(ControllerActor):
 
 
 class WipeActor(ControllerActor):
-    """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
+    """A disk can't be seen from outside: an item stays UNKNOWN, and the next plan checks whether the log was empty."""
 
     def check(self, step: Step) -> Checked:
         parameters = OrderParameters.of(step)
@@ -361,8 +364,8 @@ class WipeActor(ControllerActor):
         if not late:
             return None
         return (
-            f"{describe_modes(late)}, and the controllers have ended: an order came late, or somebody restarted "
-            f"it. Restart"
+            f"{describe_modes(late)}, and the controllers have ended: an order came late, or another operator or "
+            f"tool restarted it. Restart"
             f" {named(late, 'broker')} in {ZOOKEEPER_MODE} mode, then resume the run"
         )
 
@@ -370,7 +373,7 @@ class WipeActor(ControllerActor):
         return StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """Wipe their disks; what came of it nobody sees from outside.
+        """Wipe their disks; the result can't be seen from outside.
 
         Raises:
             RunError: an order failed.
@@ -378,7 +381,7 @@ class WipeActor(ControllerActor):
         """
         parameters = OrderParameters.of(step)
         answers = self._order_each(parameters, WIPE, ("", ""), report, parameters.nodes)
-        why = "a disk can't be seen from outside; the deployer said: {}"
+        why = "a disk can't be seen from outside; the deployer reported: {}"
         return [
             ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in parameters.nodes
         ]

@@ -1,4 +1,6 @@
-"""Which run started controllers whose disks no later run wiped. Nobody outside sees a disk: the runs' journals tell."""
+"""Which run started controllers whose disks no later run wiped. A disk can't be seen from outside: the runs' journals
+show it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a move's end, and of its end taken back half-way, made from their parameters."""
+"""The steps of a move's end, and of its end undone half-way, made from their parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def archive_step(step_id: str, parameters: KraftParameters) -> Step:
         verification="the file holds every znode of Kafka's but /consumers, without a secret, and its SHA-256 is in the"
         " evidence",
         deadline_s=parameters.node_timeout_s,
-        undo="There is nothing to take back: the file stays.",
+        undo="There is nothing to undo: the file stays.",
         parameters=parameters.to_json(),
     )
 
@@ -33,7 +33,7 @@ def list_step(step_id: str, parameters: KraftParameters) -> Step:
         precondition="ZooKeeper answers",
         verification="what stays is in the evidence, by kind: how much, who reads it still, who may delete it",
         deadline_s=parameters.node_timeout_s,
-        undo="There is nothing to take back.",
+        undo="There is nothing to undo.",
         parameters=parameters.to_json(),
     )
 
@@ -44,7 +44,7 @@ def return_flag_step(step_id: str, parameters: OrderParameters) -> Step:
         kind=FLAG_STEP,
         title=f"Restart {named(parameters.nodes, 'controller {}', _ONE_BY_ONE)} with the migration flag",
         precondition="before each: the log says state 1, every controller answers, the active one has the flag",
-        verification="every controller answers with the migration flag, and dual write goes on (state 1)",
+        verification="every controller answers with the migration flag, and dual write continues (state 1)",
         deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in parameters.nodes),
         cannot_be_undone="a controller without the flag finalises the migration as soon as it is elected",

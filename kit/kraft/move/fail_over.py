@@ -1,4 +1,4 @@
-"""The active controller moved: it is restarted while the others are caught up, and one of them is elected."""
+"""The active controller moved: it is restarted while all other ones are caught up, and one of them is elected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FailOverActor(NodeActor):
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
-        RunError: the controller was not restarted, or nobody else took over.
+        RunError: the controller was not restarted, or no other controller took over.
         """
         parameters = OrderParameters.of(step)
         (number,) = parameters.nodes
@@ -84,4 +84,6 @@ class FailOverActor(NodeActor):
         if problem is not None:
             return verified(problem, "")
         leader = state.facts.leader
-        return self.compared(step, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
+        return self.compared(
+            step, f"controller {leader.node_id if leader else None} is active, and dual write continues"
+        )

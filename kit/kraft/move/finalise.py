@@ -1,4 +1,6 @@
-"""The end: controllers restarted without the migration flag, the active one last; from then on there is no way back."""
+"""The end: controllers restarted without the migration flag, the active one last; from then on the move can't be
+undone.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,7 @@ class FinaliseActor(ControllerActor):
         self, parameters: OrderParameters, number: int, before: ClusterState, now: ClusterState
     ) -> str | None:
         """Raises:
-        RunError: another controller changed, which nobody ordered.
+        RunError: another controller changed, which this run did not order.
         """
         refuse_unordered_change(parameters, number, before, now)
         node = now.controller_at(parameters.controller_addresses[number])

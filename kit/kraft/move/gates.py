@@ -1,8 +1,9 @@
 """What must hold before a plan to each phase is made, and again before its first order: one table.
 
-Each gate is a rule of the engine's and a look: a sentence says what is wrong, None that nothing is. What can't be read
-is not met. A rule that can be overridden is overridden by its name, by the operator or by a second person, who then has
-to approve the plan (``overrides``). What a plan has overridden stays overridden before its first order, nothing else.
+Each gate is a rule of the engine's and an observation: a sentence says what is wrong, None that nothing is. What can't
+be read is not met. A rule that can be overridden is overridden by its name, by the operator or by a second person, who
+then has to approve the plan (``overrides``). What a plan has overridden stays overridden before its first order,
+nothing else.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from kit.tables.conditions import NEVER, OPERATOR, Condition, Rule
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """``where``: the phases in which the cluster stands while this is asked; none: in all."""
+    """``where``: the phases of the cluster in which this is asked; none: in all."""
 
     rule: Rule
     problem: Problem
     where: tuple[str, ...] = ()
 
     def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
-        """What ``overrides`` name is told apart, where a gate has parts that are overridden one by one."""
+        """What ``overrides`` name is distinguished, where a gate has parts that are overridden one by one."""
         yield self._found(self.rule, self.problem, inputs)
 
     def _found(self, rule: Rule, problem: Problem, inputs: GateInputs) -> Condition:
@@ -60,7 +61,7 @@ class Gate:
 
 
 class GroupsGate(Gate):
-    """Old consumers: a finding for each group that is left behind, one for all others, which nobody overrides."""
+    """Old consumers: a finding for each group that is left behind, one for all others, which can't be overridden."""
 
     def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
         groups = left_behind(overrides)
@@ -101,7 +102,7 @@ _SYNC = _gate("in_sync", "every partition has a leader and its full ISR (A06)", 
 _SOUND = _gate("no_contradiction", "no fact contradicts another", conditions.no_contradiction)
 _WAITING = _gate("waiting", "the controllers wait with an empty log", conditions.waiting, where=(CONTROLLERS,))
 _BEFORE = _gate("preflight", "the preflight finds nothing that blocks", conditions.preflight)
-_DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write goes on", conditions.dual_write)
+_DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write continues", conditions.dual_write)
 _SAME = _gate("diff", "ZooKeeper and KRaft hold the same", conditions.same)
 _IN_DUAL_WRITE = (replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)), replace(_SAME, where=(DUAL_WRITE, KRAFT)))
 _KNOWN = "every check of the preflight that could block is known"
@@ -142,7 +143,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     RETURN_FLAG: (
         _IDS,
         _EVERY_BROKER,
-        _gate("phase", "dual write goes on", conditions.phase(DUAL_WRITE, KRAFT)),
+        _gate("phase", "dual write continues", conditions.phase(DUAL_WRITE, KRAFT)),
         _gate(
             "active_flag", "the active controller has the flag, and every controller answers", conditions.active_flag
         ),
@@ -174,7 +175,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     KRAFT: (
         _IDS,
         _EVERY_BROKER,
-        _gate("phase", "dual write goes on", conditions.phase(DUAL_WRITE, KRAFT)),
+        _gate("phase", "dual write continues", conditions.phase(DUAL_WRITE, KRAFT)),
         _SOUND,
         _DUAL_WRITE,
         _SYNC,
@@ -258,7 +259,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)),
         _gate(
             "is_gone",
-            "the broker does not run: fenced (once dual write goes on), not in /brokers/ids, no answer",
+            "the broker does not run: fenced (once dual write continues), not in /brokers/ids, no answer",
             conditions.is_gone,
         ),
         _gate("no_replicas", "no partition has a replica on it", conditions.no_replicas),
@@ -266,7 +267,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     FAIL_OVER: (
         _IDS,
         _EVERY_BROKER,
-        _gate("phase", "dual write goes on", conditions.phase(DUAL_WRITE, KRAFT)),
+        _gate("phase", "dual write continues", conditions.phase(DUAL_WRITE, KRAFT)),
         _SOUND,
         _gate("three_controllers", "the quorum outlives one controller", conditions.three_controllers),
         _DUAL_WRITE,
@@ -278,7 +279,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
 }
 _EVERYWHERE = (
     _gate(
-        "zookeeper_writes", "offramp's session of ZooKeeper may write what a way back would write", conditions.writes
+        "zookeeper_writes", "offramp's session of ZooKeeper may write what a rollback would write", conditions.writes
     ),
     _gate("zookeeper_sees", "no znode of Kafka's is hidden from that session", conditions.sees),
 )

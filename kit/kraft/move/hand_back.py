@@ -49,7 +49,7 @@ class Saved:
 
 class HandBackActor(NodeActor):
     mended: tuple[str, ...] = ()
-    """Znodes that may be unreadable: they are what is mended."""
+    """Znodes that may be unreadable: they are what is repaired."""
 
     def check(self, step: Step) -> Checked:
         parameters = HandBackParameters.of(step)
@@ -82,15 +82,16 @@ class HandBackActor(NodeActor):
         return [outcome]
 
     def _left_low(self) -> str | None:
-        """Another hand deleted the claim: whether it raised the epoch too. This run's own transaction did."""
+        """Another operator or tool deleted the claim: did it raise the epoch too? This run's own transaction did."""
         control = with_max_state_epoch(zookeeper_of(self.cluster), fetch_control(zookeeper_of(self.cluster)))
         epoch, highest = control.controller_epoch, control.max_state_epoch
         if epoch is not None and (highest is None or highest <= epoch):
             return None
         return (
-            f"somebody deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch {highest}"
-            " of a partition: no leader would be elected there. Nothing more is ordered; mend that by a plan of its"
-            " own, which goes on from there: offramp plan kraft --repair"
+            f"another client deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch"
+            f" {highest}"
+            " of a partition: no leader would be elected there. Nothing more is ordered; repair that by a plan of its"
+            " own, which continues from there: offramp plan kraft --repair"
         )
 
     def _deleted(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
@@ -251,7 +252,7 @@ def _transaction(
         return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, f"ZooKeeper did not answer: {error!r}")
     refused = [each for each in results if isinstance(each, Exception)]
     if refused:
-        why = f"somebody wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
+        why = f"another client wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
         return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, why)
     left = _read(client)
     if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:

@@ -19,7 +19,7 @@ from kit.engine.model.values import Json
 from kit.text.quantity import quantity
 
 ZOOKEEPERS_OPERATOR = "who runs ZooKeeper, together with all of Kafka's"
-_NOBODY = "nobody: brokers and controllers in KRaft mode do not"
+_NOBODY = "no process of Kafka: brokers and controllers in KRaft mode do not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,12 @@ class Kind:
 
 
 KINDS = (
-    Kind("topics", "topic", ("/brokers/topics",), read_by="clients that look for topics in ZooKeeper; nobody of Kafka"),
+    Kind(
+        "topics",
+        "topic",
+        ("/brokers/topics",),
+        read_by="clients that search for topics in ZooKeeper; no process of Kafka",
+    ),
     Kind(
         "entities with settings, quotas or SCRAM credentials",
         "entity with settings, quotas or SCRAM credentials",
@@ -73,7 +78,7 @@ KINDS = (
         "znode of offramp",
         (OFFRAMP,),
         read_by="offramp: locks, and marks of runs",
-        may_delete="who runs offramp, once no run goes on and no group is to be moved any more",
+        may_delete="who runs offramp, once no run continues and no group is to be moved any more",
     ),
 )
 _KAFKAS = frozenset(
@@ -108,7 +113,7 @@ class Leftover:
 
 
 def leftovers(client: KazooClient) -> list[Leftover]:
-    """Every kind of which there is something, or of which nobody can tell. Raises ConnectError."""
+    """Every kind of which there is something, or of which it is not known. Raises ConnectError."""
     catch_up(client)
     rows = (Leftover(kind.name, kind.one, count, kind.read_by, kind.may_delete) for kind, count in _counted(client))
     return [each for each in rows if each.count != 0]

@@ -55,7 +55,7 @@ class NodeOrder:
 
 
 class NodeDeployer(Protocol):
-    """Returns once it is done as far as it can tell; for a person that is at once."""
+    """Returns once it is done as far as it is known; for a person that is at once."""
 
     needs_person: bool
 
@@ -73,7 +73,7 @@ class NodeDeployer(Protocol):
 
 
 class ManualNodes:
-    """Tells the person what to do; the step waits until it is observed."""
+    """Shows the person what to do; the step waits until it is observed."""
 
     needs_person = True
 

@@ -26,7 +26,7 @@ from kit.text.naming import listed
 
 
 class NodeOperator:
-    """One cluster and who restarts its nodes. ``say`` tells a person what to do now; ``folder``: of the run, if any."""
+    """One cluster and who restarts its nodes. ``say`` shows a person what to do now; ``folder``: of the run, if any."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class NodeOperator:
         return read_cluster_state(self.cluster, parameters.broker_addresses, self.reads, parameters.reported_stopped)
 
     def still_for(self, key: str, value: object) -> float:
-        """Seconds since which this process has seen the same value under a key, at each of its looks."""
+        """Seconds since which this process has seen the same value under a key, at each of its observations."""
         now = self.clock.monotonic()
         seen = self._values.get(key)
         if seen is None or seen[0] != value:
@@ -77,8 +77,8 @@ class NodeOperator:
             if now.get(name) != parameters.settings.get(name):
                 changed = "is gone or empty" if name not in now else "was edited after the plan was made"
                 return (
-                    f"{name}, with which {role} {number} would be started, {changed}: restore it and go on, or make a"
-                    " new plan. If a node is down because its file was wrong: start it by hand before that"
+                    f"{name}, with which {role} {number} would be started, {changed}: restore it and continue, or make"
+                    " a new plan. If a node is down because its file was wrong: start it manually before that"
                 )
         return None
 
@@ -102,7 +102,7 @@ class NodeOperator:
     def wait_until(
         self, parameters: KraftParameters, problem: Callable[[ClusterState], str | None], report: Report
     ) -> ClusterState:
-        """Until a look shows no problem.
+        """Until an observation shows no problem.
 
         Raises:
             RunError: that did not come in time, or ``problem`` raised it; what was missing, what the deployer said.
@@ -117,7 +117,7 @@ class NodeOperator:
             left = deadline - self.clock.monotonic()
             if left <= 0:
                 raise RunError(
-                    f"in {parameters.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the"
+                    f"in {parameters.node_timeout_s:g} s: {lacks}. Examine that node; the order stays open until the"
                     f" run is"
                     f" resumed or undone{self._describe_said()}"
                 )
@@ -148,16 +148,16 @@ class NodeOperator:
     def cancel_open_orders(
         self, parameters: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]
     ) -> None:
-        """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
+        """Call off orders with an unknown result, and wait until no node has changed for a while.
 
         ``is_so``: whether what was ordered has come about, so that nothing is left of it.
 
         Raises:
-            RunError: the nodes don't come to rest: somebody may still be at it.
+            RunError: the nodes don't become quiet: the deployer may still work.
         """
         left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
         for item in left:
-            self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
+            self.say(f"Called off: what was ordered for {item}. What is done already stays: the run examines the node.")
         if left:
             self.settle(parameters, "an order was called off", lambda: report([]))
 
@@ -165,7 +165,7 @@ class NodeOperator:
         """Wait until no node has changed for a while.
 
         Raises:
-            RunError: the nodes don't come to rest: somebody may still be at it.
+            RunError: the nodes don't become quiet: the deployer may still work.
         """
         self.say(Waiting(f"waiting until no node has changed for {parameters.quiet_s:g} s"))
         began = since = self.clock.monotonic()
@@ -173,8 +173,8 @@ class NodeOperator:
         while self.clock.monotonic() - since < parameters.quiet_s:
             if self.clock.monotonic() - began > parameters.quiet_s + parameters.node_timeout_s:
                 raise RunError(
-                    f"{why}, and no node has been quiet for {parameters.quiet_s:g} s since{last}: somebody"
-                    " may still be at it. Make sure that nobody is, then resume or undo the run"
+                    f"{why}, and no node has been quiet for {parameters.quiet_s:g} s since{last}: the"
+                    " deployer may still work. Make sure that it does not, then resume or undo the run"
                 )
             go_on()
             self.clock.sleep(self._poll_s)
@@ -248,10 +248,10 @@ class NodeActor:
         return Verified(diff.is_clean, met if diff.is_clean else describe_diff(diff), evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(False, step.cannot_be_undone or "it can't be undone")
+        return Checked(False, step.cannot_be_undone or "can't be undone")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Refused, for a step that has no way back.
+        """Refused, for a step that can't be undone.
 
         Raises:
             RunError: always, with the step's reason.

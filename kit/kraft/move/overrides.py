@@ -13,10 +13,10 @@ from dataclasses import replace
 from kit.tables.conditions import OPERATOR, SECOND_PERSON, Rule
 
 REHEARSED = Rule("rehearsed", "a rehearsal of a save of this cluster went well", overridden_by=SECOND_PERSON)
-OLD_CONSUMERS = Rule("old_consumers", "no live member stands under /consumers", overridden_by=SECOND_PERSON)
+OLD_CONSUMERS = Rule("old_consumers", "no live member is under /consumers", overridden_by=SECOND_PERSON)
 SOAK = Rule("soak", "KRaft mode was watched for long enough, and nothing diverged", overridden_by=SECOND_PERSON)
 STOPPED = Rule("stopped", "each controller answers, or its host refuses the connection", overridden_by=SECOND_PERSON)
-VOTERS_KNOWN = Rule("voters_known", "a controller tells the voters of the quorum", overridden_by=OPERATOR)
+VOTERS_KNOWN = Rule("voters_known", "a controller shows the voters of the quorum", overridden_by=OPERATOR)
 _OF_A_GROUP = f"{OLD_CONSUMERS.check_id}:"
 _OF_A_NODE = f"{STOPPED.check_id}:"
 

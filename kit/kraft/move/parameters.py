@@ -19,8 +19,9 @@ QUIET_S = 30.0
 class KraftParameters(StepParameters):
     """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``.
 
-    ``by_person``: a person restarts the nodes. ``left_behind``: groups of old consumers that somebody answers for, and
-    that forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as stopped.
+    ``by_person``: a person restarts the nodes. ``left_behind``: groups of old consumers that an operator answers for,
+    and that forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as
+    stopped.
     ``reports_voters``: the operator answers for it that ``controllers`` are all voters.
     """
 

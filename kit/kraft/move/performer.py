@@ -1,4 +1,4 @@
-"""What carries out plans that move a cluster: one actor per kind of step."""
+"""What executes plans that move a cluster: one actor per kind of step."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def performer(
     folder: Path | None = None,
     reads: MoveReads = READS,
 ) -> ClusterPerformer:
-    """Carries out this module's plans. ``folder``: of the run, where one goes on; ``runs``: as of ``plan_kraft``."""
+    """Executes this module's plans. ``folder``: of the run, where one continues; ``runs``: as of ``plan_kraft``."""
     hands = NodeOperator(cluster, deployer, say, clock, folder=folder, reads=reads)
     actors: dict[str, Actor] = {
         steps.ROLL: RollActor(hands),

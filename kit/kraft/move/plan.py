@@ -3,9 +3,9 @@
     zookeeper ── controllers ── dual write ── kraft ── finalised
         ▲─────────────┴─────────────┴──────────┘
 
-Each phase is one plan with one approval; a plan goes one phase on. The way back is one plan from wherever the cluster
-stands, until it is finalised. Beside them: plans that repair what somebody else left, and one that moves the active
-controller.
+Each phase is one plan with one approval; a plan goes one phase on. The rollback is one plan from any phase of the
+cluster, until it is finalised. Beside them: plans that repair what another operator or tool left, and one that moves
+the active controller.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from kit.text.naming import named
 RISKS: Mapping[str, tuple[str, ...]] = {
     CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
     DUAL_WRITE: (
-        "Until the way back or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
+        "Until the rollback or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
         " deletion of an entity's last quota, no large reassignment.",
     ),
-    KRAFT: ("Clients that look for brokers in ZooKeeper find none from now on.",),
-    FINALISED: ("There is no way back to ZooKeeper.",),
+    KRAFT: ("Clients that search for brokers in ZooKeeper find none from now on.",),
+    FINALISED: ("The cluster can't return to ZooKeeper.",),
     ZOOKEEPER: (
         "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
     ),
@@ -92,7 +92,7 @@ class KraftPlanRequest:
                 " both at most a day"
             )
         if not 0 < self.way_back_s <= LONGEST_WAY_BACK_S:
-            raise InputError(f"a way back is of more than 0 h and at most {LONGEST_WAY_BACK_S / 3600:g} h")
+            raise InputError(f"the time limit of an undo is more than 0 h and at most {LONGEST_WAY_BACK_S / 3600:g} h")
 
     def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
         """Raises as :func:`plan_kraft`, and PlanError on a cluster without ZooKeeper."""
@@ -115,12 +115,12 @@ def plan_kraft(
     reads: MoveReads = READS,
     clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
 ) -> Plan:
-    """Look at the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
+    """Examine the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
 
     Raises:
         ConnectError: it can't be read.
         NothingToDo: it is there already, or nothing is damaged.
-        PlanError: no plan leads from where it stands to there.
+        PlanError: no plan leads from the present phase to that phase.
         UnsafePlan: a gate is not met; all that are not are named.
     """
     to_phase, risks, names = request.to_phase, RISKS.get(request.to_phase, ()), tuple(overrides)
@@ -192,12 +192,11 @@ def _plan(
 
 
 def _describe_mixed(now: ClusterState) -> Iterator[str]:
-    """Where a roll stopped half-way, or somebody restarted a node: who approves has to know why."""
+    """A roll stopped half-way, or a node was restarted by another operator or tool: the approver has to know why."""
     if len(set(now.modes.values())) > 1:
         yield (
             f"The brokers are in different modes: {describe_modes(now.modes)}. If no roll was stopped there, an "
-            f"order came"
-            " late, or somebody restarted one: find out who before this is approved."
+            f"order came late, or another operator or tool restarted one: find out who before this is approved."
         )
 
 
@@ -234,20 +233,20 @@ def _refuse_detours(cluster: Cluster, now: ClusterState, to_phase: str) -> None:
     """
     here, where = now.phase, f"cluster {cluster.name!r} is in phase {now.phase!r}"
     if here == FINALISED and to_phase != FINALISED:
-        raise PlanError(f"{where}: there is no way back")
+        raise PlanError(f"{where}: a finalised move can't be undone")
     if (stale := stale_migration(now)) is not None:
-        raise PlanError(f"{where}: {stale}. Mend that first: offramp plan kraft --repair")
+        raise PlanError(f"{where}: {stale}. Repair that first: offramp plan kraft --repair")
     if here not in PHASES:
         raise PlanError(
-            f"{where}: nothing is planned before all facts are known; see offramp kraft status. If somebody left it so:"
-            " offramp plan kraft --repair"
+            f"{where}: nothing is planned before all facts are known; see offramp kraft status. If another operator or"
+            " tool left it so: offramp plan kraft --repair"
         )
     is_whole = len(set(now.modes.values())) == 1 and not (
         here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
     )
     if here == ZOOKEEPER and (migrating := migrating_brokers(now)):
         told = named(migrating, "broker {} runs", "brokers {} run")
-        raise PlanError(f"{where}, and {told} in migration mode, which nobody wants: offramp plan kraft --repair")
+        raise PlanError(f"{where}, and {told} in migration mode, which no plan asks for: offramp plan kraft --repair")
     if here == to_phase == ZOOKEEPER and now.live_controllers:
         raise PlanError(
             f"{where}, and {running_problem(now)}. A cancelled start came late, or another operator began again. Stop"

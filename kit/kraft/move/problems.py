@@ -17,7 +17,7 @@ from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
 
 BEHIND = 10
-"""So many records a voter may lack: a quorum at rest writes two a second, and a follower asks once in half of one."""
+"""So many records a voter may lack: an idle quorum writes two a second, and a follower asks once in half of one."""
 
 
 def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None:
@@ -34,7 +34,7 @@ def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None
     if mode == ZOOKEEPER_MODE:
         return None
     if registration is None:
-        return f"{who} is not registered with the controllers: its version may be another than theirs"
+        return f"{who} is not registered with the controllers: its version may differ from the controllers' version"
     if registration.is_migrating is not (mode == MIGRATION_MODE):
         return f"{who} is registered for another mode than {mode}"
     return f"{who} is fenced: it has not caught up with the metadata log" if registration.is_fenced else None
@@ -66,8 +66,8 @@ def joined_problem(state: ClusterState) -> str | None:
     if not joined:
         return None
     return (
-        f"{named(joined, 'broker {} is', 'brokers {} are')} registered and not of this plan: make a new one from where"
-        " the cluster stands (offramp kraft status)"
+        f"{named(joined, 'broker {} is', 'brokers {} are')} registered and not of this plan: make a new one from the"
+        " cluster's present phase (offramp kraft status)"
     )
 
 
@@ -92,7 +92,7 @@ def controllers_problem(
     if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
         return (
             f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
-            f" {controllers.get(leader.node_id)}: mend the ids in [clusters.NAME.kraft] controllers"
+            f" {controllers.get(leader.node_id)}: repair the ids in [clusters.NAME.kraft] controllers"
         )
     if not state.facts.has_log:
         return f"the metadata log can't be read: {state.facts.log_error}"
@@ -116,7 +116,7 @@ def unreachable(address: str, error: str | None) -> str:
 def voters_problem(state: ClusterState, controllers: Mapping[int, str], is_reported: bool = False) -> str | None:
     """Whether the quorum has a controller that the profile does not name: no order would reach it.
 
-    Only the leader tells the voters. Without one nobody does (``unknown_voters``), unless a person answers for it
+    Only the leader shows the voters. Without one no node does (``unknown_voters``), unless a person answers for it
     (``is_reported``): but not while most of the named controllers answer, which wait for an election.
     """
     leader, answering = state.facts.leader, state.answering_controllers
@@ -180,8 +180,8 @@ def first_checkpoint_problem(state: ClusterState) -> str | None:
         return odd
     if control.has_migration is False:
         return (
-            "ZooKeeper has no /migration, which controllers make when they start: these look under another chroot than"
-            " the brokers (zookeeper.connect in their files), or somebody deleted it"
+            "ZooKeeper has no /migration, which controllers make when they start: these use another chroot than"
+            " the brokers (zookeeper.connect in their files), or another client deleted it"
         )
     if control.checkpoint is not None:
         return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt"
@@ -195,7 +195,7 @@ def without_flag(state: ClusterState, controllers: Mapping[int, str]) -> tuple[i
 
 
 def flag_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """Why a controller may not be given the flag back: the migration is over, or the active one lacks the flag too."""
+    """Why a controller may not be given the flag back: the migration ended, or the active one lacks the flag too."""
     problem, leader = controllers_problem(state, controllers, has_flag=None), state.facts.leader
     if problem is not None or leader is None:
         return problem
@@ -215,7 +215,7 @@ def waiting_problem(state: ClusterState, controllers: Mapping[int, str]) -> str 
 
 
 def dual_write_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """The copy is done, and KRaft holds ``/controller``; that ``/migration`` moves takes two looks."""
+    """The copy is done, and KRaft holds ``/controller``; that ``/migration`` moves takes two observations."""
     control, leader = state.control, state.facts.leader
     problem = controllers_problem(state, controllers)
     if problem is not None or leader is None:
@@ -240,7 +240,7 @@ def behind_problem(cluster: Cluster, state: ClusterState, reads: MoveReads) -> s
     try:
         ends = reads.voter_ends(cluster, leader.address)
     except UNREAD as error:
-        return f"controller {leader.node_id} does not tell how far the others are: {error}"
+        return f"controller {leader.node_id} did not report how far the other controllers are: {error}"
     late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
     behind = (f"controller {number} by {quantity(records, 'record')}" for number, records in late.items())
     return f"behind the active controller: {listed(behind)}" if late else None

@@ -49,7 +49,7 @@ class RehearsalResult:
         save = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
         if self.found:
             counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
-            return f"the rehearsal of {save} did not go well: {counts}. Mend that, save, rehearse again"
+            return f"the rehearsal of {save} did not go well: {counts}. Repair that, save, rehearse again"
         if self.is_ahead(now):
             return (
                 f"clock trouble: {save} or its rehearsal is of a time that is still to come, by this machine's clock"

@@ -1,15 +1,17 @@
-"""What somebody else left of a move to KRaft: found from facts, and mended, each damage by a plan of its own.
+"""What another operator or tool left of a move to KRaft: found from facts, and repaired, each damage by a plan of its
+own.
 
 - ``repair /controller``: KRaft's claim, and no migration in any log. No broker can be elected.
 - ``repair /migration``: one with an offset, or unreadable, or of controllers that are gone. The next controllers would
   delete every topic that they don't know, or hang.
 - ``repair /controller_epoch``: it is no number, below the epoch of a partition, or below what brokers remember.
   Elections of that partition are refused; brokers ignore the controller.
-- ``repair brokers``: brokers in migration mode, and no controller answers. One that was told to stop too early waits
+- ``repair brokers``: brokers in migration mode, and no controller answers. A broker that was ordered to stop too early
+waits
   for KRaft for minutes.
 
-Facts by release 3.9.1. In this order, because each needs those above it mended: a broker may be restarted only once it
-knows a controller that may elect leaders.
+Facts by release 3.9.1. In this order, because each needs those above it repaired: a broker may be restarted only once
+it knows a controller that may elect leaders.
 """
 
 from __future__ import annotations
@@ -56,14 +58,15 @@ class Damage:
 
 
 def damages(now: ClusterState) -> list[Damage]:
-    """What is left over where no log says that a migration goes on; ``for_repair`` made the look."""
+    """What is left over where no log says that a migration is in progress; ``for_repair`` made the observation."""
     if now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
         return []
     return [each for find in (_claim, _left_migration, _low_epoch, _left_brokers) for each in find(now)]
 
 
 def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
-    """Id → ``host:port``, as all bootstrap servers know them: one that began while nobody leads the cluster knows none.
+    """Id → ``host:port``, as all bootstrap servers know them: one that began while no controller leads the cluster
+    knows none.
 
     Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
     """
@@ -78,7 +81,8 @@ def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
 
 
 def for_repair(now: ClusterState, cluster: Cluster, reads: MoveReads, sleep: Callable[[float], None]) -> ClusterState:
-    """The same look, with the highest epoch of any partition, and whether every broker follows ZooKeeper's controller.
+    """The same observation, with the highest epoch of any partition, and whether every broker follows ZooKeeper's
+    controller.
 
     Raises:
         ConnectError: ZooKeeper does not answer.
@@ -152,7 +156,7 @@ def _low_epoch(now: ClusterState) -> Iterator[Damage]:
     elif now.ignored is not None and all(mode is not None for mode in now.modes.values()):
         yield Damage(
             REPAIR_EPOCH,
-            f"{now.ignored}, again and again: /controller_epoch is {epoch}, below what that broker remembers, and it"
+            f"{now.ignored}, repeatedly: /controller_epoch is {epoch}, below what that broker remembers, and it"
             " ignores the controller",
         )
 
@@ -162,9 +166,9 @@ def _left_brokers(now: ClusterState) -> Iterator[Damage]:
     if left and not now.live_controllers:
         yield Damage(
             REPAIR_BROKERS,
-            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, and no controller answers. One"
-            " that was told to stop before it knew ZooKeeper's controller waits for KRaft for minutes; which one can't"
-            " be seen from outside",
+            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, and no controller answers. A"
+            " broker that was ordered to stop before it knew ZooKeeper's controller waits for KRaft for minutes; which"
+            " one can't be seen from outside",
         )
 
 
@@ -183,18 +187,18 @@ def first_damage(cluster: Cluster, now: ClusterState, reads: MoveReads) -> tuple
     bad = contradictions(cluster, now)
     repairable = damages(now)
     if (hidden := now.control.refused(CONTROLLER)) is not None:
-        raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
+        raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether a controller controls the brokers is not known")
     if (odd := now.control.undecodable(CONTROLLER)) is not None:
         raise PlanError(
-            f"cluster {cluster.name!r}: {odd}. No broker can decode this, so it is not known whether anybody controls"
-            " the brokers, and no broker can be elected. Find out who wrote the znode. While no KRaft controller"
-            " runs, delete it; a broker then takes /controller. Then: offramp kraft status"
+            f"cluster {cluster.name!r}: {odd}. No broker can decode this, so it is not known whether a controller"
+            " controls the brokers, and no broker can be elected. Find out who wrote the znode. While no KRaft"
+            " controller runs, delete it; a broker then takes /controller. Then: offramp kraft status"
         )
     if now.control.controller_id is None and now.control.brokers:
         idle = named(now.control.brokers, "broker {} does not take", "brokers {} do not take")
         raise PlanError(
-            f"cluster {cluster.name!r}: nobody holds /controller, and {idle} it. Restart one of them, then look again:"
-            " offramp kraft status"
+            f"cluster {cluster.name!r}: no broker holds /controller, and {idle} it. Restart one of them, then"
+            " run: offramp kraft status"
         )
     if not repairable and now.unreachable_controllers and now.live_controllers:
         raise PlanError(
@@ -227,7 +231,7 @@ def _missing_brokers(cluster: Cluster, now: ClusterState, reads: MoveReads) -> l
 
 
 class RepairActor(HandBackActor):
-    """The one transaction that mends a znode, as a hand-back is made: payloads saved, on conditions, read back."""
+    """The one transaction that repairs a znode, as a hand-back is made: payloads saved, on conditions, read back."""
 
     mended = (MIGRATION_ZNODE, EPOCH)
 
@@ -254,7 +258,7 @@ class RepairActor(HandBackActor):
         if parameters.to_phase in [each.plan for each in repairable]:
             return None
         others = "; ".join(each.sentence for each in repairable)
-        return f"there is nothing to mend by {parameters.to_phase!r} any more{f', but: {others}' if others else ''}"
+        return f"there is nothing to repair by {parameters.to_phase!r} any more{f', but: {others}' if others else ''}"
 
     def state(self, step: Step, acted: object = None) -> StepState:
         problem = self._not_damaged(HandBackParameters.of(step))
@@ -268,7 +272,7 @@ class RepairActor(HandBackActor):
             lambda: left[0] if left else control_problem(state), lambda: self._unled(parameters, state)
         )
         return verified(
-            problem, f"{parameters.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller"
+            problem, f"{parameters.to_phase.removeprefix('repair ')} is repaired, and a broker holds /controller"
         )
 
     def _unled(self, parameters: HandBackParameters, state: ClusterState) -> str | None:
@@ -287,7 +291,7 @@ class RepairActor(HandBackActor):
 
     def _odd(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
         if CONTROLLER not in before:
-            return "nobody holds /controller: is any broker connected to ZooKeeper?"
+            return "no broker holds /controller: is any broker connected to ZooKeeper?"
         is_kraft = before[CONTROLLER].ephemeral_owner == 0
         if is_kraft is not (parameters.to_phase == REPAIR_CLAIM):
             return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"

@@ -33,7 +33,7 @@ class ReturnFlagActor(ControllerActor):
         )
 
     def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
-        """One that was ordered before and does not answer is started again, if nobody else is missing."""
+        """One that was ordered before and does not answer is started again, if no other controller is missing."""
         silent = [it for it, at in parameters.controller_addresses.items() if state.controller_at(at) is None]
         is_ours = len(silent) == 1 and silent[0] in parameters.nodes
         if is_ours and state.facts.leader is not None and state.facts.zk_state == MIGRATION:
@@ -104,4 +104,4 @@ class ReturnFlagActor(ControllerActor):
         problem = first_problem(
             lambda: dual_write_problem(self.hands.read_state(parameters), parameters.controller_addresses)
         )
-        return verified(problem, "every controller has the migration flag, and dual write goes on")
+        return verified(problem, "every controller has the migration flag, and dual write continues")

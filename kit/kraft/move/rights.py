@@ -1,7 +1,7 @@
-"""Whether offramp's session of ZooKeeper may write what a way back writes, and sees all that it rests on.
+"""Whether offramp's session of ZooKeeper may write what a rollback writes, and sees all that it rests on.
 
-Asked before every plan, also before those that write nothing there: a way back that is refused only when it is needed
-is none. Rights are told from access lists; nothing is written to find them out.
+Asked before every plan, also before those that write nothing there: a rollback that is refused only when it is needed
+is useless. Rights are reported from access lists; nothing is written to find them out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Before each order every broker serves, every ISR is full, and what the way needs holds. One that is down goes first:
 nothing but it may be missing then. The broker that holds ``/controller`` goes last. What the deployer says is not
 believed: an order counts once the broker runs in its new mode, is registered so, has caught up, and every ISR is full
-again. A broker that changes without an order, or into a mode that nobody wants, ends the roll at once.
+again. A broker that changes without an order, or into a mode that no step wants, ends the roll at once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RollActor(NodeActor):
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
-        RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+        RunError: an order failed or had no effect, or something forbids the next; nothing more is ordered.
         """
         parameters = RollParameters.of(step)
         return self._roll(parameters, parameters.nodes, (parameters.from_mode, parameters.to_mode), report)
@@ -92,7 +92,7 @@ class RollActor(NodeActor):
         parameters = RollParameters.of(step)
         if step.cannot_be_undone is not None:
             return Checked(False, step.cannot_be_undone)
-        return checked(first_problem(lambda: self._back_problem(parameters, acted)), "the way back is open")
+        return checked(first_problem(lambda: self._back_problem(parameters, acted)), "a rollback is possible")
 
     def _back_problem(self, parameters: RollParameters, acted: ActedRecord) -> str | None:
         state = self.hands.read_state(parameters)
@@ -103,7 +103,7 @@ class RollActor(NodeActor):
         """Back into the mode before, those that this run moved, the last one first.
 
         Raises:
-            RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+            RunError: an order failed or had no effect, or something forbids the next; nothing more is ordered.
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
         parameters = RollParameters.of(step)
@@ -166,7 +166,7 @@ class RollActor(NodeActor):
         self, parameters: RollParameters, number: int, way: Modes, before: ClusterState, now: ClusterState
     ) -> str | None:
         """Raises:
-        RunError: another broker has changed since ``before``, or this one is in a mode that nobody wants.
+        RunError: another broker has changed since ``before``, or this one is in a mode that no step wants.
         """
         if (problem := _unordered_change(number, way, before, now)) is not None:
             raise RunError(problem)
@@ -241,9 +241,10 @@ def _unexpected_modes(
         return None
     should = (f"broker {it} in {' or '.join(wanted[it])} mode" for it in strange)
     return (
-        f"{describe_modes(strange)}, which this step does not expect: somebody restarted it, or an order came "
+        f"{describe_modes(strange)}, which this step does not expect: another operator or tool restarted it, or an"
+        " order came "
         f"late. Start"
-        f" {listed(should)}, then go on"
+        f" {listed(should)}, then continue"
     )
 
 
@@ -263,20 +264,21 @@ def _unordered_change(number: int, way: Modes, before: ClusterState, now: Cluste
         changed = (f"broker {it} from {was[it]} to {mode} mode" for it, mode in others.items())
         back = (f"broker {it} in {was[it]} mode" for it in others)
         return (
-            f"broker {number} was to go to {way[1]} mode, and another one changed, which nobody ordered:"
-            f" {listed(changed)}. Look which host the deployer reaches for each broker, restart {listed(back)}, then go"
-            " on. Nothing more is ordered"
+            f"broker {number} was to go to {way[1]} mode, and another one changed, which this run did"
+            f" not order: {listed(changed)}. Find out which host the deployer reaches for each broker, restart"
+            f" {listed(back)}, then"
+            " continue. Nothing more is ordered"
         )
     if modes.get(number) in (None, *way):
         return None
     return (
-        f"broker {number} was to go from {way[0]} to {way[1]} mode, and runs in {modes[number]} mode. Look with which"
-        " settings the deployer starts it, then go on. Nothing more is ordered"
+        f"broker {number} was to go from {way[0]} to {way[1]} mode, and runs in {modes[number]} mode. Find out with"
+        " which settings the deployer starts it, then continue. Nothing more is ordered"
     )
 
 
 def _describe_restarted(number: int, way: Modes, before: ClusterState, now: ClusterState) -> str:
-    """Another broker that began anew in its mode while this one did not change: the deployer may have taken it."""
+    """Another broker that began again in its mode while this one did not change: the deployer may have taken it."""
     if now.modes.get(number) != way[0]:
         return ""
     began = {each.node_id: each.incarnation_id for each in before.facts.registered_brokers}
@@ -285,7 +287,11 @@ def _describe_restarted(number: int, way: Modes, before: ClusterState, now: Clus
         for each in now.facts.registered_brokers
         if each.node_id != number and began.get(each.node_id, each.incarnation_id) != each.incarnation_id
     )
-    return f", and {named(anew, 'broker {} was', 'brokers {} were')} restarted, which nobody ordered" if anew else ""
+    return (
+        (f", and {named(anew, 'broker {} was', 'brokers {} were')} restarted, which this run did not order")
+        if anew
+        else ""
+    )
 
 
 def _first_modes(acted: ActedRecord) -> Mapping[int, str] | None:
@@ -308,15 +314,15 @@ def _changed_since_start(first: Mapping[int, str | None], ordered: Collection[in
         return None
     back = (f"broker {number} in {first[number]} mode" for number in strayed)
     return (
-        f"{describe_modes(strayed)}, which this run did not order: the deployer took one broker for another, or "
-        f"somebody"
-        f" else restarted it. Start {listed(back)}, then go on; or make a new plan from where the cluster stands"
+        f"{describe_modes(strayed)}, which this run did not order: the deployer took one broker for another, "
+        f"or another operator or tool restarted it. Start {listed(back)}, then continue; or make a new plan from the"
+        " cluster's present phase"
     )
 
 
 def _may_go_on(parameters: RollParameters) -> str:
     brokers = named(sorted(parameters.broker_addresses), "broker {} is", "brokers {} are")
-    return f"{brokers} in {parameters.from_mode} or {parameters.to_mode} mode, and may go on"
+    return f"{brokers} in {parameters.from_mode} or {parameters.to_mode} mode, and may continue"
 
 
 def _is_before_copy(parameters: RollParameters) -> bool:

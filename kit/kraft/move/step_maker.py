@@ -1,4 +1,4 @@
-"""The steps of a plan to move a cluster to KRaft, or back, from where its nodes stand."""
+"""The steps of a plan to move a cluster to KRaft, or back, from its nodes' present modes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from kit.text.naming import listed, named
     "wipe controllers",
     "compare",
     "finalise",
-    "mend ZooKeeper",
+    "repair ZooKeeper",
     "fail over",
     "return the flag",
     "archive ZooKeeper",
@@ -60,7 +60,7 @@ COMPARE_S = 180.0
 HANDED_BACK_S = 3.0
 """From the transaction until a broker may be stopped: one that still believes in KRaft hangs (3.9.1)."""
 STILL_S = 5.0
-"""For how long ``/migration`` must have stood still before it is deleted: a controller writes it twice a second."""
+"""How long ``/migration`` must not change before it is deleted: a controller writes it twice a second."""
 MIGRATION_ZNODE = "/migration"
 CONTROL = "control of the cluster"
 OBSERVED = ("phase", "broker modes", "controllers", "ZooKeeper's controller")
@@ -99,7 +99,7 @@ def controller_item(number: int) -> str:
 
 _ON_THE_WAY = {
     ZOOKEEPER_MODE: "the controllers wait (state 2), nothing is copied yet, /migration is of this attempt",
-    MIGRATION_MODE: "dual write goes on (state 1), every controller has the migration flag",
+    MIGRATION_MODE: "dual write continues (state 1), every controller has the migration flag",
 }
 
 
@@ -113,7 +113,7 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
         raise PlanError(f"no broker goes from {parameters.from_mode!r} to {parameters.to_mode!r} mode")
     stuck = None
     if parameters.begins_copy:
-        stuck = "with the last broker the copying begins; the way back is a plan: offramp plan kraft --to zookeeper"
+        stuck = "with the last broker the copy begins; to return, make a plan: offramp plan kraft --to zookeeper"
     elif way == (MIGRATION_MODE, ZOOKEEPER_MODE):
         stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
     brokers = named(parameters.nodes, "broker")
@@ -131,7 +131,7 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
         precondition="before each: every broker is in sync and each partition has its full ISR, but for a broker that"
         f" is down, which goes first; {_before_roll(parameters)}",
         verification=f"{brokers}: in {parameters.to_mode} mode, caught up, every ISR is full"
-        + ("; the copy is done and dual write goes on" if parameters.begins_copy else ""),
+        + ("; the copy is done and dual write continues" if parameters.begins_copy else ""),
         deadline_s=parameters.node_timeout_s,
         changes=tuple(
             Change(broker_item(it), f"{parameters.from_mode} mode", f"{parameters.to_mode} mode")
@@ -149,7 +149,7 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
 
 def _before_roll(parameters: RollParameters) -> str:
     if parameters.to_mode == ZOOKEEPER_MODE:
-        return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
+        return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s have passed"
     if parameters.to_mode == KRAFT_MODE:
         but = f" but of {listed(parameters.left_behind)}" if parameters.left_behind else ""
         return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
@@ -218,7 +218,7 @@ def hand_back_step(step_id: str, parameters: HandBackParameters) -> Step:
         step_id=step_id,
         kind=HAND_BACK,
         title="Hand the control of the cluster back to ZooKeeper",
-        precondition=f"no controller answers, no broker is in KRaft mode, /migration stands still for {STILL_S:g} s",
+        precondition=f"no controller answers, no broker is in KRaft mode, /migration does not change for {STILL_S:g} s",
         verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
         deadline_s=parameters.node_timeout_s,
         changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {writes}"),),
@@ -242,7 +242,7 @@ _REPAIRED = {
         "/migration is gone, and a broker holds /controller",
     ),
     REPAIR_EPOCH: (
-        "/controller_epoch is set far above every epoch used, and /controller deleted: a broker takes it anew",
+        "/controller_epoch is set far above every epoch used, and /controller deleted: a broker takes it again",
         f"no partition's epoch is above /controller_epoch; {_FOLLOWED}",
     ),
 }
@@ -253,14 +253,14 @@ def repair_step(step_id: str, parameters: HandBackParameters) -> Step:
     PlanError: the plan repairs no znode.
     """
     if parameters.to_phase not in _REPAIRED:
-        raise PlanError(f"a plan to {parameters.to_phase!r} mends no znode")
+        raise PlanError(f"a plan to {parameters.to_phase!r} repairs no znode")
     done, seen = _REPAIRED[parameters.to_phase]
     return Step(
         step_id=step_id,
         kind=MEND,
-        title=f"Mend {parameters.to_phase.removeprefix('repair ')} in ZooKeeper",
+        title=f"Repair {parameters.to_phase.removeprefix('repair ')} in ZooKeeper",
         precondition="the damage is still there, no controller answers, every broker answers and none is in KRaft mode,"
-        f" the control znodes stand still for {STILL_S:g} s",
+        f" the control znodes do not change for {STILL_S:g} s",
         verification=seen,
         deadline_s=parameters.node_timeout_s,
         changes=(Change(CONTROL, "damaged", f"ZooKeeper's; in one conditional transaction {done}"),),
@@ -276,8 +276,8 @@ def wipe_step(step_id: str, parameters: OrderParameters) -> Step:
         kind=WIPE,
         title=f"Wipe the {named(parameters.nodes, 'disk of controller {}', 'disks of controllers {}')}",
         precondition="no controller answers, and ZooKeeper has no /migration",
-        verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to dual"
-        " write looks whether their log was",
+        verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to"
+        " dual write checks whether their log was",
         deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in parameters.nodes),
         cannot_be_undone="what was on the disks is gone",
@@ -295,7 +295,7 @@ def compare_step(step_id: str, parameters: KraftParameters) -> Step:
         precondition=_ON_THE_WAY[MIGRATION_MODE],
         verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
         deadline_s=COMPARE_S,
-        undo="There is nothing to take back.",
+        undo="There is nothing to undo.",
         parameters=parameters.to_json(),
     )
 
@@ -306,9 +306,9 @@ def unregister_step(step_id: str, parameters: UnregisterParameters) -> Step:
         step_id=step_id,
         kind=UNREGISTER_STEP,
         title=f"End the registration of broker {number}, which is gone for good",
-        precondition="the broker does not answer, is not in /brokers/ids and, once dual write goes on, fenced; no"
-        " partition has a replica on it; dual write goes on, or the controllers wait for it",
-        verification=f"the metadata log holds no registration of broker {number}; dual write or the wait goes on",
+        precondition="the broker does not answer, is not in /brokers/ids and, once dual write continues, fenced; no"
+        " partition has a replica on it; dual write continues, or the controllers wait for it",
+        verification=f"the metadata log holds no registration of broker {number}; dual write or the wait continues",
         deadline_s=parameters.node_timeout_s,
         changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
         cannot_be_undone="a broker registers by itself when it is started",
@@ -323,13 +323,13 @@ def fail_over_step(step_id: str, parameters: OrderParameters) -> Step:
         step_id=step_id,
         kind=FAIL_OVER_STEP,
         title=f"Restart controller {number}, which is active, so that another one is elected",
-        precondition="every controller answers, they are three or more, all have caught up, dual write goes on, every"
+        precondition="every controller answers, they are three or more, all have caught up, dual write continues, every"
         " ISR is full, and both stores hold the same",
         verification=f"another controller than {number} leads in a higher epoch; all answer with the migration flag and"
-        " have caught up; dual write goes on in that epoch, and every ISR is full",
+        " have caught up; dual write continues in that epoch, and every ISR is full",
         deadline_s=parameters.node_timeout_s,
         changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
-        cannot_be_undone="who leads is no setting: there is nothing to take back",
+        cannot_be_undone="who leads is no setting: there is nothing to undo",
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),

@@ -69,7 +69,7 @@ def _metadata(cluster: Cluster, number: int, address: str, reads: MoveReads) -> 
     try:
         return reads.metadata(cluster, address)
     except UNREAD as error:
-        raise ReadError(f"broker {number} at {address} does not tell its metadata: {error}") from error
+        raise ReadError(f"broker {number} at {address} did not report its metadata: {error}") from error
 
 
 def _partitions(metadata: ClusterMetadata) -> set[Partition]:
@@ -108,7 +108,7 @@ def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], dow
 
 
 def _is_whole(row: TopicPartition, down: int | None) -> bool:
-    """Whether nothing is missing but the broker that is down; where nobody else is in sync, only it can lead."""
+    """Whether nothing is missing but the broker that is down; where no other replica is in sync, only it can lead."""
     if row.leader is None:
         return down in row.replicas and set(row.isr) <= {down}
     return set(row.replicas) - set(row.isr) <= {down}

@@ -1,8 +1,8 @@
 """The registration of a broker that is gone for good, ended by the active controller (UnregisterBroker, API 64).
 
-While no broker runs in KRaft mode, nobody else passes it on: Kafka's own command refuses to ask controllers (3.9.1,
+While no broker runs in KRaft mode, no other node passes it on: Kafka's own command refuses to ask controllers (3.9.1,
 UnsupportedEndpointTypeException), which serve it all the same, also while they wait for brokers; then they
-fence nobody. A broker that is started again registers again.
+fence no broker. A broker that is started again registers again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: Move
 
 
 def goes_on_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """Whether the move stands as it did: the controllers wait, or dual write goes on."""
+    """Whether the move is in the same phase: the controllers wait, or dual write continues."""
     return (waiting_problem if state.phase == CONTROLLERS else dual_write_problem)(state, controllers)
 
 
@@ -139,7 +139,7 @@ class UnregisterActor(NodeActor):
             lambda: self._left(parameters, state), lambda: goes_on_problem(state, parameters.controller_addresses)
         )
         return verified(
-            problem, f"{broker_item(parameters.nodes[0])} is registered no more, and the move stands as it did"
+            problem, f"{broker_item(parameters.nodes[0])} is registered no more, and the move is in the same phase"
         )
 
 

@@ -39,7 +39,7 @@ class Reader:
         return names if isinstance(names, list) else []
 
     def znodes(self, paths: Sequence[str]) -> Iterator[tuple[str, Znode | KazooException | None]]:
-        """What stands at each path; None: nothing."""
+        """What is at each path; None: nothing."""
         return zip(paths, fetch_data(self.client, paths))
 
     def parse(
@@ -52,7 +52,7 @@ class Reader:
             return None
         try:
             if shown_data(path, held.data) == REDACTED.encode():
-                raise BadValue("it is no JSON object with a config; what it holds is withheld")
+                raise BadValue("it is no JSON object with a config; what it holds is redacted")
             return how(held.data)
         except BadValue as problem:
             for kind, entity in entities:

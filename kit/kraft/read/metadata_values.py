@@ -1,6 +1,6 @@
 """What Kafka's metadata znodes hold → the values that KRaft's records have, so that the two can be compared.
 
-Pure: bytes in, values out. Anybody may have written a znode, so whatever is not as brokers of 3.9 write it raises
+Pure: bytes in, values out. Any client may have written a znode, so whatever is not as brokers of 3.9 write it raises
 ``BadValue`` with a sentence's end that says what is wrong. Rules: ``kafka.zk.ZkData``, ``kafka.zk.migration``.
 """
 

@@ -49,9 +49,9 @@ class MetadataZnodes:
 
 
 def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool], hide: Hide = stars) -> MetadataZnodes:
-    """Everything. ``is_secret`` says of a broker's setting whether its value is to be withheld.
+    """Everything. ``is_secret`` says of a broker's setting whether its value is to be redacted.
 
-    With a ``hide`` that makes fingerprints, secrets are told by them; but an enciphered password can't be compared.
+    With a ``hide`` that makes fingerprints, secrets are reported by them; but an enciphered password can't be compared.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.

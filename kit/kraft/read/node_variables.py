@@ -119,7 +119,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _keys(held: Mapping[Any, Any]) -> Iterator[Any]:
-    """Every key of nested mappings: an inventory has them under ``all: vars:``. An alias is looked at once."""
+    """Every key of nested mappings: an inventory has them under ``all: vars:``. An alias is examined once."""
     waiting, seen = [held], {id(held)}
     while waiting:
         mapping = waiting.pop()

@@ -19,8 +19,8 @@ from kit.text.fingerprints import Hide, stars
 def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars, strangers: Hide | None = None) -> pa.Table:
     """``tables.ZNODES``: a znode and everything below it; none when it isn't there. A refused one has its error.
 
-    ``hide``, ``strangers``: what stands for a secret of Kafka's, and for the data of other applications (None: only
-    what looks like a secret is withheld there).
+    ``hide``, ``strangers``: the replacement of a secret of Kafka's, and for the data of other applications (None: only
+    what resembles a secret is redacted there).
 
     Raises:
         ConnectError: the connection was lost, or the server did not answer in time.

@@ -1,4 +1,4 @@
-"""What a report on a soak says first: where the cluster stands, since when, and whether both stores stayed the same."""
+"""What a report on a soak says first: the cluster's phase, since when, and whether both stores stayed the same."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def brief(states: pl.DataFrame, values: pl.DataFrame, cluster: str) -> Brief:
     changes = fail_overs(states)
     figures = (
         ("phase now", states["phase"][-1], _since(states)),
-        ("looks", f"{len(states):,}", f"in {_span(states['at'][0], states['at'][-1])}"),
-        ("looks with diverged values", f"{counts.get(DIVERGED, 0):,}", ""),
-        ("looks not read", f"{counts.get(NOT_READ, 0):,}", ""),
+        ("observations", f"{len(states):,}", f"in {_span(states['at'][0], states['at'][-1])}"),
+        ("observations with diverged values", f"{counts.get(DIVERGED, 0):,}", ""),
+        ("observations not read", f"{counts.get(NOT_READ, 0):,}", ""),
         ("records behind, at most", "unknown" if most is None else f"{most:,}", f"0 to {USUAL_LAG} is usual"),
         ("fail-overs", f"{len(changes):,}", ""),
     )
@@ -53,7 +53,7 @@ def _span(first: datetime, last: datetime) -> str:
 
 
 def _since(states: pl.DataFrame) -> str:
-    """Since when the looks show the phase of the last one without another between; an unknown one is no other."""
+    """Since when the observations show the phase of the last one without another between; unknown is no other."""
     others = states.with_row_index().filter(pl.col("phase") != states["phase"][-1], pl.col("phase") != UNKNOWN)
     first = others["index"][-1] + 1 if len(others) else 0
     return f"since {states['at'][first]:%Y-%m-%d %H:%M} UTC"
@@ -62,8 +62,8 @@ def _since(states: pl.DataFrame) -> str:
 def _describe(states: pl.DataFrame, cluster: str) -> str:
     first, last = states["at"][0], states["at"][-1]
     return (
-        f"Cluster {cluster} was looked at {quantity(len(states), 'time')} from {first:%Y-%m-%d %H:%M:%S} to"
-        f" {last:%Y-%m-%d %H:%M:%S} UTC; in the last look it is in phase {states['phase'][-1]}."
+        f"Cluster {cluster} was examined {quantity(len(states), 'time')} from {first:%Y-%m-%d %H:%M:%S} to"
+        f" {last:%Y-%m-%d %H:%M:%S} UTC; in the last observation it is in phase {states['phase'][-1]}."
     )
 
 
@@ -74,7 +74,8 @@ def _same(counts: dict[str, int]) -> str:
         return "Both stores were never compared: that is done in dual write and in KRaft mode alone."
     moving = f"; in {n_moving:,} more, changes were still on their way" if n_moving else ""
     return (
-        f"ZooKeeper and KRaft held the same in {n_same:,} of {quantity(n_compared, 'look')} that compared them{moving}."
+        f"ZooKeeper and KRaft held the same in {n_same:,} of {quantity(n_compared, 'observation')} that compared"
+        f" them{moving}."
     )
 
 
@@ -83,15 +84,15 @@ def _open(values: pl.DataFrame) -> str:
     if diverged.is_empty():
         return "No value diverged."
     n_open = diverged["is_open"].sum()
-    now = f"{n_open:,} still in the last look" if n_open else "none in the last look"
+    now = f"{n_open:,} still in the last observation" if n_open else "none in the last observation"
     return f"{quantity(len(diverged), 'value')} diverged at some time, {now}: see below what they are."
 
 
 def _behind(states: pl.DataFrame, most: int | None) -> str:
     if most is None:
-        return "How far ZooKeeper was behind is not known of any look."
+        return "How far ZooKeeper was behind is not known of any observation."
     if not most:
-        return "ZooKeeper was never behind in any look."
+        return "ZooKeeper was never behind in any observation."
     if most <= USUAL_LAG:
         return f"ZooKeeper was never more than {quantity(most, 'record')} behind."
     at = states.filter(pl.col("lag") == most)["at"][0]
@@ -101,7 +102,7 @@ def _behind(states: pl.DataFrame, most: int | None) -> str:
 def _failed_over(states: pl.DataFrame, changes: pl.DataFrame) -> str:
     if changes.is_empty():
         is_due = states["phase"][-1] == KRAFT
-        advice = ": offramp plan kraft --fail-over, and look again, before you finalise" if is_due else ""
+        advice = ": offramp plan kraft --fail-over, and observe again, before you finalise" if is_due else ""
         return f"No fail-over of the controllers was seen{advice}."
     last = changes.row(-1, named=True)
     return (
@@ -113,8 +114,10 @@ def _failed_over(states: pl.DataFrame, changes: pl.DataFrame) -> str:
 def _not_read(states: pl.DataFrame, counts: dict[str, int]) -> str:
     n_unread = counts.get(NOT_READ, 0)
     if not n_unread:
-        return "Everything was read in each look that compared."
-    return f"In {quantity(n_unread, 'look')} something could not be read: what depends on it is unknown, not clean."
+        return "Everything was read in each observation that compared."
+    return (
+        f"In {quantity(n_unread, 'observation')} something could not be read: what depends on it is unknown, not clean."
+    )
 
 
 def _nobody_looked(long: pl.DataFrame) -> str:
@@ -122,6 +125,6 @@ def _nobody_looked(long: pl.DataFrame) -> str:
         return ""
     worst = long.row(0, named=True)
     return (
-        f"Nobody looked {quantity(len(long), 'time')} for longer than usual, at most {worst['seconds']:,.0f} s from"
-        f" {worst['from_at']:%Y-%m-%d %H:%M:%S} UTC: nothing is known of that time."
+        f"There was no observation {quantity(len(long), 'time')} for longer than usual, at most"
+        f" {worst['seconds']:,.0f} s from {worst['from_at']:%Y-%m-%d %H:%M:%S} UTC: nothing is known of that time."
     )

@@ -1,4 +1,4 @@
-"""A cluster on its way from ZooKeeper to KRaft, as pictures. In the look of ``kit.groups.show.charts``."""
+"""A cluster on its way from ZooKeeper to KRaft, as pictures. In the style of ``kit.groups.show.charts``."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ _OPEN = ("n_diverged", "n_in_flight", "n_unknown")
 _WIDTH = 700
 
 
-def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Where the cluster stands") -> Chart:
+def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Phase of the cluster") -> Chart:
     """``tables.KRAFT_NODES`` → a box per phase, the cluster's filled, and in each a dot per node that runs like that.
 
     A controller is a square; a ring says that a broker is in ``/brokers/ids``. At
-    most ``MAX_DOTS`` nodes are drawn, first those that don't answer or don't stand where the cluster does.
+    most ``MAX_DOTS`` nodes are drawn, first those that don't answer or are not in the cluster's phase.
     """
     every = _polars(places)
     if every.is_empty():
@@ -78,7 +78,7 @@ def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Where
     notes = [
         "Square: controller; circle: broker, with a ring if it is in /brokers/ids. Number: id",
         _node_counts(every),
-        shortened(len(chosen), len(every), "nodes, first those that stand elsewhere"),
+        shortened(len(chosen), len(every), "nodes, first nodes in another phase"),
     ]
     layers = [*_boxes(named, phase, size), *_dot_marks(dots, size)]
     chart: Chart = alt.layer(*layers).properties(**size, title=titled(title, notes))
@@ -162,10 +162,11 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
 
 
 def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -> Chart:
-    """``tables.KRAFT_STATES`` of many looks → the phase, the records behind, the values that differ, the equal ones.
+    """``tables.KRAFT_STATES`` of many observations → the phase, the records behind, the values that differ, the equal
+    ones.
 
-    Where a number was not known, or nobody looked, there is a gap. Of more than ``MAX_POINTS`` looks some share a
-    point, which shows the worst of each number.
+    Where a number was not known, or there was no observation, there is a gap. Of more than ``MAX_POINTS`` observations
+    some share a point, which shows the worst of each number.
     """
     every = _polars(states).sort("at")
     if every.is_empty():
@@ -173,11 +174,15 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     drawn, per_point = _sharing_points(every)
     behind, equal = _line(drawn, "lag", "records behind"), _line(drawn, "n_equal", "equal values", is_last=True)
     panels = alt.vconcat(_phases(drawn), behind, _stacked(drawn), equal, spacing=10)
-    n_looks = quantity(len(every), "look")
-    looks = f"Looks: {len(every):,}" if per_point == 1 else f"{quantity(drawn['phase'].count(), 'point')} of {n_looks}"
+    n_looks = quantity(len(every), "observation")
+    looks = (
+        f"Observations: {len(every):,}"
+        if per_point == 1
+        else f"{quantity(drawn['phase'].count(), 'point')} of {n_looks}"
+    )
     share = f", each the worst of {per_point}" if per_point > 1 else ""
     n_unread = every["error"].count()
-    unread = f"in {n_unread:,} of {quantity(len(every), 'look')} something could not be read" if n_unread else ""
+    unread = f"in {n_unread:,} of {quantity(len(every), 'observation')} something could not be read" if n_unread else ""
     titles = titled(title, [f"{looks}{share}", unread])
     chart: Chart = panels.resolve_scale(color="independent").properties(title=titles)
     return chart
@@ -299,7 +304,9 @@ def _place(name: str, width: int) -> alt.X:
 
 
 def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The points to draw, and how many looks share one: its phase is the last, its numbers are the worst of them."""
+    """The points to draw, and how many observations share one: its phase is the last, its numbers are the worst of
+    them.
+    """
     numbers = ["lag", *_OPEN]
     per_point = 1 + (len(states) - 1) // MAX_POINTS
     rows = states.select("at", "phase", "n_equal", *numbers, point=pl.int_range(pl.len()) // per_point)
@@ -307,7 +314,7 @@ def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         pl.col("at").first(), pl.col("phase").last(), pl.col("n_equal").min(), *(pl.col(each).max() for each in numbers)
     )
     drawn = frame_of(drawn)
-    # A look lasts until the next one; the last one, and one before a time when nobody looked, as long as most.
+    # An observation lasts until the next one; the last one, and one before a time when nobody looked, as long as most.
     lasted: Any = drawn["at"].diff().median() or timedelta(seconds=10)
     drawn = drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.lit(lasted)))
     is_long = pl.col("until") - pl.col("at") > pl.lit(GAPS * lasted)

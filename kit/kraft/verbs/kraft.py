@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kit.kraft.status import KraftStatus
 
 app = typer.Typer(
-    help="A cluster on its way from ZooKeeper to KRaft: where it stands, what differs.",
+    help="A cluster on its way from ZooKeeper to KRaft: its phase, and what differs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -275,7 +275,7 @@ def rehearse_(
             saved = load_metadata(file)
         say(_about(saved))
         digest = sha256_of(file)
-        with waiting("the rehearsal goes on"):
+        with waiting("the rehearsal continues"):
             rehearsal = rehearse(saved, controllers, lambda step: say(f"{step} …"))
         kinds = [each.kind for each in rehearsal.rows]
         say(f"the result is kept: {keep_result(runs, saved, digest, kinds, controllers)}")
@@ -298,20 +298,26 @@ def _tell_rehearsal(rehearsal: Rehearsal) -> None:
 
 @app.command()
 def watch(
-    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each look to.")],
+    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each observation to.")],
     every: Annotated[
         float,
         typer.Option(
-            "--every", min=0, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."
+            "--every",
+            min=0,
+            max=LONGEST_WAIT_S,
+            callback=a_number,
+            metavar="SECONDS",
+            help="From observation to observation.",
         ),
     ] = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many observations.")] = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Look again and again, in dual write with a diff, and append each look to a history. Ctrl-C ends it.
+    """Observe repeatedly, in dual write with a diff, and append each observation to a history. Ctrl-C ends it.
 
-    A look at which something was not read is kept with the reason. Exit code 12: the last look was such a one.
+    An observation at which something was not read is kept with the reason. Exit code 12: the last observation was such
+    a one.
     """
     from kit.kraft.watch import KraftHistory, look
 
@@ -319,7 +325,7 @@ def watch(
         chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
         for number in itertools.count(1):
             begun = time.monotonic()
-            with waiting(f"looking at {chosen.name}"):
+            with waiting(f"reading {chosen.name}"):
                 seen = look(chosen, max(every, 1.0))
                 kept.append(seen)
             tell(seen.line())
@@ -337,12 +343,12 @@ def report(
     ),
     cluster: Annotated[str, typer.Option("--cluster", help="Name in the history [its only one].")] = "",
     last_hours: Annotated[
-        float, typer.Option(min=0, max=876_000, callback=a_number, help="Hours before the newest look [all].")
+        float, typer.Option(min=0, max=876_000, callback=a_number, help="Hours before the newest observation [all].")
     ] = 0.0,
 ) -> None:
-    """Make a notebook and one HTML page of a history of looks: verdicts, lag, fail-overs. No cluster is asked.
+    """Make a notebook and one HTML page of a history of observations: verdicts, lag, fail-overs. No cluster is asked.
 
-    Exit code 28: in the last look a value diverged; 12: something was not read. The report is made all the same.
+    Exit code 28: in the last observation a value diverged; 12: something was not read. The report is made all the same.
     """
     from kit.groups.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
     from kit.kraft.watch import KraftHistory

@@ -1,4 +1,4 @@
-"""``offramp plan kraft``: the next phase of a move to KRaft, the way back, a repair, a fail-over (KIP-866)."""
+"""``offramp plan kraft``: the next phase of a move to KRaft, the rollback, a repair, a fail-over (KIP-866)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ REPAIR, FAIL_OVER, UNREGISTER = "repair", "fail over", "unregister broker"
 def plan_kraft(
     to: Annotated[str | None, typer.Option("--to", help=f"The phase to reach: {', '.join(PHASES)}.")] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend the first damage of those that somebody else left, if there is one.")
+        bool,
+        typer.Option(
+            "--repair", help="Repair the first damage of those that another operator or tool left, if there is one."
+        ),
     ] = False,
     fail_over: Annotated[
         bool, typer.Option("--fail-over", help="Restart the active controller, so that another one is elected.")
@@ -33,7 +36,7 @@ def plan_kraft(
         typer.Option("--unregister", help="A broker that is gone for good: its registration is ended.", min=0),
     ] = None,
     node_timeout: Annotated[
-        float, typer.Option("--node-timeout", help="Seconds that one node may take until it runs well in its new mode.")
+        float, typer.Option("--node-timeout", help="Seconds that one node may take to run in its new mode.")
     ] = NODE_TIMEOUT_S,
     way_back: WayBack = WAY_BACK_HOURS,
     override: Overrides = None,
@@ -44,8 +47,8 @@ def plan_kraft(
 ) -> None:
     """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
 
-    Also: mend what somebody else left of a move (--repair), move the active controller (--fail-over), or end the
-    registration of a broker that is gone (--unregister).
+    Also: repair what another operator or tool left of a move (--repair), move the active controller (--fail-over), or
+    end the registration of a broker that is gone (--unregister).
     """
     from kit.kraft.move.plan import KraftPlanRequest
 
@@ -57,7 +60,7 @@ def plan_kraft(
             raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
     with open_operations(profile, profile_file, runs, is_patient=True) as operations:
-        say(f"looking at cluster {operations.cluster.name} …")
-        with waiting(f"looking at cluster {operations.cluster.name}"):
+        say(f"reading cluster {operations.cluster.name} …")
+        with waiting(f"reading cluster {operations.cluster.name}"):
             plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

@@ -46,7 +46,7 @@ def znodes(
     """What znodes hold, or held at a time, and which session wrote it.
 
     From files that ZooKeeper itself writes (snapshot.<zxid>, log.<zxid> of 3.4 to 3.9; no server is asked), or from a
-    cluster's live ZooKeeper. Secrets are withheld. Data that is no text is shown as base64.
+    cluster's live ZooKeeper. Secrets are redacted. Data that is no text is shown as base64.
 
     \b
     offramp znodes copied/version-2 --path /consumers/orders --at 2026-11-24T09:00

@@ -25,12 +25,13 @@ MAGICS = {b"ZKSN": SNAPSHOT, b"ZKLG": LOG}
 _NAME = re.compile(r"(snapshot|log)\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _GZIP, _SNAPPY = b"\x1f\x8b", b"\x82SNAPPY\0"
 MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3
-"""A file is read whole, and its tables stand beside it: a larger one, or one that unpacks to more, has no room here."""
+"""A file is read whole, and its tables are kept beside it: a larger one, or one that unpacks to more, has no room here.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFile:
-    """One file; ``zxid`` is its name's: None where that doesn't tell."""
+    """One file; ``zxid`` is its name's: None where the name has none."""
 
     path: str
     kind: str
@@ -157,7 +158,9 @@ def _unsnapped(data: bytes) -> tuple[bytes, str | None]:
 
 
 def _unpacked_size(block: bytes) -> int:
-    """A block begins with its length as a varint; Java writes blocks of 32 KiB, nobody any of more than 64 MiB."""
+    """A block begins with its length as a varint; Java writes blocks of 32 KiB, no writer makes any of more than 64
+    MiB.
+    """
     size = 0
     for at, octet in enumerate(block[:5]):
         size |= (octet & 0x7F) << 7 * at

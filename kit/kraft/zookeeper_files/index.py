@@ -1,7 +1,7 @@
-"""Where the znodes of a snapshot are: each begins where the one before ends, so they can't be looked up.
+"""Where the znodes of a snapshot are: each begins where the one before ends, so none can be found by its number.
 
 Found in windows: wherever a path could begin, one is supposed; those stay that another one ends at. Where these lie end
-to end from a known beginning, they are the znodes, whatever else stands in their data. Elsewhere it is read byte by
+to end from a known beginning, they are the znodes, whatever else is in their data. Elsewhere it is read byte by
 byte.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Index: TypeAlias = tuple[Ints, Ints]
-"""Of each znode where the length of its data stands, and where it ends."""
+"""Of each znode where the length of its data is, and where it ends."""
 
 FIXED_BYTES = 68
 WINDOW = 2**20
@@ -45,7 +45,7 @@ def indexed(data: bytes, at: int, size: int) -> Index:
 
 
 def _supposed(data: bytes, at: int) -> Index | None:
-    """None where the znodes can't be told from what looks like some."""
+    """None where the znodes can't be distinguished from what resembles some."""
     if len(data) - at < FIXED_BYTES:
         return None
     octets, until = np.frombuffer(data, np.uint8), min(at + WINDOW, len(data) - 5)

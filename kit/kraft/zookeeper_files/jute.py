@@ -53,7 +53,7 @@ class Cursor:
         """None for null, as an empty one is in some releases."""
         size = self.int32()
         if size < -1:
-            raise Damaged(f"a length of {size} stands at byte {self.at - 4:,}")
+            raise Damaged(f"a length of {size} is at byte {self.at - 4:,}")
         return None if size < 0 else self.octets(size)
 
     def text(self) -> str:

@@ -1,9 +1,9 @@
 """A snapshot of ZooKeeper 3.4 to 3.9 → sessions, access lists, znodes; its checksums.
 
 Layout (``FileSnap``, ``DataTree``): header, sessions, access lists, znodes each behind its parent, the path ``/`` as
-end; then up to three Adler-32 checksums of all that stands before them: since 3.6 a digest of the tree follows the
+end; then up to three Adler-32 checksums of all that is before them: since 3.6 a digest of the tree follows the
 first, since 3.9 the last zxid follows the second. Jute's numbers are big-endian. A snapshot is written while the server
-goes on: it may have some transactions later than its name says.
+continues: it may have some transactions later than its name says.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ class Snapshot:
             self._seals(self._at + len(END))
         elif not self.problems:
             place = f"byte {self._at:,} of {len(self.data):,}"
-            self.problems.append(f"no whole znode stands at {place}: the file was cut or its bytes were changed")
+            self.problems.append(f"no whole znode is at {place}: the file was cut or its bytes were changed")
 
     def _places(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Where some znodes begin, where the length of the data of each stands, and where each ends."""
+        """Where some znodes begin, where the length of the data of each is, and where each ends."""
         while not self.problems:
             middles, ends = indexed(self.data, self._at, _AT_ONCE)
             if not len(ends):
@@ -167,7 +167,7 @@ def _columns(data: bytes, start: int, middle: Ints, end: Ints) -> Znodes:
     """Paths, data and fixed fields of znodes that lie end to end, each cut out once."""
     n, stop = len(middle), int(end[-1])
     # All that lies between these bounds is one column. Of each four parts the first and third are wanted; the last one
-    # goes on to the next path, behind its length.
+    # continues to the next path, behind its length.
     bounds = np.empty((n + 1, 4), np.int32)
     bounds[0, 0], bounds[1:, 0] = 4, end + (4 - start)
     bounds[:-1, 1], bounds[:-1, 2], bounds[:-1, 3] = middle - start, middle + (4 - start), end - (_FIXED_BYTES + start)

@@ -1,8 +1,8 @@
 """A transaction log of ZooKeeper 3.4 to 3.9 → changes.
 
 Layout (``FileTxnLog``, ``SerializeUtils``): a header, then entries of Adler-32, length, bytes and ``B``, then zeros
-that nobody wrote to yet. The bytes are a header of the transaction, what it does, and since 3.6 a digest of the tree.
-A log is a history: what was done when, and by which session.
+that were not written to yet. The bytes are a header of the transaction, what it does, and since 3.6 a digest of the
+tree. A log is a history: what was done when, and by which session.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Log:
 
 
 def gap(last: int | None, zxid: int | None) -> str | None:
-    """Transactions count on by one, and from anew with each leader: its epoch is the upper half."""
+    """Transactions count on by one, and from again with each leader: its epoch is the upper half."""
     if last is None or zxid is None or zxid >> 32 > last >> 32 or zxid == last + 1:
         return None
     if zxid <= last:
@@ -142,7 +142,7 @@ def _operations(change: Change, kind: int, cursor: Cursor) -> Iterator[Change]:
 
 
 def _multi(change: Change, cursor: Cursor) -> Iterator[Change]:
-    """All of them or none: those before the one that failed stand there as if they had been done."""
+    """All of them or none: those before the one that failed are there as if they had been done."""
     changes = list[Change]()
     for part in cursor.count(8):
         kind = cursor.int32()
@@ -180,7 +180,7 @@ def _operation(change: Change, kind: int, cursor: Cursor) -> Change:
 
 
 def skip_acls(cursor: Cursor) -> None:
-    """Who may do what is not told: a digest is nearly a password."""
+    """Access lists are not shown: a digest is nearly a password."""
     for _ in cursor.count(12):
         cursor.int32()
         cursor.buffer()

@@ -23,7 +23,7 @@ def archive(class_path: str, main: str) -> Path:
 
 
 def options(class_path: str, main: str) -> tuple[str, ...]:
-    """What to tell Java: nothing where there is no archive."""
+    """Options of Java: none where there is no archive."""
     kept = archive(class_path, main)
     if kept.exists():
         return (f"-XX:SharedArchiveFile={kept}", *_QUIET)

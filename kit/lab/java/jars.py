@@ -177,7 +177,7 @@ def check(libraries: Path, wanted: dict[str, str]) -> None:
     if problems:
         raise SetupError(
             f"The fetched jars aren't the ones of {CHECKSUMS.name} ({'; '.join(problems)}). Nothing was kept. "
-            "Try again; if it stays so, look at the mirror the jars come from."
+            "Try again; if it stays so, examine the mirror the jars come from."
         )
 
 

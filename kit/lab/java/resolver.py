@@ -36,7 +36,7 @@ def resolve(modules: Iterable[str], without: Iterable[str], work: Path, say: Cal
     libraries = work / "libraries"
     if not libraries.is_dir():
         raise SetupError(
-            "The jars of Kafka could not be fetched. Look at the network or proxy; behind a mirror set "
+            "The jars of Kafka could not be fetched. Examine the network or proxy; behind a mirror set "
             f"{MIRROR_VARIABLE} to its address. The resolver's last lines:\n  " + "\n  ".join(last)
         )
     return libraries
@@ -99,7 +99,7 @@ def settings_file(mirror: str) -> str:
 
 
 def configured_mirror() -> str | None:
-    """Address of the mirror to use: the environment variable's, else the one Maven is told to use, else None."""
+    """Address of the mirror to use: the environment variable's, else the one Maven is reported to use, else None."""
     named = os.environ.get(MIRROR_VARIABLE)
     if named:
         return named

@@ -1,4 +1,4 @@
-"""Handles of the lab's consumers: what each one handed out, and what it says about its own partitions."""
+"""Handles of the lab's consumers: what each one delivered, and what it says about its own partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """One member of a group. ``consumer_id`` stands in its consumption file.
+    """One member of a group. ``consumer_id`` is in its consumption file.
 
     For an old consumer it is the id under ``/consumers/<group>/ids``; for a new one it is the client id.
     ``kind`` is ``old``, ``new`` or ``console``. Several members may share one ``process``; one that ``leaves`` ends
@@ -50,7 +50,7 @@ class Consumer:
         return [event for event in mine if name in (None, event.name)]
 
     def records(self) -> list[dict[str, Any]]:
-        """What it handed out so far: ``at_ms``, ``consumer``, ``topic``, ``partition``, ``offset``."""
+        """What it delivered so far: ``at_ms``, ``consumer``, ``topic``, ``partition``, ``offset``."""
         if not self.consumption_file.exists():
             return []
         return [json.loads(line) for line in whole_lines(self.consumption_file)]
@@ -72,7 +72,7 @@ class Consumer:
         """The (topic, partition) pairs that this member says it owns.
 
         An old member's listener reports them, a new member's assignment callback. Without either (0.8.2, console) they
-        are those of which it handed out a record.
+        are those of which it delivered a record.
         """
         assignment = self.group_assignment()
         if assignment is not None:
@@ -83,7 +83,7 @@ class Consumer:
         return self.handed_out()
 
     def handed_out(self) -> set[tuple[str, int]]:
-        """The (topic, partition) pairs of which it handed out at least one record."""
+        """The (topic, partition) pairs of which it delivered at least one record."""
         return {(record["topic"], record["partition"]) for record in self.records()}
 
     def await_ready(self, seconds: float = REGISTER_SECONDS) -> None:
@@ -117,7 +117,7 @@ class Consumer:
         self.process.stop()
 
     def leave(self) -> None:
-        """It leaves its group, and the others of its process stay; raises LabError when it does not."""
+        """It leaves its group, and the other members of its process stay; raises LabError when it does not."""
         self.process.resume()
         self.process.tell(f"leave {self.consumer_id}")
         self.process.wait_until(lambda: self.has_left, f"{self.consumer_id} to leave", STOP_SECONDS)
@@ -138,7 +138,7 @@ def whole_lines(path: Path) -> list[str]:
 
 
 def consumption_folder(folder: Path) -> Path:
-    """Where the consumers of the lab in ``folder`` write what they handed out."""
+    """Where the consumers of the lab in ``folder`` write what they delivered."""
     return folder / "consumption"
 
 

@@ -1,4 +1,5 @@
-"""Ghosts: stand-ins of a cluster's brokers in a rehearsal of the move to KRaft. They have no data and serve nobody.
+"""Ghosts: substitutes of a cluster's brokers in a rehearsal of the move to KRaft. They have no data and serve no
+client.
 
 Controllers of 3.9 copy ZooKeeper's metadata once every broker is in ``/brokers/ids``, has registered with them in
 migration mode, and sends heartbeats (KIP-866). A ghost does these three things. The pinned kafka-python has neither
@@ -70,7 +71,7 @@ class _Controllers(BrokerClient):
 class Ghosts:
     """``start`` puts them into ``/brokers/ids`` and registers them; a thread sends their heartbeats until ``stop``.
 
-    ``controlling`` is the one that holds ``/controller``, as a broker in ZooKeeper mode does; None: nobody does.
+    ``controlling`` is the one that holds ``/controller``, as a broker in ZooKeeper mode does; None: no broker does.
     What controllers send them goes to one listening socket, which takes connections and never answers.
     """
 
@@ -156,7 +157,7 @@ class Ghosts:
         )
 
     def _beat(self) -> None:
-        """Heartbeats of all, once a second; while no controller leads there is nobody to tell."""
+        """Heartbeats of all, once a second; while no controller leads, no node gets it."""
         while not self._ended.wait(HEARTBEAT_S):
             assert self._client is not None
             with contextlib.suppress(OfframpError):

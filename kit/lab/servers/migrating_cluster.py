@@ -100,7 +100,7 @@ class MigratingServers(Servers):
         self.phase = "controllers"
 
     def stop_controllers(self) -> None:
-        """SIGTERM, all at once: the last of a quorum would wait for the others."""
+        """SIGTERM, all at once: the last of a quorum would wait for the other controllers."""
         for controller in self.controllers:
             if controller.process is not None and controller.process.running:
                 controller.process.stop()
@@ -132,7 +132,7 @@ class MigratingServers(Servers):
         wait_until(ready, f"{broker.name} in mode {mode}, all replicas in sync", WAIT_SECONDS)
 
     def finalise(self) -> None:
-        """Restart the controllers one by one without the flag, the active one last. There is no way back.
+        """Restart the controllers one by one without the flag, the active one last. It can't be undone.
 
         Raises:
             InputError: a broker is not in KRaft mode.
@@ -154,7 +154,7 @@ class MigratingServers(Servers):
         controller.await_started()
 
     def reach(self, phase: str) -> None:
-        """Go on, phase by phase, to ``phase`` (``PHASES``).
+        """Continue, phase by phase, to ``phase`` (``PHASES``).
 
         Raises:
             InputError: there is no such phase, or it lies behind.
@@ -179,7 +179,7 @@ class MigratingServers(Servers):
             return json_at(client, "/controller").get("brokerid")
 
     def await_fail_over(self, since: int, seconds: float = WAIT_SECONDS) -> None:
-        """Wait until another controller than ``since`` holds ``/controller`` and dual write goes on in its epoch."""
+        """Wait until another controller than ``since`` holds ``/controller`` and dual write continues in its epoch."""
 
         def goes_on(client: KazooClient) -> bool:
             holder, checkpoint = json_at(client, "/controller"), json_at(client, "/migration")
@@ -206,7 +206,7 @@ class MigratingServers(Servers):
 
         Raises:
             InputError: a broker is in KRaft mode: it would hang without controllers.
-            LabError: somebody wrote one of the three znodes meanwhile.
+            LabError: another client wrote one of the three znodes meanwhile.
         """
         late = [each.name for each in self.migrating if each.mode == KRAFT]
         if late:

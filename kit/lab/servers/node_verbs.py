@@ -15,7 +15,7 @@ FINALISED = "finalised"
 
 
 def move_node(servers: MigratingServers, role: str, node_id: int, action: str, mode: str) -> str:
-    """Carry out one order, without waiting until a started node serves; what was done, in a sentence.
+    """Execute one order, without waiting until a started node serves; what was done, in a sentence.
 
     Raises:
         InputError: there is no such node, action or mode, or a running node's disk would be wiped.

@@ -1,4 +1,4 @@
-"""Many groups: who stands where, and plans that toggle those that are ready, wave by wave, with a circuit breaker.
+"""Many groups: the stage of each, and plans that toggle those that are ready, wave by wave, with a circuit breaker.
 
 KIP-125 imagines a script that toggles all groups that are wholly migration-enabled and have been stable for some time,
 and takes the load off the cluster again by toggling them back.
@@ -45,9 +45,10 @@ from kit.text.quantity import quantity
 READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
 """The stage from which a group is toggled there."""
 CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
-"""Blockers of the way there that a group shows when it suffers; MEZKCCs go on at the higher of both stores' offsets."""
+"""Blockers that a group in trouble shows before its next stage; MEZKCCs continue at the higher of both stores' offsets.
+"""
 NOT_READY_CODES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
-"""Why a group isn't ready: where it stands, what blocks it, or members that are too new."""
+"""Why a group isn't ready: its stage, its blockers, or members that are too new."""
 LARGEST_WAVE = 50
 
 WAVE_SIZE = Rule("wave_size", f"a wave has at most {LARGEST_WAVE} groups")
@@ -70,7 +71,7 @@ class FleetPlanRequest:
     ``lag_tolerance``: records by which the lag of the toggled groups may grow in a pause.
     ``max_read_ms``: what a read of the coordinators may take; None is five times as long as when the plan was made.
     ``step_timeout_s``: what a wave may take until all its groups follow.
-    ``way_back_s``: for how long the run may be taken back without a new approval.
+    ``way_back_s``: for how long the run may be undone without a new approval.
     """
 
     to: str
@@ -154,7 +155,7 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.
 
 
 def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
-    """Groups of which something could not be read: group_id, sentence. They are left out; nobody else is."""
+    """Groups of which something could not be read: group_id, sentence. They are left out, no other group is."""
     key = ["topic", "partition"]
     own = snapshot.read_errors.filter(
         pl.col("group_id").is_not_null() & ~pl.col("topic").fill_null("").str.contains("/", literal=True)
@@ -169,7 +170,7 @@ def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
 
 
 def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overrides: Iterable[str] = ()) -> Plan:
-    """Look at all groups and plan for those that are ready. Writes nothing.
+    """Examine all groups and plan for those that are ready. Writes nothing.
 
     Raises:
         NotFound: a group that was named isn't there.
@@ -181,10 +182,10 @@ def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overri
 
 
 def survey(cluster: Cluster, request: FleetPlanRequest) -> Snapshot[pl.DataFrame]:
-    """One look at all groups, and one more at ZooKeeper's offsets of those that a blocker holds back.
+    """One observation of all groups, and one more of ZooKeeper's offsets of those that a blocker holds back.
 
     A group at work commits to Kafka and to ZooKeeper, and a snapshot reads ZooKeeper first. A commit between the two
-    reads makes Kafka's offset look ahead, in another group each time. ZooKeeper's later offset has that commit, too.
+    reads makes Kafka's offset appear ahead, in another group each time. ZooKeeper's later offset has that commit, too.
     """
     snapshot = observe(cluster, request.pattern)
     rows = fleet(snapshot, request.to, request.min_stable_s)
@@ -258,7 +259,7 @@ RECIPES: Recipes = {
 
 
 def performer_of(context: PlanContext) -> ClusterPerformer:
-    """Carries out this module's plans."""
+    """Executes this module's plans."""
     cluster = context.cluster
     actors: dict[str, Actor] = {WAVE: WaveActor(cluster), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
     return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
@@ -313,9 +314,11 @@ def _first_reason(refused: pl.DataFrame, errors: pl.DataFrame) -> str:
 
 def _findings(count: int, request: FleetPlanRequest) -> list[Condition]:
     size = min(request.wave or count, count)
-    results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
+    results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest wave would have {size}.")]
     results.append(
-        ALL_AT_ONCE.found(request.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
+        ALL_AT_ONCE.found(
+            request.to == ZOOKEEPER or size < count or count == 1, (f"All {count} groups would be toggled at once.")
+        )
     )
     return results
 
@@ -323,7 +326,9 @@ def _findings(count: int, request: FleetPlanRequest) -> list[Condition]:
 def _observed(
     snapshot: Snapshot[pl.DataFrame], waves: Sequence[Sequence[str]], of_members: str = EXACT
 ) -> dict[str, Observation]:
-    """Per wave: each group's toggle and members. Those come and go where a cluster suffers, and may on the way back."""
+    """Per wave: each group's toggle and members. These come and go in a cluster in trouble, and may do so during an
+    undo.
+    """
     states = {row["group_id"]: row for row in snapshot.migration_states.rows(named=True)}
     members: dict[str, list[str]] = {}
     for row in snapshot.members.filter(source=ZOOKEEPER).sort("member_id").rows(named=True):

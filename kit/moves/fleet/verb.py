@@ -60,6 +60,6 @@ def plan_fleet(
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
         request = FleetPlanRequest(to, pattern, named_groups(groups, groups_too), *limits)
-        with waiting(f"looking at the groups of {operations.cluster.name}"):
+        with waiting(f"reading the groups of {operations.cluster.name}"):
             plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

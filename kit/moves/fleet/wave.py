@@ -63,7 +63,7 @@ def wave_step(parameters: WaveParameters) -> Step:
         precondition="each has MEZKCCs alone" + (" and is settled" if parameters.after == KAFKA else ""),
         verification=(
             f"each group's members own what {name}'s assignment gives them, each partition has an owner, and its "
-            "committed offset moves on or has reached the end"
+            "committed offset moves or has reached the end"
         ),
         deadline_s=parameters.deadline_s,
         changes=tuple(
@@ -76,7 +76,7 @@ def wave_step(parameters: WaveParameters) -> Step:
 
 
 class WaveActor:
-    """Writes each toggle on its own condition; one that can't be written doesn't keep the others back."""
+    """Writes each toggle on its own condition; one that can't be written stops no other."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -140,11 +140,13 @@ class WaveActor:
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
+        """Each group is examined by itself: a group that another tool changed keeps no other from going back."""
         return Checked(True, f"{len(acted.written)} toggles were written by this run")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """A group whose toggle somebody else set since is left alone; so is, until they are gone, one that has KCs."""
+        """A group whose toggle another operator or tool set since is left alone; so is, until they are gone, one that
+        has KCs.
+        """
         parameters = WaveParameters.of(step)
         groups = {mode_path(group): group for group in parameters.groups}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
@@ -162,7 +164,7 @@ class WaveActor:
         return outcomes
 
     def _look(self, step: Step) -> tuple[list[GroupState], dict[str, str]]:
-        """One bad znode of one group must not stop the way back of the others."""
+        """One bad znode of one group must not stop the undo of the other groups."""
         groups = WaveParameters.of(step).groups
         return readable_group_states(observe_some(self._cluster, groups), groups)
 
@@ -179,7 +181,7 @@ def _refused(group: str, holds: str | None, why: str) -> ItemOutcome:
 
 
 def _not_ready(group: GroupState, is_back: bool) -> str | None:
-    """A group that suffers may never settle, and the way back is its cure."""
+    """A group in trouble may never settle, and the undo is its cure."""
     if set(group.counts) != {"MEZKCC"}:
         return f"{group.group_id} has {counted(group.counts)}"
     return None if is_back or group.is_settled else f"{group.group_id} is not settled: {group.unsettled}"

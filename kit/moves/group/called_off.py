@@ -50,8 +50,8 @@ class MembersWatch:
         while self.clock.monotonic() - since < quiet_s:
             if self.clock.monotonic() - began > quiet_s + step_timeout_s:
                 raise RunError(
-                    f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
-                    " may still be at it. Make sure that nobody is, then resume or undo the run"
+                    f"a replacement was cancelled, and its group has not been quiet for {quiet_s:g} s since: the"
+                    " deployer may still work. Make sure that it does not, then resume or undo the run"
                 )
             report([])
             self.clock.sleep(self.poll_s)

@@ -50,7 +50,7 @@ def circuit_breaker_step(words: CircuitBreakerParameters) -> Step:
             f" longer than {words.max_read_ms:.0f} ms"
         ),
         deadline_s=words.pause_s + SETTLE_S,
-        undo="There is nothing to take back.",
+        undo="There is nothing to undo.",
         parameters=words.to_json(),
     )
 
@@ -80,7 +80,7 @@ class CircuitBreakerActor:
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Measure the lag of the groups that were moved and the time of a read, until the pause is over.
+        """Measure the lag of the groups that were moved and the time of a read, until the pause has ended.
 
         Raises:
             RunError: the circuit breaker: lag or the time of a read are beyond their limits.
@@ -107,7 +107,9 @@ class CircuitBreakerActor:
             "read_ms": round(took_ms),
         }
         unknown = f"; the lag of {quantity(n_unknown, 'partition')} is unknown" if n_unknown else ""
-        return Verified(True, f"after {pause_s:g} s all is well{unknown}", evidence)
+        return Verified(
+            True, f"after {pause_s:g} s the shares, lag and commits are within their limits{unknown}", evidence
+        )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "it wrote nothing")

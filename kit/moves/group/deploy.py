@@ -16,7 +16,7 @@ was stopped before. Plans with ``--how stopped`` order both.
 Names are chosen by strangers. No shell is involved, an argument holds one placeholder at most, and a value with
 anything but letters, digits and ``._:-`` is refused, as is one that would be read as an option, unless
 ``allow_any_characters = true``. The same as one JSON object is in the command's environment, ``OFFRAMP_SWAP``, whatever
-the characters. Ansible takes templates (``{{ … }}``) in extra variables, from a file too, but not in what it looks up,
+the characters. Ansible takes templates (``{{ … }}``) in extra variables, from a file too, but not in lookups,
 so its playbook reads::
 
     command = ["ansible-playbook", "swap.yml"]
@@ -59,7 +59,7 @@ class MemberReplacement:
 
 
 class Deployer(Protocol):
-    """Returns once it is done as far as it can tell; for a person that is at once."""
+    """Returns once it is done as far as it is known; for a person that is at once."""
 
     needs_person: bool
 
@@ -81,7 +81,7 @@ class Deployer(Protocol):
 
 
 class Manual:
-    """Tells the person what to do; the step waits until it is observed."""
+    """Shows the person what to do; the step waits until it is observed."""
 
     needs_person = True
 
@@ -112,9 +112,8 @@ def _call_off(replacement: MemberReplacement, tell: Callable[[str], None]) -> No
     stop = f"stopping {noun(replacement.from_flavour)} {replacement.member}" if is_stop else ""
     start = f"starting one {noun(replacement.to_flavour)}" if replacement.to_flavour else ""
     tell(
-        f"Called off: {' and '.join(each for each in (stop, start) if each)} of group {replacement.group}. Whoever, or"
-        " whatever, was about to do this must not do it any more. What is done already stays: the run looks at the"
-        " group."
+        f"Cancelled: {' and '.join(each for each in (stop, start) if each)} of group {replacement.group}. Do not do"
+        " this any more, and stop the tool that was to do it. Finished work stays: the run reads the group again."
     )
 
 

@@ -120,7 +120,7 @@ class GroupState:
 
     @property
     def assignor(self) -> str | None:
-        """The ZooKeeper strategy whose assignment the owner znodes are; None: of none, or nobody owns anything."""
+        """The ZooKeeper strategy whose assignment the owner znodes are; None: of none, or no partition has an owner."""
         topics = {topic: range(count) for topic, count in self.subscribed.items()}
         for strategy, form in ((RANGE, HASH_1_0), (ROUNDROBIN, HASH_1_0), (ROUNDROBIN, HASH_0_8_2)):
             if self.owners and assign(strategy, self.threads, topics, form) == dict(self.owners):
@@ -169,7 +169,7 @@ def group_states(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> lis
 def readable_group_states(
     snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]
 ) -> tuple[list[GroupState], dict[str, str]]:
-    """The groups that can be read, and by group id why the others can't: one bad group fails no other."""
+    """The groups that can be read, and by group id why a group can't: one bad group fails no other."""
     seen, states, unread = _Seen(snapshot), list[GroupState](), dict[str, str]()
     for group_id in groups:
         try:

@@ -1,9 +1,10 @@
-"""What two looks at a group tell by what moved between them: where its old members commit, and who commits nothing.
+"""What two observations of a group show by what moved between them: where its old members commit, and who commits
+nothing.
 
 An old consumer commits to ZooKeeper, to Kafka, or to both, one right after the other (``offsets.storage``,
-``dual.commit.enabled``), by one setting for all its partitions. So an offset in Kafka that stands still while
-ZooKeeper's moves beside it is left over; it has to differ from ZooKeeper's in both looks, because one of them may cut
-through a commit to both. OffsetFetch tells no times of commits.
+``dual.commit.enabled``), by one setting for all its partitions. So an offset in Kafka that is stalled while
+ZooKeeper's moves beside it is left over; it has to differ from ZooKeeper's in both observations, because one of them
+may cut through a commit to both. OffsetFetch shows no times of commits.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class Storage:
 def storage(before: GroupState, now: GroupState) -> Storage:
     """Whether old members commit to Kafka, by the offsets of the partitions they own.
 
-    A member that commits less often than the looks are apart (an old consumer's default is a minute) shows no
+    A member that commits less often than the observations are apart (an old consumer's default is a minute) shows no
     movement: then an offset in Kafka behind ZooKeeper's counts as left over, and so does one with a leader epoch,
-    which no old consumer writes. One that is equal, or ahead, is not told from one that is committed.
+    which no old consumer writes. One that is equal, or ahead, is not distinguished from one that is committed.
     """
-    apart = f"between two looks {seconds_between(before, now):.0f} s apart"
+    apart = f"between two observations {seconds_between(before, now):.0f} s apart"
     old = [member for member in now.members if member.flavour == OZKCC]
     moved = {each.member_id: _where(before, now, each, _moved_in_kafka) for each in old}
     for member_id, pairs in moved.items():
@@ -50,17 +51,17 @@ def storage(before: GroupState, now: GroupState) -> Storage:
         return Storage(
             None,
             f"Kafka holds offsets of {listed(pairs)}, not behind ZooKeeper's, and neither moved {apart}: whether"
-            f" {min(hidden)} commits to Kafka is unknown. Look longer than its auto.commit.interval.ms while it"
+            f" {min(hidden)} commits to Kafka is unknown. Observe longer than its auto.commit.interval.ms while it"
             " reads records; or delete them (`offramp plan offsets delete`) once it is sure that none does.",
         )
     n_left = sum(map(len, in_kafka.values()))
     if not n_left:
-        return Storage(False, "Kafka holds no offset of what they own.")
+        return Storage(False, "Kafka holds no offset of the partitions that old members own.")
     return Storage(False, f"Kafka's offsets of {quantity(n_left, 'partition')} are left over: none moved {apart}.")
 
 
 def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:
-    """Members all of whose partitions with records left stood still in both stores, with those partitions."""
+    """Members all of whose partitions with records left were stalled in both stores, with those partitions."""
     silent = {}
     for member in now.members:
         lagging = _where(before, now, member, lambda one, other: bool(one.lag) and bool(other.lag))
@@ -70,7 +71,7 @@ def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozense
 
 
 def n_committed(before: GroupState, now: GroupState) -> tuple[int, int]:
-    """Partitions of which an offset moved, and those that had records left at the first look."""
+    """Partitions of which an offset moved, and those that had records left at the first observation."""
     lagging = [pair for pair, offsets in before.offsets.items() if offsets.lag]
     return sum(_moved(before, now, pair) for pair in now.offsets), len(lagging)
 
@@ -102,7 +103,7 @@ def _moved_in_kafka(before: PartitionOffsets, now: PartitionOffsets) -> bool:
 
 
 def _left_over(before: PartitionOffsets, now: PartitionOffsets) -> bool:
-    """One such partition tells of its member; so does one that moves in ZooKeeper and isn't in Kafka at all."""
+    """One such partition reports its member; so does one that moves in ZooKeeper and isn't in Kafka at all."""
     if before.zookeeper is None or now.zookeeper is None:
         return False
     differs = before.kafka != before.zookeeper and now.kafka != now.zookeeper

@@ -38,8 +38,8 @@ from kit.text.quantity import quantity
 
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
 COMMIT_EVERY_S = {MEZKCC: 60.0, KC: 5.0}
-"""auto.commit.interval.ms where nobody sets it: of old consumers, and so of migration-enabled ones; of Kafka's."""
-DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next one reads again."
+"""auto.commit.interval.ms where it is not set: of old consumers, and so of migration-enabled ones; of Kafka's."""
+DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next member reads again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class GroupPlanRequest:
     ``min_stable_s``: for how long the group must have had the same members.
     ``lag_tolerance``: records by which a canary's lag may grow.
     ``step_timeout_s``: what one replacement may take.
-    ``observe_s``: seconds between the two looks at the group before the plan is made.
+    ``observe_s``: seconds between the two observations of the group before the plan is made.
     ``members``: whom to replace first, by member id.
-    ``way_back_s``: for how long the run may be taken back without a new approval.
+    ``way_back_s``: for how long the run may be undone without a new approval.
     ``quiet_s``: how long nothing may change after a replacement was called off.
     """
 
@@ -104,12 +104,12 @@ def refuse_without_zookeeper(cluster: Cluster) -> None:
 def plan_group(
     cluster: Cluster, deployer: Deployer, request: GroupPlanRequest, made_by: str, overrides: Iterable[str] = ()
 ) -> Plan:
-    """Look at the group, then again a while later, and say what is to be done. Writes nothing.
+    """Examine the group, then again a while later, and say what is to be done. Writes nothing.
 
     Raises:
         NotFound, ConnectError: there is no such group, or it can't be read.
         NothingToDo: it is there already.
-        PlanError: it isn't on the path, or has nobody to replace.
+        PlanError: it isn't on the path, or has no member to replace.
         UnsafePlan: a rule forbids it; all that do are named.
     """
     before = read_group_state(cluster, request.group_id)
@@ -129,7 +129,9 @@ def plan_from(
     overrides: Iterable[str] = (),
     more: Iterable[Condition] = (),
 ) -> Plan:
-    """The plan by two looks at a group; pure. ``more``: what rules found that ask a server. Raises as plan_group."""
+    """The plan by two observations of a group; pure. ``more``: what rules found that ask a server. Raises as
+    plan_group.
+    """
     checked = [*findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary)), *more]
     unsafe = [each for each in checked if each.is_blocking and not each.can_be_overridden]
     if not unsafe:
@@ -166,7 +168,7 @@ RECIPES: Recipes = {
 
 
 def performer_of(context: PlanContext) -> ClusterPerformer:
-    """Carries out this module's plans."""
+    """Executes this module's plans."""
     cluster = context.cluster
     toggle, replace = ToggleActor(cluster), ReplaceActor(cluster, deployer_of(cluster.profile), context.say)
     actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: toggle, SOAK: SoakActor(cluster)}
@@ -271,14 +273,14 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
 
 
 def _whom(now: GroupState, request: GroupPlanRequest, flavour: str, replaced: Sequence[str]) -> list[str]:
-    """Of the members that are there now those still to be replaced, in order: those wished for, then the oldest."""
+    """Of the members that are there now those still to be replaced, in order: requested members, then the oldest."""
     left = [member for member in now.members if member.flavour == flavour and member.member_id not in replaced]
     aged = sorted(left, key=lambda it: (it.since is None, it.since, it.member_id))
     return [member.member_id for member in sorted(aged, key=lambda it: it.member_id not in request.members)]
 
 
 def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
-    """A canary of everybody is the next stage."""
+    """A canary of all members is the next stage."""
     flavours = flavours_of(stage)
     if len(flavours) == 1:
         return {flavours[0]: total}
@@ -289,20 +291,22 @@ def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
 def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
     risks = []
     if any(step.kind == REPLACE and step.changes[-1].after == OZKCC for step in steps):
-        risks.append("Old consumers read ZooKeeper's offsets alone: what only Kafka has is raised there first.")
+        risks.append(
+            "Old consumers read ZooKeeper's offsets alone. If Kafka's offset is higher, ZooKeeper's is raised first."
+        )
     if any(step.kind == TOGGLE for step in steps):
-        risks.append("While the toggle is followed each partition stands still for a moment, mostly under a second.")
+        risks.append("While the toggle is followed each partition is stalled for a moment, mostly under a second.")
     return tuple(risks)
 
 
 def _short_soaks(steps: Sequence[Step], before: GroupState, now: GroupState) -> Iterator[str]:
-    """No store tells how often members commit; what was seen in the look is said."""
+    """No store shows how often members commit; what was seen in the observation is said."""
     moved, lagging = n_committed(before, now)
     for soak in (SoakParameters.of(step) for step in steps if step.kind == SOAK):
         if soak.soak_s < COMMIT_EVERY_S[soak.flavour]:
             yield (
                 f"The soak of {soak.soak_s:g} s may be shorter than the {soak.flavour}s' commit interval"
                 f" ({COMMIT_EVERY_S[soak.flavour]:g} s unless they set another): then it fails for want of commits."
-                f" In {seconds_between(before, now):.0f} s of looking offsets of {quantity(moved, 'partition')} moved;"
-                f" {lagging} had records left."
+                f" In {seconds_between(before, now):.0f} s of observation, offsets of {quantity(moved, 'partition')}"
+                f" moved; {lagging} had records left."
             )

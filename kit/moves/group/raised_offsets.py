@@ -20,8 +20,8 @@ TRIES = 5
 def raise_zookeeper_offsets(cluster: Cluster, group: GroupState) -> tuple[dict[str, tuple[int | None, int]], list[str]]:
     """Every offset that is behind Kafka's, or missing: ``topic-partition`` → (before, after), and what was refused.
 
-    A record below the group's offset in Kafka was handed out and committed, so nothing is lost by it. Each write is
-    conditional on the version that was read; one that a member has written meanwhile is looked at again. Nothing is
+    A record below the group's offset in Kafka was delivered and committed, so nothing is lost by it. Each write is
+    conditional on the version that was read; one that a member has written meanwhile is examined again. Nothing is
     lowered.
     """
     raised: dict[str, tuple[int | None, int]] = {}
@@ -57,8 +57,8 @@ def _raise(
     except AuthenticationFailed as error:
         return str(error)
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
-        return f"{path} could not be raised to {goal}: ZooKeeper says {error!r}"
-    return f"{path} is being written by somebody else all the time"
+        return f"{path} could not be raised to {goal}: ZooKeeper answered {error!r}"
+    return f"{path} is being written by another operator or tool all the time"
 
 
 def _read(client: KazooClient, path: str) -> tuple[str | None, int]:

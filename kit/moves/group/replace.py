@@ -1,8 +1,8 @@
 """Replacing members of one flavour by members of another, one after the other, through a deployer.
 
-Before each replacement, forward or back, the group is looked at: its members lie between before and after, nobody else
-is there, and the assignment that the step needs is in force. Nobody is started in the place of nobody, unless the
-journal shows that this run had somebody stopped. A replacement that was ordered and of which nobody knows what came is
+Before each replacement, forward or back, the group is examined: its members lie between before and after, no other
+operator or tool is there, and the assignment that the step needs is in force. No member is started without one that
+was stopped before, unless the journal shows that this run stopped one. A replacement with an unknown result is
 called off, and the group has to be quiet for a while, before anything else is ordered.
 """
 
@@ -55,7 +55,7 @@ from kit.text.quantity import quantity
 
 
 class ReplaceActor:
-    """``say`` tells a person what to do now; a replacement counts once ZooKeeper and the coordinator show it.
+    """``say`` shows a person what to do now; a replacement counts once ZooKeeper and the coordinator show it.
 
     ``read``: how the group is read; None: with ZooKeeper's part, by ``read_group_state``.
     """
@@ -158,7 +158,7 @@ class ReplaceActor:
         """Replace each member that this step had started by one of the former kind, the newest first.
 
         Raises:
-            RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
+            RunError: a replacement failed, or another operator or tool changed the group; nothing more is ordered.
         """
         outcomes = [
             ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
@@ -178,7 +178,7 @@ class ReplaceActor:
         return outcomes
 
     def _replace(self, step: Step, order: Order, report: Report) -> ItemOutcome:
-        """One replacement, ordered and awaited; the last look at the group is just before the order.
+        """One replacement, ordered and awaited; the last observation of the group is just before the order.
 
         Raises:
             RunError: the deployer refused it or failed, or nothing came of it in time; that was reported as UNKNOWN.
@@ -234,11 +234,11 @@ class ReplaceActor:
             self._clock.sleep(self._poll_s)
         raise RunError(
             f"in {step_timeout_s:g} s {said}. The order stays open until the run is resumed or undone;"
-            " both call it off first"
+            " both cancel it first"
         )
 
     def _seen(self, step: Step) -> GroupState | None:
-        """None: the cluster can't be asked now; who waits goes on."""
+        """None: the cluster can't be asked now; who waits continues."""
         try:
             return self._look(step)
         except AuthenticationFailed:
@@ -250,7 +250,7 @@ class ReplaceActor:
         """Call off what was ordered and not seen, and wait until nothing has changed for a while.
 
         Raises:
-            RunError: the group doesn't come to rest: somebody may still be at it.
+            RunError: the group does not become quiet: the deployer may still work.
         """
         pending = [order for attempt, order in orders(report.acted) if attempt.is_open]
         for order in pending:
@@ -286,7 +286,7 @@ class ReplaceActor:
         if not gone or gone & {member.member_id for member in state.members}:
             raise RunError(
                 f"group {state.group_id} has {counted(state.counts)}: a member is missing that this run did not have"
-                " stopped. No member is started in its place. Find out what became of it, then resume or undo the run"
+                " stopped. No member is started in its place. Find out why it is missing, then resume or undo the run"
             )
         return None
 

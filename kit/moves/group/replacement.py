@@ -29,7 +29,7 @@ KIND = "replace"
 STEP_TIMEOUT_S = 180.0
 """How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
 QUIET_S = 30.0
-"""How long nothing may change after a replacement was called off, until it counts as not coming any more."""
+"""How long nothing may change after a replacement was cancelled, until it counts as not coming any more."""
 SHOWN = 8
 DAY_S = 24 * 3600.0
 OFFSETS = "ZooKeeper's offsets"
@@ -105,7 +105,7 @@ def replace_step(step_id: str, parameters: ReplaceParameters) -> Step:
     (from_flavour, to_flavour), count = parameters.direction, parameters.count
     items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
     if to_flavour == OZKCC:
-        items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
+        items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition was stalled", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
     whom = ", then ".join(parameters.members) if parameters.members else "the oldest first"
     return Step(
@@ -201,7 +201,7 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
     One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
 
     Raises:
-        RunError: on the way back: all of that flavour were there before the step.
+        RunError: during an undo: all of that flavour were there before the step.
     """
     parameters = ReplaceParameters.of(step)
     is_back = flavour == parameters.direction[1]
@@ -210,7 +210,9 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
     named = [candidates[name] for name in (_started(acted) if is_back else parameters.members) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
     if not aged:
-        raise RunError(f"group {state.group_id} has no {noun(flavour)} that this run had started: nobody is replaced")
+        raise RunError(
+            f"group {state.group_id} has no {noun(flavour)} that this run had started: no member is replaced"
+        )
     return (named or aged)[0]
 
 
@@ -247,7 +249,7 @@ def is_within_kafka(step: Step) -> bool:
     """Whether Kafka alone coordinates the group. Then two deployments at a time hide which of them did what.
 
     There a member of the other protocol changes the assignment of the whole group. On KIP-125's path, a replacement
-    that somebody else made counts as made.
+    that another operator or tool made counts as made.
     """
     return ReplaceParameters.of(step).flavours <= set(PROTOCOLS)
 

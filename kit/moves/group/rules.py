@@ -12,7 +12,7 @@ from kit.tables.conditions import NEVER, WARN, Condition, Rule
 from kit.text.quantity import quantity
 
 GROWN_BY = 1000
-"""Records by which the group's lag may grow while it is being looked at."""
+"""Records by which the group's lag may grow while it is being examined."""
 LARGEST_METADATA = 1_000_000
 """A group's metadata is one record of ``__consumer_offsets``; brokers refuse records above about a megabyte."""
 SHOWN = 3
@@ -20,21 +20,21 @@ MEMBER_BYTES = 300
 """Ids, host, time-outs and the encoding's own bytes of one member, generously."""
 
 SETTLE_S = 180.0
-"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
+"""An old consumer's auto-commit comes every minute by default; two of them prove that it delivers."""
 
-SETTLED = Rule("settled", "no rebalance goes on, and each partition is owned by a member")
+SETTLED = Rule("settled", "no rebalance is in progress, and each partition is owned by a member")
 STABLE = Rule("stable", "the members have been the same for a while")
-LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two looks")
-COMMITS = Rule("commits", "each member that has records to read commits between two looks", severity=WARN)
+LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two observations")
+COMMITS = Rule("commits", "each member that has records to read commits between two observations", severity=WARN)
 _OF_TWO_READINGS = (STABLE.check_id, LAG.check_id, COMMITS.check_id)
 CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
 STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
-MIX = Rule("one_coordination", "no member reads what another reads", overridden_by=NEVER)
+MIX = Rule("one_coordination", "no partition is read by two members", overridden_by=NEVER)
 METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
 TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
 PARITY = Rule("parity", "no store is ahead of the other", severity=WARN)
 ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", severity=WARN)
-SHARES = Rule("thread_shares", "each member has as many streams as the others", severity=WARN)
+SHARES = Rule("thread_shares", "all members have the same number of streams", severity=WARN)
 RULES: tuple[Rule, ...] = (
     SETTLED,
     STABLE,
@@ -60,24 +60,31 @@ class Limits:
 
 
 def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Condition]:
-    """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
+    """Every rule, by two observations of the group; of a later one than ``now`` nothing is known."""
     results = [
-        MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
+        MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "No partition is read by two members.")),
         *findings_of_members(before, now, limits),
         _storage(before, now),
         _metadata(now),
         _toggle(now, to_stage),
-        PARITY.found("kafka_ahead" not in now.blockers, now.blockers.get("kafka_ahead", "They agree.")),
+        PARITY.found(
+            "kafka_ahead" not in now.blockers, now.blockers.get("kafka_ahead", ("Both stores hold the same offsets."))
+        ),
         _shares(now),
     ]
     if now.effective_mode == "zookeeper":
         name = now.assignor
-        results.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
+        results.append(
+            ASSIGNOR.found(
+                name is not None,
+                f"The owner znodes match {name}." if name else ("The owner znodes match no known assignor."),
+            )
+        )
     return results
 
 
 def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> list[Condition]:
-    """The rules for every replacement of members, whoever coordinates the group; by two looks at it."""
+    """The rules for every replacement of members, whoever coordinates the group; by two observations at it."""
     return [
         SETTLED.found(now.is_settled, _settled(now)),
         _stable(before, now, limits.min_stable_s),
@@ -106,10 +113,14 @@ def _settled(now: GroupState) -> str:
 def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Condition:
     same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
     if not same:
-        return STABLE.found(False, "A member came or went between the two looks.")
+        return STABLE.found(False, "A member came or went between the two observations.")
     if now.youngest_at is None:
         return STABLE.found(
-            True, "They did not change between the two looks; Kafka keeps no time since when each is a member."
+            True,
+            (
+                "The members did not change between the two observations; Kafka keeps no time since"
+                " when each is a member."
+            ),
         )
     return _age(before, now, now.youngest_at, wanted_s)
 
@@ -119,12 +130,14 @@ def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: f
     asked = f"{wanted_s:g} s are asked for"
     least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
     if least_s >= wanted_s or now.zookeeper_at != before.zookeeper_at:
-        return STABLE.found(least_s >= wanted_s, f"The newest registered {least_s:.0f} s ago or more; {asked}.")
+        return STABLE.found(least_s >= wanted_s, f"The newest member registered {least_s:.0f} s ago or more; {asked}.")
     age_s = (now.observed_at - youngest_at).total_seconds()
     clocks = f"by ZooKeeper's clock ({youngest_at.isoformat()}) against this machine's ({now.observed_at.isoformat()})"
     if age_s < 0:
-        return STABLE.found(None, f"The newest registered {-age_s:.0f} s in the future {clocks}: set the clocks.")
-    return STABLE.found(age_s >= wanted_s, f"The newest registered {age_s:.0f} s ago, {clocks}; {asked}.")
+        return STABLE.found(
+            None, (f"The newest member registered {-age_s:.0f} s in the future {clocks}: set the clocks.")
+        )
+    return STABLE.found(age_s >= wanted_s, f"The newest member registered {age_s:.0f} s ago, {clocks}; {asked}.")
 
 
 def _lag(before: GroupState, now: GroupState) -> Condition:
@@ -137,14 +150,14 @@ def _lag(before: GroupState, now: GroupState) -> Condition:
     told_s = f"{seconds_between(before, now):.0f} s"
     return LAG.found(
         last - first <= GROWN_BY,
-        f"It {went}, from {first:,} to {quantity(last, 'record')}, in {told_s}; {GROWN_BY:,} are tolerated.",
+        f"The lag {went}, from {first:,} to {quantity(last, 'record')}, in {told_s}; {GROWN_BY:,} are tolerated.",
     )
 
 
 def _commits(before: GroupState, now: GroupState) -> Condition:
     silent = silent_members(before, now)
     if not silent:
-        return COMMITS.found(True, "No member with records left stood still.")
+        return COMMITS.found(True, "No member with records left was stalled.")
     named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
     more = f"; and {quantity(len(silent) - SHOWN, 'member')} more" if len(silent) > SHOWN else ""
     seconds = f"{seconds_between(before, now):.0f} s"
@@ -178,7 +191,7 @@ def _metadata(now: GroupState) -> Condition:
 
 
 def _toggle(now: GroupState, to_stage: str) -> Condition:
-    """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    """With KCs alone no member follows the toggle; the first MEZKCC that comes back would."""
     holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
     if now.count(KC) and now.mode != "kafka":
         return TOGGLE.found(False, f"KCs are members, and {holds}: set it to 'kafka' before a MEZKCC comes.")

@@ -50,12 +50,12 @@ def soak_step(step_id: str, parameters: SoakParameters) -> Step:
         precondition=f"the group has at least one {noun(parameters.flavour)}",
         verification=(
             f"each {noun(parameters.flavour)} has its fair share; the lag of its partitions did not grow by more than"
-            f" {parameters.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed"
-            f" at most"
+            f" {parameters.lag_tolerance} records while the lag of all other partitions did not; its offsets moved on;"
+            f" ownership changed at most"
             f" {MOST_CHANGES} times"
         ),
         deadline_s=parameters.soak_s + AFTER_S,
-        undo="There is nothing to take back.",
+        undo="There is nothing to undo.",
         parameters=parameters.to_json(),
     )
 
@@ -71,7 +71,7 @@ class _Soak:
 
 
 class SoakActor:
-    """Reads the group again and again; judges when the time is over."""
+    """Reads the group repeatedly; judges when the time has ended."""
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class SoakActor:
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Look whether the newcomers own, commit and keep up, until the time is over.
+        """Check until the end of the soak whether the newcomers own, commit and keep up.
 
         Raises:
-            RunError: the time is over, and the newcomers did not do well; why.
+            RunError: the time has ended, and the newcomers did not do well; why.
         """
         parameters = SoakParameters.of(step)
         state, now = self._look(parameters.group), self._clock.monotonic()
@@ -113,7 +113,9 @@ class SoakActor:
         if problems:
             raise RunError(f"after {parameters.soak_s:g} s: {'; '.join(problems)}")
         evidence = _evidence(soak.first, state, parameters.flavour, soak.n_changes)
-        return Verified(True, f"after {parameters.soak_s:g} s all is well", evidence)
+        return Verified(
+            True, (f"after {parameters.soak_s:g} s the shares, lag and commits are within their limits"), evidence
+        )
 
     def _look(self, group_id: str) -> GroupState:
         return (self._read or read_group_state)(self._cluster, group_id)
@@ -139,11 +141,15 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
     grown, rest = _growth(first, last, mine), _growth(first, last, others)
     if all(_lag(last, pair) is None for pair in mine) and not _was_quiet(first, last, mine):
         problems.append(
-            f"of none of its partitions the lag is known, so nothing says whether the {noun(flavour)}s keep up"
+            f"the lag of its partitions is not known, so it is not known whether the {noun(flavour)}s keep up"
         )
     if grown is not None and grown > lag_tolerance and (rest is None or grown > rest):
-        of_others = "that of the others is not known" if rest is None else f"that of the others by {rest:,}"
-        beside = of_others if others else "and there are no others"
+        of_others = (
+            ("the lag of the other partitions is not known")
+            if rest is None
+            else f"the lag of the other partitions by {rest:,}"
+        )
+        beside = of_others if others else "and there are no other partitions"
         problems.append(f"the lag of its partitions grew by {quantity(grown, 'record')}, {beside}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:

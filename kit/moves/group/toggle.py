@@ -66,10 +66,10 @@ def toggle_step(step_id: str, parameters: ToggleParameters) -> Step:
         step_id=step_id,
         kind=KIND,
         title=f"Toggle {parameters.group} to {name}'s assignment",
-        precondition="every member is a MEZKCC, each partition has an owner, no rebalance goes on, and the toggle "
-        f"holds {parameters.before!r} still{of_version(parameters.version)}",
+        precondition="every member is a MEZKCC, each partition has an owner, no rebalance is in progress, and the "
+        f"toggle holds {parameters.before!r} still{of_version(parameters.version)}",
         verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
-        "committed offset moves on or has reached the end",
+        "committed offset moves or has reached the end",
         deadline_s=parameters.deadline_s,
         changes=(Change(mode_path(parameters.group), parameters.before, parameters.after),),
         undo=f"If it is as this step left it, {back}.",
@@ -83,7 +83,7 @@ def of_version(version: int | None) -> str:
 
 
 class ToggleActor:
-    """Writes on the condition of the znode's version; nothing when somebody else changed it."""
+    """Writes on the condition of the znode's version; nothing when another operator or tool changed it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -98,7 +98,7 @@ class ToggleActor:
         )
         planned = Toggle(parameters.before, parameters.version)
         if toggle.mode != parameters.after and (toggle.mode, toggle.version) != (planned.mode, planned.version):
-            return Checked(False, f"the toggle holds {toggle}, not {planned}: somebody else set it")
+            return Checked(False, f"the toggle holds {toggle}, not {planned}: another operator or tool set it")
         if set(state.counts) != {"MEZKCC"}:
             return Checked(False, f"not every member is a MEZKCC: {counted(state.counts)}")
         if not state.is_settled:
@@ -132,15 +132,14 @@ class ToggleActor:
         return Verified(True, f"{who} {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
+        """Whether the znode is as this run left it, and no two members would read one partition once it is set back."""
         parameters = ToggleParameters.of(step)
         toggle = read_toggle(self._cluster.zookeeper, parameters.group)
         if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != parameters.before:
             return Checked(
                 False,
-                f"the toggle of {parameters.group} holds {toggle}: somebody else set it since this run did. Plan the"
-                f" way"
-                " back from where the group stands now: offramp plan group",
+                f"the toggle of {parameters.group} holds {toggle}: another operator or tool set it since this run did."
+                " Plan the rollback from the group's present stage: offramp plan group",
             )
         problem = not_ready_for_back(read_group_state(self._cluster, parameters.group), parameters.after)
         return Checked(problem is None, problem or "the toggle is as this run left it")
@@ -174,7 +173,7 @@ class Toggle:
         return f"{self.mode!r}{of_version(self.version)}"
 
     def was_left_by(self, written: ItemOutcome) -> bool:
-        """Whether this is what a run wrote, and nobody has written since.
+        """Whether a run wrote this, and no client has written since.
 
         Of a write whose answer was lost only the version is known that it would have made.
         """
@@ -211,7 +210,7 @@ def unset_toggle(
         return _write(client, group, toggle, before, {})
     if toggle.mode == before:
         return ItemOutcome(path, Outcome.UNCHANGED, toggle.mode, before)
-    why = f"the toggle holds {toggle}, which this run did not write: somebody else set it since"
+    why = f"the toggle holds {toggle}, which this run did not write: another operator or tool set it since"
     return ItemOutcome(path, Outcome.REFUSED, toggle.mode, toggle.mode, why)
 
 
@@ -255,12 +254,12 @@ def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, l
     except AuthenticationFailed as error:
         return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
     except (BadVersionError, NodeExistsError, NoNodeError):
-        return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
+        return ItemOutcome(path, Outcome.REFUSED, before, None, "another operator or tool changed it at the same time")
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
     if back.mode == after and back.version == (left.get("version") if left else back.version):
         return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
-    why = f"the toggle was written, and somebody else set it to {back} at once"
+    why = f"the toggle was written, and another operator or tool set it to {back} at once"
     return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
 
 
@@ -299,7 +298,7 @@ NOT_WATCHED: Mapping[str, Json] = {
 def handovers_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
     """What a watch of a group's znodes says of its owners.
 
-    partitions_that_changed_hands: whose owner znode was made anew. longest_unowned_ms: from when a deletion was seen,
+    partitions_that_changed_hands: whose owner znode was made again. longest_unowned_ms: from when a deletion was seen,
     which is a little after it, to the creation of the next one; 0: the next one was there by then. owners_watched:
     ``each change``, ``every 200 ms`` (by a ZooKeeper older than 3.6), or ``with interruptions``.
     """
@@ -321,7 +320,7 @@ def handovers_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
 
 
 def not_ready_for_back(state: GroupState, after: str) -> str | None:
-    """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
+    """Why the toggle of this group may not go back from ``after``: two members would read one partition."""
     allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
     if set(state.counts) <= allowed:
         return None
@@ -343,9 +342,9 @@ def not_following(state: GroupState, mode: str) -> str | None:
 
 
 def not_moving(first: GroupState, state: GroupState) -> str | None:
-    """Why it is unknown whether records are handed out.
+    """Why it is unknown whether records are delivered.
 
-    None: each partition with records left has a later commit than at the first look.
+    None: each partition with records left has a later commit than at the first observation.
     """
     still = frozenset(
         pair

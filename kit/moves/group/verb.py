@@ -44,7 +44,7 @@ def plan_group(
         float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
     ] = 180.0,
     observe: Annotated[
-        float, typer.Option("--observe", "--look", help="Seconds between the two looks at the group.")
+        float, typer.Option("--observe", "--look", help="Seconds between the two observations of the group.")
     ] = 5.0,
     way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
@@ -62,7 +62,7 @@ def plan_group(
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
         (group,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
         request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
-        say(f"looking at {group} …")
-        with waiting(f"looking at {group}"):
+        say(f"reading {group} …")
+        with waiting(f"reading {group}"):
             plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

@@ -46,7 +46,7 @@ class HeldLock:
     place: str
     """The znode, or the group in Kafka."""
     holder: tuple[str, ...] = ()
-    """What tells this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
+    """What shows this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
 
 
 def held_locks(cluster: Cluster) -> list[HeldLock]:
@@ -93,7 +93,7 @@ def break_locks(cluster: Cluster, target: str | None, typed_run: str) -> list[He
     ``typed_run``: the run that holds them, as a person typed it; the group's name where no run is known.
 
     Raises:
-        NotFound: nobody holds such a lock.
+        NotFound: no run holds such a lock.
         InputError: another run holds it than the one that was typed; nothing was done.
         ReadError: none is seen, and the login may not see every lock.
         ConnectError, RunError: it can't be broken.
@@ -155,7 +155,7 @@ def _in_zookeeper(cluster: Cluster) -> Iterator[HeldLock]:
                 f"{parent} {refusal(error)}, so locks may be missing: use a login that may read it"
             ) from error
         except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
-            raise ConnectError(f"{parent} can't be read: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"{parent} can't be read: ZooKeeper answered {error!r}") from error
 
 
 def _of_znode(cluster: Cluster, parent: str, name: str) -> HeldLock:
@@ -182,4 +182,4 @@ def _delete(cluster: Cluster, lock: HeldLock) -> None:
             if (str(stat.czxid),) == lock.holder:
                 cluster.zookeeper.delete_async(lock.place).get(timeout=ANSWER_S)
     except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
-        raise ConnectError(f"{lock.place} can't be deleted: ZooKeeper says {error!r}") from error
+        raise ConnectError(f"{lock.place} can't be deleted: ZooKeeper answered {error!r}") from error

@@ -1,8 +1,8 @@
 """The lock of runs on a cluster without ZooKeeper: a lease in Kafka per group, or one of the whole cluster.
 
 A run of more than ``MOST_LEASES`` groups takes the lease of the whole cluster instead. It is two-sided, as ZooKeeper's:
-each side takes its own lease first and looks for the other's then, so of two that begin at once at least one sees the
-other. The marks are per group in both cases.
+each side takes its own lease first and searches for the other's then, so of two that begin at once at least one sees
+the other. The marks are per group in both cases.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lock_group(target: str) -> str:
 
 
 def target_of(name: str) -> str:
-    """What a lock's group locks, as it is shown: the group, as far as the name tells it."""
+    """What a lock's group locks, as it is shown: the group, as far as the name shows it."""
     return "the whole cluster" if name == WHOLE_CLUSTER else unquote(name.removeprefix(LOCK_GROUPS))
 
 
@@ -91,7 +91,7 @@ class KafkaLock:
         """Let each coordinator confirm through its log that the lock is still this run's.
 
         Raises:
-            LockLost: it is not, or nobody can confirm it.
+            LockLost: it is not, or it can't be confirmed.
         """
         self._each(lambda lease: lease.confirm())
 
@@ -112,7 +112,7 @@ class KafkaLock:
 
         Raises:
             ConnectError: the marks can't be read.
-            RunError: a mark is gone, so nobody can tell.
+            RunError: a mark is gone, so it is not known.
         """
         names = {target: lock_group(target) for target in targets}
         texts = self._groups.read_marks(names.values())
@@ -127,7 +127,7 @@ class KafkaLock:
                     continue
                 raise RunError(
                     f"the mark that run {run_id} left in group {name} is gone: it expired (offsets.retention.minutes),"
-                    f" or somebody deleted the group or topic {TOPIC}. So offramp can't know whether a later run"
+                    f" or another client deleted the group or topic {TOPIC}. So offramp can't know whether a later run"
                     f" changed group {target}, and nothing was done. Make a new plan from the present offsets"
                 )
             elif mark.changed_by != run_id:

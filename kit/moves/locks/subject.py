@@ -5,5 +5,5 @@ from __future__ import annotations
 from kit.terminal.verb import Verb
 
 VERBS = {
-    "lock": Verb("kit.moves.locks.verb:app", "Which run has which group now, and how to end a lock."),
+    "lock": Verb("kit.moves.locks.verb:app", "Locks of groups: show which run holds which lock, end a lock."),
 }

@@ -13,7 +13,7 @@ from kit.terminal.listing import print_frame
 from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, say
 
 app = typer.Typer(
-    help="Which run has which group now, and how to end a lock.", no_args_is_help=True, rich_markup_mode=None
+    help="Locks of groups: show which run holds which lock, end a lock.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Target = Annotated[str | None, typer.Argument(help="A group.")]

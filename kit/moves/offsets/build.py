@@ -175,8 +175,8 @@ def _risks(inputs: PlanInputs, clamped: Clamped) -> list[str]:
     if unseen := _committers_unseen(inputs, changes):
         risks.append(
             f"{quantity(len(unseen), 'group has', 'groups have')} offsets, and never had members: {shortened(unseen)}."
-            " A consumer that assigns its partitions by hand is no member, so nobody can see whether it is at work:"
-            " stop it, and plan with --exclusive"
+            " A consumer that assigns its partitions manually is no member, so offramp can't see whether it"
+            " is running: stop it, and plan with --exclusive"
         )
     if inputs.store == KAFKA and any(it.target.before.metadata and it.target.metadata is None for it in changes):
         risks.append("some of the offsets lose the metadata that is committed beside them; an undo restores it")

@@ -36,7 +36,7 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
 
 AT_MOST = 100
-AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", overridden_by=NEVER)
+AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than were requested.", overridden_by=NEVER)
 READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", overridden_by=NEVER)
 RULES: tuple[Rule, ...] = (
     AT_MOST_RULE,
@@ -86,7 +86,7 @@ class DeleteGroupsRequest:
 def plan_delete_groups(
     cluster: Cluster, request: DeleteGroupsRequest, made_by: str, now: datetime, overrides: Iterable[str] = ()
 ) -> Plan:
-    """Look at the groups and plan; writes nothing.
+    """Examine the groups and plan; writes nothing.
 
     Raises:
         NotFound: a named group is not in Kafka, or the pattern matches none that may be deleted.
@@ -148,7 +148,7 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
 
 
 def performer(cluster: Cluster) -> ClusterPerformer:
-    """Carries out these plans. Nothing that they observed voids them: each group is looked at before it is deleted."""
+    """Executes these plans. Nothing that they observed voids them: each group is examined before it is deleted."""
     return ClusterPerformer(cluster.confirmed_id, {KIND: GroupDeleter(cluster)}, RECIPES, lambda plan: {})
 
 

@@ -18,7 +18,7 @@ CONTEXT = 5
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Where a group goes on in the copy.
+    """Where a group continues in the copy.
 
     ``distance``: how many records of the source lie between its offset and the record that was found; null by
     timestamp. ``doubt``: why records may be read again or not at all; empty: the next record is the same on both sides.
@@ -81,7 +81,7 @@ def by_sync(offset: int, syncs: list[tuple[int, int]]) -> Translation | None:
 
 
 def nearest(offset: int, source: Sequence[Print]) -> list[Print]:
-    """The records on both sides of an offset that are looked for in the copy."""
+    """The records on both sides of an offset that are searched for in the copy."""
     at = sum(record.offset < offset for record in source)
     return list(source[max(0, at - CONTEXT) : at + CONTEXT])
 

@@ -1,7 +1,7 @@
 """Offsets of a group in Kafka, written by its only member: what was read is what is overwritten.
 
 A commit from outside (``kit.moves.offsets.kafka``) is accepted while the group has no member, whatever the offset is.
-Who assigns partitions by hand and commits is no member either, so both may write at once. A member's commit has its
+Who assigns partitions manually and commits is no member either, so both may write at once. A member's commit has its
 generation: from the join to the departure the coordinator accepts no other commit without one
 (``ClassicGroup.validateOffsetCommit``). The member subscribes to every topic that the group has offsets of, because
 a group in use keeps old offsets of those topics alone, and assigns itself nothing.
@@ -45,7 +45,8 @@ class ExclusiveWriter(KafkaWriter):
         self._profile = cluster.profile
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
-        """Commit each offset if it is the ``known`` one while nobody else can commit; see ``KafkaWriter.write``.
+        """Commit each offset if it is the ``known`` one while no other operator or tool can commit; see
+        ``KafkaWriter.write``.
 
         Raises:
             ConnectError, ReadError: the brokers do not answer a new connection, or sent what can't be parsed.

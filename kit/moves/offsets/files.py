@@ -8,7 +8,7 @@ offset was read. A topic that was created again has another id.
 A file that a spreadsheet saved again is read: with a byte order mark, with semicolons, with a header that was split
 into cells.
 
-In CSV an apostrophe stands before a text that a spreadsheet would run as a formula, and before a text that begins with
+In CSV an apostrophe is before a text that a spreadsheet would run as a formula, and before a text that begins with
 an apostrophe (since format 2).
 """
 
@@ -140,7 +140,7 @@ def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
 
 
 def _guarded(text: str) -> str:
-    """The text as a cell that no spreadsheet runs: anybody can name a group."""
+    """The text as a cell that no spreadsheet runs: any client can choose a group's name."""
     return _APOSTROPHE + text if text[:1] in (*_FORMULA_BEGINS, _APOSTROPHE) else text
 
 

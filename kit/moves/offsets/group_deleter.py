@@ -1,7 +1,7 @@
-"""Carries out steps that delete whole groups from Kafka: read, delete what is as planned, read back, tell each group.
+"""Executes steps that delete whole groups from Kafka: read, delete the unchanged groups, read back, report each group.
 
-The coordinator itself refuses a group that has a member at that moment. That nobody has committed since the plan is
-read just before; a commit between this read and the delete goes with the group (see docs/migration.md).
+The coordinator itself refuses a group that has a member at that moment. Commits since the plan are searched
+for just before; a commit between this read and the delete goes with the group (see docs/migration.md).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Offsets = Mapping[Place, Stored]
 Held = Offsets | str
 """What a group has committed, or why that can't be read."""
 _UNREAD = "its offsets can't be read"
-_SINCE = "somebody has committed for it since the plan"
-_AGAIN = "somebody has committed for it since it was deleted: it is left alone"
+_SINCE = "a client has committed for it since the plan"
+_AGAIN = "a client has committed for it since it was deleted: it is not changed"
 _NOT_DONE = {Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
 
 
@@ -92,7 +92,7 @@ class GroupDeleter:
         return Verified(True, f"{quantity(len(before), 'group')} read back as deleted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Always true: ``undo`` looks at each group alone, so one that somebody uses again stops no other."""
+        """Always true: ``undo`` examines each group alone, so a group that is in use again stops no other group."""
         before = before_of(step)
         parts = self._parts({it.item: before[it.item] for it in acted.written})
         alone = {each: part.left_out for each, part in parts.items() if not part.wanted and part.left_out}
@@ -174,7 +174,9 @@ class GroupDeleter:
         ]
 
     def _state_of_undo(self, step: Step, ours: Mapping[str, Offsets]) -> StepState:
-        """DONE or PARTLY while a group is away that could be brought back, and that nobody else has made again."""
+        """DONE or PARTLY while a group is away that could be brought back, and that no other operator or tool has
+        made again.
+        """
         wanted = {each: part.wanted for each, part in self._parts(ours).items() if part.wanted}
         held = self._read(wanted)
         away = [
@@ -267,7 +269,7 @@ def _undeletable(group_id: str, before: Offsets, held: Held, there: Collection[s
 
 def _deleted(group_id: str, before: Offsets, answer: Answer, back: Held) -> ItemOutcome:
     if not back and (answer == ABSENT or (before and answer.is_refused)):
-        return _outcome(group_id, Outcome.UNCHANGED, before, back)  # Somebody else was faster.
+        return _outcome(group_id, Outcome.UNCHANGED, before, back)  # Another operator or tool was faster.
     if not back and (answer.error is None or (before and not answer.is_certain)):
         return _outcome(group_id, Outcome.CONFIRMED, before, back)
     if answer.is_refused:

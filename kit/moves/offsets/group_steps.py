@@ -23,8 +23,8 @@ GROUPS_PER_STEP = 1_000
 DEADLINE_S = 60.0
 _FIELDS: Mapping[str, type] = {"offset": int, "metadata": str, "leader_epoch": int}
 _UNDO = (
-    "Commits all offsets of each group again, with metadata and leader epochs, unless somebody has committed for it"
-    " since. The time of the commit is new, so its retention begins anew."
+    "Commits all offsets of each group again, with metadata and leader epochs, unless a client has committed"
+    " for it since. The time of the commit is new, so its retention begins again."
 )
 _NOTHING_KEPT = "none of these groups has an offset that could be committed again"
 
@@ -107,7 +107,7 @@ def _step(parameters: DeleteGroupsParameters) -> Step:
 
 
 def _refuse_odd(parameters: DeleteGroupsParameters) -> None:
-    """Check what a step keeps of offsets for its way back.
+    """Check what a step keeps of offsets for its undo.
 
     Raises:
         PlanError: what is kept of an offset is no offset.

@@ -3,7 +3,7 @@
 A commit is a simple committer's (generation −1, no member id): the coordinator itself refuses it while the group has
 a member. ``OffsetCommit`` and ``OffsetDelete`` take one group each, so several are under way to each coordinator;
 ``OffsetFetch`` takes hundreds (KIP-709, brokers ≥ 3.0). kit.groups.read.coordinator lists the groups of each broker;
-here the coordinators of known groups are looked up, so a group whose coordinator moves does not look deleted.
+here the coordinators of known groups are asked for, so a group whose coordinator moves does not appear deleted.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class KafkaWriter:
             for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
                 pending.remove(group_id)
                 if not isinstance(current[group_id], str):
-                    _take(answers, group_id, _moved("its offsets are no longer those of the plan"))
+                    _take(answers, group_id, _moved("its offsets have changed since the plan"))
 
     async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
         for chunk in _chunks(groups, GROUPS_PER_REQUEST):
@@ -329,7 +329,7 @@ class _Writing:
     def unmoved(
         self, pending: Mapping[str, Asked], current: Mapping[str, Asked | str]
     ) -> dict[str, dict[Place, Stored]]:
-        """The writes whose offset is still as known; the others get an answer, or keep the one they have."""
+        """The writes whose offset is still as known; all other writes get an answer, or keep the one they have."""
         left: dict[str, dict[Place, Stored]] = {}
         for group_id, asked in pending.items():
             for place, wanted in asked.items():

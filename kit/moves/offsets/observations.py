@@ -1,4 +1,4 @@
-"""The observations of a plan for offsets, and the same observations when the plan is carried out.
+"""The observations of a plan for offsets, and the same observations when the plan is executed.
 
 ``<store> group <group>`` has the members; ``<store> offsets <group>`` has all offsets of the group in that store, and
 ``versions``, ``metadata`` and ``leader epochs`` have what is stored beside them. ``log starts`` and ``log ends`` are of
@@ -110,7 +110,7 @@ def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict
 
 
 def _group(store: str, group: GroupInStore) -> Json:
-    """A group that can't be read must not look like a group without members."""
+    """A group that can't be read must not resemble a group without members."""
     members: dict[str, Json] = {"members": group.members} if group.error is None else {"error": group.error}
     return members | ({"state": group.state} if store == KAFKA else {})
 

@@ -135,9 +135,9 @@ def _risks(source: Cluster, offsets: Mapping[Key, Translation | str]) -> tuple[s
     doubtful = sum(bool(each.doubt) for each in found)
     how = ", ".join(f"{n:,} by {name}" for name, n in sorted(methods.items()))
     return (
-        f"{quantity(len(found), 'offset')} translated: {how}; of {doubtful:,} it is in doubt where the group goes on,"
+        f"{quantity(len(found), 'offset')} translated: {how}; of {doubtful:,} it is in doubt where the group continues,"
         " see the parameter translation",
-        f"Keep the groups stopped on cluster {source.name}: what they commit there after this plan is not copied, and"
+        f"Keep the groups stopped on cluster {source.name}: their later commits there are not copied, and"
         " the run does not read that cluster",
     )
 

@@ -1,4 +1,4 @@
-"""Carries out steps that write offsets: read, write the offsets that are as planned, read back, report each item.
+"""Executes steps that write offsets: read, write the offsets that are as planned, read back, report each item.
 
 :class:`OffsetsActor` does the steps of :data:`STEP_KINDS`; :class:`OffsetsPerformer` performs plans of only such steps.
 """
@@ -63,7 +63,7 @@ class Writer(Protocol):
 
 
 class OffsetsActor:
-    """Checks, carries out, verifies and undoes the steps of :data:`STEP_KINDS` on one cluster.
+    """Checks, executes, verifies and undoes the steps of :data:`STEP_KINDS` on one cluster.
 
     ``deadline_s`` limits the retries of one batch, after a coordinator that moves or a lost connection.
     """
@@ -98,7 +98,8 @@ class OffsetsActor:
         return Checked(True, f"{quantity(len(groups), 'group has', 'groups have')} no members; {count} within the log")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        """By the offsets now. PARTLY if an offset is neither the one before nor the one after: somebody else moved it.
+        """By the offsets now. PARTLY if an offset is neither the one before nor the one after: another operator or
+        tool moved it.
 
         With ``acted``: PARTLY while an offset that this run wrote is still there. An offset that was moved since does
         not count, nor does one that ``undo`` refuses for good. A deleted offset whose topic was deleted too needs no
@@ -150,7 +151,7 @@ class OffsetsActor:
         return Checked(True, sentence, {item_of(key): why for key, why in self._back(step, acted).alone.items()})
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Restore each offset that this run wrote and nobody moved since, with its metadata.
+        """Restore each offset that this run wrote and no other client moved since, with its metadata.
 
         Offsets that this run did not write stay, and so do offsets in Kafka whose topic was deleted. An offset that was
         moved since stays and is reported, and so is one of a topic that was deleted and created again. A leader epoch
@@ -173,7 +174,7 @@ class OffsetsActor:
         others |= set(map(item_of, back.alone))
         left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in others]
         if left:
-            raise RunError(f"not taken back: {len(left):,} of {quantity(len(outcomes), 'offset')}: {shortened(left)}")
+            raise RunError(f"not undone: {len(left):,} of {quantity(len(outcomes), 'offset')}: {shortened(left)}")
         return outcomes
 
     def _carry_out(
@@ -298,7 +299,8 @@ class _Batch:
                 key,
                 Outcome.REFUSED,
                 current,
-                f"expected {_said(self.old[key])}, found {_said(current)}: somebody moved it since the plan",
+                f"expected {_said(self.old[key])}, found {_said(current)}: another operator or tool moved it since the"
+                " plan",
             )
         return None
 

@@ -10,7 +10,7 @@ with :class:`kit.moves.offsets.performer.OffsetsPerformer`::
 A wanted offset is clamped to its log: at least the log's start, at most its end (the high watermark). An offset that
 would go backwards makes the plan unsafe, and the error names the first ones: ``allow_backwards`` overrides the rule,
 ``skip_backwards`` leaves those partitions out and lists them. The default is to refuse, because a copy that silently
-omits partitions looks complete.
+omits partitions appears complete.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ def plan_import(
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
         raise NotFound(
-            f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}. Select the"
-            " others, or create these first"
+            f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}. Select"
+            " other partitions, or create these first"
         )
     parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
     risks = _foreign_epochs(offsets, file.cluster_id) if is_foreign and store == KAFKA else ()
@@ -265,7 +265,7 @@ def export_offsets(
 
     Raises:
         NotFound: a named group has no offsets in this store, or nothing is selected.
-        ReadError: an offset can't be read; a backup without that offset would look complete.
+        ReadError: an offset can't be read; a backup without that offset would appear complete.
         InputError, ConnectError: the file can't be written; the cluster doesn't answer.
     """
     refuse_unless_connected(cluster, store)

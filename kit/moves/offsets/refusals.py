@@ -75,7 +75,7 @@ def refuse_unknown_places(selection: Selection, known: Collection[Key], where: s
             if partition is not None and (group_id, topic, partition) not in known:
                 raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}: {_SEE}")
     if not known:
-        raise NotFound(f"{where} has no offset of what is selected: check the names, or look in the other store")
+        raise NotFound(f"{where} has no offset of the selection: check the names, or try the other store")
 
 
 def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupInStore]) -> None:
@@ -84,7 +84,7 @@ def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupI
     if broken:
         raise ReadError(
             f"{quantity(len(broken), 'offset or group', 'offsets or groups')} can't be read; a file without them "
-            f"would look complete:"
+            f"would appear complete:"
             f" {shortened(broken)}"
         )
 

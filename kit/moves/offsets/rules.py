@@ -36,7 +36,7 @@ VISIBLE_TOPICS = Rule(
 )
 OPEN_TRANSACTIONS = Rule(
     "open_transactions",
-    "It can be known whether an open transaction has sent offsets. A deletion would not wait for such a transaction.",
+    "It is known whether an open transaction has sent offsets. A deletion would not wait for an open transaction.",
 )
 RESTORABLE = Rule(
     "restorable",
@@ -79,7 +79,7 @@ def member_findings(
 
 
 def source_finding(sources: Mapping[str, GroupInStore]) -> Condition:
-    return _idle(SOURCE_IDLE, sources, "at work: what they commit after this plan is not copied")
+    return _idle(SOURCE_IDLE, sources, "at work: their commits after this plan are not copied")
 
 
 def why_busy(group: GroupInStore) -> str | None:

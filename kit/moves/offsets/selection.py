@@ -64,7 +64,7 @@ class Selection:
         unknown = sorted((self.groups or frozenset()) - frozenset(known))
         if unknown:
             raise NotFound(
-                f"{_first(unknown, 'group')} not in {where}: check the names, or look in the other store. To see a "
+                f"{_first(unknown, 'group')} not in {where}: check the names, or try the other store. To see a "
                 "group's offsets in Kafka, a login needs DESCRIBE on the group and on their topics"
             )
 

@@ -37,11 +37,11 @@ _MEMBERLESS = {
 }
 _UNDO = {
     KAFKA: (
-        "Commits each offset of before again, with its metadata and leader epoch; an offset that was not there is"
-        " deleted. The time of the commit is new, so its retention begins anew."
+        "Commits each former offset again, with its metadata and leader epoch; an offset that was not there is"
+        " deleted. The time of the commit is new, so its retention begins again."
     ),
     ZOOKEEPER: (
-        "Writes each offset of before again; a znode that was not there is deleted, and so are parents that this step"
+        "Writes each former offset again; a znode that was not there is deleted, and so are parents that this step"
         " made, if they are empty. Versions and times of the znodes are new."
     ),
 }

@@ -104,7 +104,7 @@ class Present:
 def hidden_reason(topic: str) -> str:
     """Why offsets of a topic that the login may not describe are left alone, and what to do."""
     return (
-        f"the login may not describe {topic!r}, so offramp can't tell whether the topic exists. Grant the login"
+        f"the login may not describe {topic!r}, so offramp can't determine whether the topic exists. Grant the login"
         " DESCRIBE on it, then try again"
     )
 

@@ -41,9 +41,9 @@ _DELETES_IN_FLIGHT = 200
 _BYTES_PER_OPERATION = 100
 """The size of an operation without its path: header, version, access list, digits."""
 _CHANGED = {
-    BadVersionError: "somebody wrote this znode meanwhile",
-    NoNodeError: "somebody deleted this znode meanwhile",
-    NodeExistsError: "somebody created this znode meanwhile",
+    BadVersionError: "another client wrote this znode meanwhile",
+    NoNodeError: "another client deleted this znode meanwhile",
+    NodeExistsError: "another client created this znode meanwhile",
 }
 
 Result = TypeVar("Result")
@@ -142,7 +142,8 @@ class ZookeeperWriter:
     def remove_parents(self, made: Mapping[str, int]) -> None:
         """Delete these znodes by path and czxid, children first.
 
-        One that somebody else made again or wrote to stays, and so does one that is not empty, or whose deletion fails.
+        One that another operator or tool made again or wrote to stays, and so does one that is not empty, or whose
+        deletion fails.
         """
         there = dict[str, int]()
         for depth in sorted({path.count("/") for path in made}, reverse=True):
@@ -245,7 +246,7 @@ class ZookeeperWriter:
     def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored], is_certain: bool) -> dict[Key, Answer]:
         """The znodes with another version by now, found in one read: a hundred must not take a hundred tries."""
         current = self.read(pending)
-        moved = Answer("somebody wrote this znode meanwhile", is_certain)
+        moved = Answer("another client wrote this znode meanwhile", is_certain)
         return {key: moved for key in pending if current[key] != known[key]}
 
     def _after_loss(

@@ -36,7 +36,7 @@ RECIPES: Recipes = {
     START_ALL: of_parameters(StoppedParameters, start_step),
     BRAKE: of_parameters(CircuitBreakerParameters, brake_step),
 }
-"""Of the steps of this folder. The others are those of ``kit.moves.group``, on groups that Kafka alone has."""
+"""Of the steps of this folder. All other steps are those of ``kit.moves.group``, on groups that Kafka alone has."""
 
 
 def performer_of(context: PlanContext) -> ClusterPerformer:

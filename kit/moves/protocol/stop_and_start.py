@@ -1,7 +1,7 @@
 """The actor of the two steps in ``stopped``: it orders stops and starts, and believes what the coordinator shows.
 
-Each order is given after a look at the group. Orders are not awaited one by one, so that the pause is short: the step
-waits once, until the group is empty or all members have joined.
+Each order is given after an observation of the group. Orders are not awaited one by one, so that the pause is short:
+the step waits once, until the group is empty or all members have joined.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Goal:
 
 
 class StoppedActor:
-    """``say`` tells a person what to do now. A group that no coordinator knows any more has no members."""
+    """``say`` shows a person what to do now. A group that no coordinator knows any more has no members."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class StoppedActor:
                 raise RunError(
                     f"group {parameters.group} has {quantity(len(present), 'member')}, and this run started"
                     f" {len(mine)}:"
-                    f" {_names(present)}. No member is stopped. Stop the others, then undo the run again"
+                    f" {_names(present)}. No member is stopped. Stop these members, then undo the run again"
                 )
             asked = [
                 (item, stop_order(parameters, place_of(each), n))

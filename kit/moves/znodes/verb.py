@@ -41,6 +41,6 @@ def delete_znodes(
         from kit.moves.znodes.plan import DeleteZnodesRequest
 
         request = DeleteZnodesRequest(named_groups(groups, groups_too), UNDO if undo_on_failure else STOP)
-        with waiting(f"looking at the groups of {operations.cluster.name}"):
+        with waiting(f"reading the groups of {operations.cluster.name}"):
             plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)

@@ -38,11 +38,11 @@ def show(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Print a plan, and what has changed since it was made. Writes nothing to the cluster."""
+    """Print a plan, and the changes of the cluster since it was made. Writes nothing to the cluster."""
     with open_operations(profile, profile_file, runs) as operations:
         loaded = operations.plan(plan)
         show_plan(loaded, as_json)
-        with waiting("looking at what has changed since"):
+        with waiting("comparing the cluster with the plan"):
             dry = operations.dry_run(loaded)
         for difference in dry.differences:
             say(f"changed since: {difference.sentence}")
@@ -54,7 +54,8 @@ def show(
 def approve(
     plan: Named,
     typed_subject: Annotated[
-        str | None, typer.Option("--subject", help="What the plan is for, as a confirmation; without it you are asked.")
+        str | None,
+        typer.Option("--subject", help=("Subject of the plan, as a confirmation; without this option you are asked.")),
     ] = None,
     typed_digest: Annotated[
         str | None,
@@ -89,19 +90,19 @@ def approve(
         if operations.needs_two_signers(loaded) and made.first is None:
             say(f"another signer has to approve too: offramp approve {loaded.digest[:8]} --sign-with KEY")
         else:
-            say(f"carry it out: offramp act {loaded.digest[:8]}")
+            say(f"execute it: offramp act {loaded.digest[:8]}")
 
 
 @app.command()
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Carry an approved plan out. Ctrl-C stops the run after the present write; then resume it or undo it."""
+    """Execute an approved plan. Ctrl-C stops the run after the present write; then resume it or undo it."""
     with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         _carry_out(operations.begin(operations.plan(plan)), lambda run: run.act(), RunState.VERIFIED)
 
 
 @app.command()
 def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Go on with a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
+    """Continue a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
     with open_operations(profile, profile_file, runs, is_patient=True) as operations:
         chosen = operations.run(run)
         wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
@@ -113,7 +114,7 @@ def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
 
 @app.command()
 def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Take back what a run did, the newest step first.
+    """Undo what a run did, the newest step first.
 
     The plan says for how long an undo needs no new approval. After that, approve the same plan again, then undo.
     """
@@ -160,7 +161,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        with waiting(f"run {run.run_id} goes on"):
+        with waiting(f"run {run.run_id} continues"):
             result = verb(run)
     except KeyboardInterrupt:
         raise OfframpError(

@@ -12,15 +12,17 @@ from kit.terminal.verbs import group_of
 
 VERBS: Mapping[str, Verb] = {
     "list": Verb(
-        "kit.operations.verbs.runs:plan_app", "List all plans: first those whose run did not end well, then the newest."
+        "kit.operations.verbs.runs:plan_app", "List all plans: plans that need attention first, then the newest."
     ),
-    "show": Verb("kit.operations.verbs.operate:plan_app", "Print a plan, and what has changed since it was made."),
+    "show": Verb(
+        "kit.operations.verbs.operate:plan_app", ("Print a plan, and the changes of the cluster since it was made.")
+    ),
     **merged("PLAN_VERBS"),
 }
 
 app = typer.Typer(
     cls=group_of(VERBS),
-    help="Say what would be done, and keep that as a plan to approve. Writes nothing to the cluster.",
+    help="Make a plan for approval. Writes nothing to the cluster.",
     no_args_is_help=True,
     rich_markup_mode=None,
     callback=lambda: None,

@@ -34,7 +34,7 @@ _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "las
 def list_plans_(
     listing: Listing, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None
 ) -> None:
-    """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
+    """List all plans: plans that need attention first, then the newest. Reads the folder, no cluster."""
     with refusals():
         folder = _folder(runs, profile, profile_file)
         with waiting(f"reading {folder}"):
@@ -78,13 +78,13 @@ def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
 
 @app.command()
 def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Ask a run that goes on elsewhere to stop after the present write; then resume it or undo it."""
+    """Ask a run that continues elsewhere to stop after the present write; then resume it or undo it."""
     with refusals():
         folder = run_folder(_folder(runs, profile, profile_file), run)
         record = load_run(folder)
         if not record.is_at_work:
             raise IllegalMove(
-                f"run {run} is {record.state}: no process carries it out, so nothing has to stop; see offramp runs"
+                f"run {run} is {record.state}: no process executes it, so nothing has to stop; see offramp runs"
             )
         request_stop(folder, system_user(), datetime.now(UTC))
         say(

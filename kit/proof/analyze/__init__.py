@@ -1,1 +1,1 @@
-"""What members handed out: each record once, no partition by two, no stall that nobody explains."""
+"""What members delivered: each record once, no partition by two, no stall without an explanation."""

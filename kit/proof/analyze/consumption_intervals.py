@@ -1,4 +1,4 @@
-"""Consumption intervals: one member hands out a partition, and nobody takes over in between."""
+"""Consumption intervals: one member delivers a partition, and no other member takes over in between."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def with_intervals(
 ) -> FrameT:
     """Consumed records with the interval they belong to: the start of all analyses of exclusivity.
 
-    A member may come back after others handed out the partition. Either it took the partition over again: a new
+    A member may come back after others delivered the partition. Either it took the partition over again: a new
     interval begins. Or it never let go: its interval continues across theirs. ``overlaps`` states the rule. Give the
     result to the other analyses in place of the consumption, and it is computed only once.
 
     Columns:
         group_id, topic, partition, consumer, at_ms, offset: the consumed record.
-        rank: of the offset among those that anyone handed out.
+        rank: of the offset among those that anyone delivered.
         interval_number: from 0, per member and partition.
         is_doubtful: this record begins an interval that may also be a stale owner's continuation.
         interval_from_ms: the first record of the interval.
         is_late: another member began after this interval did.
-        interrupted_by: who handed out last before the member came back; else null.
+        interrupted_by: who delivered last before the member came back; else null.
         interrupted_at_ms: when the first other member began; else null.
 
     >>> import polars as pl
@@ -90,7 +90,7 @@ def consumption_intervals(
     eviction_ms: int = EVICTION_MS,
     tolerance_ms: int = TOLERANCE_MS,
 ) -> FrameT:
-    """One row per interval in which one member handed out a partition. For the arguments see :func:`overlaps`.
+    """One row per interval in which one member delivered a partition. For the arguments see :func:`overlaps`.
 
     Columns:
         group_id, topic, partition, consumer: whose interval.
@@ -121,7 +121,7 @@ def intervals_of(rows: FrameT) -> FrameT:
 def _beside_neighbours(rows: FrameT, seen: list[str]) -> FrameT:
     """Each hand-out beside the one before it in the partition (``other_``) and by the same member (``previous_``).
 
-    Ranks, not offsets: transaction markers and compaction leave offsets that nobody can hand out.
+    Ranks, not offsets: transaction markers and compaction leave offsets that no member can deliver.
     """
     rows = rows.with_columns(rank=nw.col("offset").rank("dense").cast(nw.Int64).over(*GROUP_PARTITION))
     rows = rows.with_columns(
@@ -177,10 +177,10 @@ def _at_ms_where(applies: nw.Expr) -> nw.Expr:
 
 
 def _someone_was_evicted(eviction_ms: int) -> nw.Expr:
-    """Whether somebody fell silent: only then can a store send a member back to where it stopped while others read.
+    """Whether a member fell silent: only then can a store send a member back to where it stopped while others read.
 
-    Either the others re-read exactly what the returning member had handed out: then the returning member went silent
-    without committing. Or they read on and committed nothing of it: then the last of them went silent.
+    Either the other members re-read exactly what the returning member had delivered: then the returning member went
+    silent without committing. Or they read on and committed nothing of it: then the last of them went silent.
     """
     reached, own = nw.col("other_rank"), nw.col("previous_rank")
     own_silence = nw.col("previous_next_at_ms") - nw.col("previous_at_ms")

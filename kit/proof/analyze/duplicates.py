@@ -1,4 +1,4 @@
-"""Records handed out more than once: by whom, when, and why."""
+"""Records delivered more than once: by whom, when, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def duplicates(
     tolerance_ms: int = TOLERANCE_MS,
     clock_skew_ms: int = 0,
 ) -> FrameT:
-    """Offsets handed out again, as ranges; each hand-out after an offset's first one counts once.
+    """Offsets delivered again, as ranges; each hand-out after an offset's first one counts once.
 
     For the arguments see ``overlaps``.
 
@@ -52,7 +52,7 @@ def duplicates(
         again_first_at_ms, again_last_at_ms: when ``again`` did. The cause lies between ``last_at_ms`` and
             ``again_first_at_ms``.
 
-    a handed out offset 1 and did not commit it, so its successor b reads it again:
+    a delivered offset 1 and did not commit it, so its successor b reads it again:
 
     >>> import polars as pl
     >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabb")}

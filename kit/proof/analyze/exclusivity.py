@@ -1,16 +1,16 @@
-"""Whether a partition was ever handed out by two members at once: the proof by history.
+"""Whether a partition was ever delivered by two members at once: the proof by history.
 
 The rule. Each member's hand-outs of a partition fall into intervals (``consumption_intervals``). Two intervals of
 different members that cross in time are an overlap: the member that began first continued after its successor had
 begun.
 
-When a member comes back after others handed out the partition, the question is whether it took over again or never let
+When a member comes back after others delivered the partition, the question is whether it took over again or never let
 go. With an owner history that covers the time the history answers: it took over if, and only if, it created its owner
-znode anew in between. Without one the offsets answer. Whoever takes over begins at the committed offset, a stale
-owner goes on with its own sequence:
+znode again in between. Without one the offsets answer. Whoever takes over begins at the committed offset, a stale
+owner continues with its own sequence:
 
 - it returns with another record than the next of its own → it took over;
-- it returns with its own next record, others read something meanwhile → it never let go, unless somebody had been
+- it returns with its own next record, others read something meanwhile → it never let go, unless a member had been
   silent for at least ``eviction_ms``: a member that lets go in order commits first, one that doesn't is given up by
   ZooKeeper or the coordinator no sooner than that. With such a silence the records fit both explanations: the return
   counts as a take-over and is listed as doubtful (``is_certain`` false).
@@ -22,9 +22,9 @@ Limits. Times are the members' own, in ms: within one millisecond there is no or
 clocks that differ by less than a hand-over takes; ``clock_skew_ms`` allows for more, and hides overlaps shorter than
 that. Without a history:
 
-- a member that lets go without committing looks like a stale owner;
-- a stale owner that never returns to its own sequence looks like one that took over;
-- a second system that reads only while the first one idles looks like a successor that reads a tail again.
+- a member that lets go without committing resembles a stale owner;
+- a stale owner that never returns to its own sequence resembles one that took over;
+- a second system that reads only while the first one idles resembles a successor that reads a tail again.
 
 A record without a line in a consumption file is not seen.
 """
@@ -59,7 +59,7 @@ def overlaps(
     tolerance_ms: int = TOLERANCE_MS,
     clock_skew_ms: int = 0,
 ) -> FrameT:
-    """Dual consumption: members that handed out a partition after another one had begun. The module states the rule.
+    """Dual consumption: members that delivered a partition after another one had begun. The module states the rule.
 
     Args:
         consumption: consumed records of all members of the groups, whatever their kind (``tables.CONSUMPTION``); or the
@@ -139,7 +139,7 @@ def _as_own(intervals: FrameT) -> FrameT:
 
 
 def _beside_others(intervals: FrameT) -> FrameT:
-    """Each interval in the series of every other member of its island, where it only asks what is going on."""
+    """Each interval in the series of every other member of its island, where it only asks what is in progress."""
     island = [*GROUP_PARTITION, "island"]
     members = distinct(intervals.select(*island, member="consumer"), *island, "member")
     pairs = intervals.join(members, on=island, how="inner").filter(nw.col("consumer") != nw.col("member"))
@@ -153,7 +153,7 @@ def _late_records(intervals: FrameT) -> FrameT:
 
 
 def _doubtful(rows: FrameT, intervals: FrameT) -> FrameT:
-    """Intervals that may continue a stale owner's, against the member that handed out last before."""
+    """Intervals that may continue a stale owner's, against the member that delivered last before."""
     interval = [*SERIES, "interval_number"]
     begun = rows.filter(nw.col("is_doubtful")).select(
         *interval, successor="interrupted_by", began_at_ms="interrupted_at_ms", is_certain=nw.lit(False)

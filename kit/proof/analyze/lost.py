@@ -1,4 +1,4 @@
-"""Acknowledged records that nobody handed out: lost, or still to come."""
+"""Acknowledged records that no member delivered: lost, or still to come."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ STATUSES = ("lost", "unread")
 
 @nw.narwhalify
 def lost(consumption: FrameT, production: FrameT, ends: FrameT | None = None) -> FrameT:
-    """Produced records that no member of the group handed out, as ranges of successive records.
+    """Produced records that no member of the group delivered, as ranges of successive records.
 
-    Considered are all partitions of every topic of which the group handed out anything: also a partition that nobody
-    ever read. A group that began at the end of the log has to be judged by what was produced from then on.
+    Considered are all partitions of every topic of which the group delivered anything: also a partition that no
+    member ever read. A group that began at the end of the log has to be judged by what was produced from then on.
 
     Args:
         consumption: consumed records of all members (``tables.CONSUMPTION``).
         production: acknowledged records (``tables.PRODUCTION``), or the result of ``records_of``; offsets that hold
             none (transaction markers) are not missed.
-        ends: topic, partition, log_end_offset: the group had to hand out everything below it.
+        ends: topic, partition, log_end_offset: the group had to deliver everything below it.
 
     Columns:
         group_id, topic, partition: the key.
-        status: ``lost``: below the highest offset that anyone handed out of that partition, or below the given end.
+        status: ``lost``: below the highest offset that anyone delivered of that partition, or below the given end.
             ``unread``: above; the group may still read it.
         first_offset, last_offset, records: the range.
         first_produced_at_ms, last_produced_at_ms: epoch ms of the acknowledgements.

@@ -1,4 +1,4 @@
-"""What the owner znodes' history says about each hand-out: who held the partition, who had acquired it anew."""
+"""What the owner znodes' history says about each hand-out: who held the partition, who had acquired it again."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 
 @nw.narwhalify
 def unowned_consumption(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
-    """Records that a member handed out without holding the partition's owner znode at that time, as ranges in time.
+    """Records that a member delivered without holding the partition's owner znode at that time, as ranges in time.
 
     A record counts as owned from ``tolerance_ms`` before the znode's creation until ``tolerance_ms`` after the watcher
     learned of its end. That is an upper bound: a record between the true end and this notice is not seen. Nothing is
-    claimed of times that were not watched, nor of times when a znode stood there whose owner could not be read.
+    claimed of times that were not watched, nor of times when a znode was there whose owner could not be read.
 
     Columns:
         group_id, topic, partition, consumer: the key.
@@ -85,7 +85,7 @@ def with_ownership(consumption: FrameT, owner_history: FrameT, tolerance_ms: int
     """Hand-outs with what the owner history knows at that moment about that member and partition.
 
     Added: n_acquired (owner znodes it created before), n_due (those within the tolerance too), n_held (those that
-    stand, unreadable ones included), n_unknown (unreadable ones so far), n_watched (odd: the watcher saw everything),
+    exist, unreadable ones included), n_unknown (unreadable ones so far), n_watched (odd: the watcher saw everything),
     is_registered.
     """
     moments = _moments_of(consumption.select(*SERIES, "at_ms", "offset"), owner_history, tolerance_ms)
@@ -100,7 +100,7 @@ def _counted(moments: FrameT) -> FrameT:
 
 
 def acquired_since(previous: str) -> nw.Expr:
-    """The member created the owner znode anew since its hand-out before, whose columns have that prefix."""
+    """The member created the owner znode again since its hand-out before, whose columns have that prefix."""
     return nw.col("n_due") > nw.col(f"{previous}n_acquired")
 
 

@@ -1,4 +1,4 @@
-"""Each record of a group once: when it was acknowledged and when it was first handed out."""
+"""Each record of a group once: when it was acknowledged and when it was first delivered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD = [*GROUP_PARTITION, "offset"]
 
 @nw.narwhalify
 def records_of(consumption: FrameT, production: FrameT) -> FrameT:
-    """What was produced into, or handed out of, every topic of which the group handed out anything.
+    """What was produced into, or delivered of, every topic of which the group delivered anything.
 
     Give the result to ``lost``, ``stalls`` and ``handovers`` in place of the production to compute it only once. It is
     one aggregation of both sides, which are of the same size: a join would have to hold one of them.
@@ -22,7 +22,7 @@ def records_of(consumption: FrameT, production: FrameT) -> FrameT:
         group_id, topic, partition, offset: the key.
         previous_offset: of the record before; null: the first.
         produced_at_ms: epoch ms; null: not known to be produced.
-        first_at_ms: when it was first handed out, epoch ms; null: never.
+        first_at_ms: when it was first delivered, epoch ms; null: never.
 
     >>> import polars as pl
     >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": "a"}

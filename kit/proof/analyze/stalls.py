@@ -1,4 +1,4 @@
-"""How long nobody handed out a partition although there was something to read, and how long each hand-over took."""
+"""How long a partition was not delivered although it had unread records, and how long each hand-over took."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kit.proof.analyze.records import records_of
 
 @nw.narwhalify
 def stalls(consumption: FrameT, production: FrameT) -> FrameT:
-    """The longest stall of each partition: time without a new record handed out while there was one to read.
+    """The longest stall of each partition: time without a new record delivered while there was one to read.
 
     A stall ends with the first hand-out of a record. It begins with the first hand-out of the record before, or with
     the record's own acknowledgement, whichever is later: to read a tail again is no progress. A record whose
@@ -21,7 +21,7 @@ def stalls(consumption: FrameT, production: FrameT) -> FrameT:
 
     Columns:
         group_id, topic, partition: the key.
-        longest_ms, longest_from_ms, longest_until_ms: null if fewer than two records were handed out.
+        longest_ms, longest_from_ms, longest_until_ms: null if fewer than two records were delivered.
         open_ms: how long unread records had waited when the history ended: since the last new record or, if later,
             since the oldest one's acknowledgement; null if none waits.
         waiting: how many records wait.
@@ -65,7 +65,7 @@ def handovers(
     eviction_ms: int = EVICTION_MS,
     tolerance_ms: int = TOLERANCE_MS,
 ) -> FrameT:
-    """Each change of the member that hands out a partition. For the arguments see ``overlaps``.
+    """Each change of the member that delivers a partition. For the arguments see ``overlaps``.
 
     Columns:
         group_id, topic, partition: the key.

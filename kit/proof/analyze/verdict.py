@@ -1,4 +1,4 @@
-"""The verdict on a group's history: was every record handed out, by one member at a time, and how long did it stall."""
+"""The verdict on a group's history: was every record delivered, by one member at a time, and how long did it stall."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdict(
     """One row per group and topic-partition from the results of the analyses of these names (``kit.proof.verify``
     runs them all).
 
-    Every topic of which the group handed out anything has all its partitions here. A group that handed out nothing has
+    Every topic of which the group delivered anything has all its partitions here. A group that delivered nothing has
     no row: absence does not mean success.
 
     Columns:
@@ -45,13 +45,13 @@ def verdict(
         records: consumed records, repeated ones too.
         lost, unread: records, see ``lost``.
         overlaps, doubtful_overlaps: pairs of intervals, see ``overlaps``.
-        overlapping_records: handed out after another member had begun.
+        overlapping_records: delivered after another member had begun.
         duplicates_tail, duplicates_stale, duplicates_rewind: records, see ``duplicates``.
-        unowned: records that registered members handed out without the owner znode; null without that analysis.
+        unowned: records that registered members delivered without the owner znode; null without that analysis.
         handovers, longest_handover_ms: see ``handovers``.
         longest_stall_ms, open_stall_ms: see ``stalls``.
         is_complete: nothing lost.
-        is_exclusive: no overlap, nothing unowned; null: overlaps are doubtful, only an owner history can tell.
+        is_exclusive: no overlap, nothing unowned; null: overlaps are doubtful, only an owner history can show it.
 
     >>> import polars as pl
     >>> from kit.proof.analyses import consumption_intervals, duplicates, handovers, lost, overlaps, stalls
@@ -125,7 +125,7 @@ def verdict_sentences(verdict: FrameT) -> FrameT:
     >>> import polars as pl
     >>> rows = {name: [0] for name in (*_SUMS, *_LONGEST)} | {"group_id": "g", "topic": "t", "partition": 0, "lost": 1}
     >>> verdict_sentences(pl.DataFrame(rows)).select("finding", "sentence").rows()
-    [('lost', 'Group g: t-0: acknowledged and never handed out: 1.')]
+    [('lost', 'Group g: t-0: acknowledged and never delivered: 1.')]
     """
     findings = applying(verdict, _rules(), GROUP_PARTITION, "finding")
     return findings.select(*GROUP_PARTITION, "finding", "sentence")
@@ -133,18 +133,18 @@ def verdict_sentences(verdict: FrameT) -> FrameT:
 
 def _rules() -> dict[str, nw.Expr]:
     return {
-        "lost": _counting("lost", "acknowledged and never handed out"),
-        "overlap": _counting("overlapping_records", "handed out after another member had begun"),
+        "lost": _counting("lost", "acknowledged and never delivered"),
+        "overlap": _counting("overlapping_records", "delivered after another member had begun"),
         "doubtful_overlap": _counting(
             "doubtful_overlaps",
             "times a member returned exactly to where it had stopped although others had read meanwhile (a stale owner,"
-            " or one that took over from a member that had committed nothing: only an owner history can tell)",
+            " or one that took over from a member that had committed nothing: only an owner history can show it)",
         ),
-        "unowned": _counting("unowned", "handed out without holding its owner znode"),
+        "unowned": _counting("unowned", "delivered without holding its owner znode"),
         "tail": _counting("duplicates_tail", "read again by a successor, an uncommitted tail"),
-        "stale": _counting("duplicates_stale", "handed out by two members at once"),
-        "rewind": _counting("duplicates_rewind", "handed out again by the same member"),
-        "waiting": _counting("unread", "not handed out when the history ended", nw.col("open_stall_ms") >= EVICTION_MS),
+        "stale": _counting("duplicates_stale", "delivered by two members at once"),
+        "rewind": _counting("duplicates_rewind", "delivered again by the same member"),
+        "waiting": _counting("unread", "not delivered when the history ended", nw.col("open_stall_ms") >= EVICTION_MS),
     }
 
 

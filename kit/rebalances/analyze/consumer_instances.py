@@ -22,7 +22,7 @@ Place = tuple[str, int, int]
 
 
 class Phase(Enum):
-    """Where an event stands in a consumer's way through a rebalance."""
+    """The place of an event in a consumer's way through a rebalance."""
 
     QUIET = "nothing happened"
     ASIDE = "says nothing about where the rebalance is"
@@ -35,7 +35,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """What one kind of event tells. ``reason_rank``: how well it says why, 1 best; None: it gives no reason.
+    """What one kind of event shows. ``reason_rank``: how well it says why, 1 best; None: it gives no reason.
     ``is_greeting``: a client that starts may say it before its first request for metadata."""
 
     phase: Phase
@@ -118,7 +118,7 @@ def reached_state(event: Event) -> str | None:
 
 
 def leaves(event: Event) -> bool:
-    """Whether its member leaves the group by this line; of a member that was fenced, the others say so."""
+    """Whether its member leaves the group by this line; of a member that was fenced, other lines say so."""
     return event["kind"] in ("leaving", "left") or new_state(event) in ("LEAVING", "UNSUBSCRIBED", "STALE")
 
 
@@ -333,7 +333,7 @@ def stream_of(event: Event) -> tuple[Any, ...]:
 
 
 def _is_another(instance: ConsumerInstance, event: Event) -> bool:
-    """Whether a line of an old client shows that another consumer writes now, or the same anew after a restart."""
+    """Whether a line of an old client shows that another consumer writes now, or the same one after a restart."""
     if instance.stream[2] is not None:
         return False
     text, kind = event["text"], event["kind"]

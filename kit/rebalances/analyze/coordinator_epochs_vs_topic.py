@@ -27,7 +27,7 @@ class _Epoch(NamedTuple):
 def coordinator_differences(events: IntoDataFrame, epochs: IntoDataFrame) -> list[LogFinding]:
     """``tables.LOG_EVENTS`` of brokers against ``tables.GROUP_EPOCHS``, of groups that are in both.
 
-    ``not_stored``: a log tells of an epoch that the topic lacks. ``not_logged``: the other way round, between the first
+    ``not_stored``: a log has an epoch that the topic lacks. ``not_logged``: the other way round, between the first
     and the last epoch in the logs. ``unknown_member``: one that joined by the log is in no record of the topic.
     """
     logged = _logged(events)

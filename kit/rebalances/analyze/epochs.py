@@ -58,7 +58,7 @@ def epoch_rebalances(epochs: IntoDataFrame) -> pl.DataFrame:
     Columns:
         group_id, generation: the key; the generation is the epoch, and ``is_epoch`` is true.
         ended_at: when that epoch was stored: members come to it later.
-        leader_id: null: nobody leads.
+        leader_id: null: no leader.
         assignor: what members ask for; null where they ask for several.
         moved, kept: by target assignments.
         all others: as in ``topic_rebalances``.

@@ -32,7 +32,7 @@ AT_ONCE_US = 5_000
 """What one process prints twice within this time is one fact."""
 _FOR_POLL_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
 KEEPS_POSITIONS = "kafka-python"
-"""This client keeps its positions through a rebalance; the others fetch the committed offsets again."""
+"""This client keeps its positions through a rebalance; all other clients fetch the committed offsets again."""
 
 
 def log_findings(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
@@ -93,7 +93,7 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
 
 
 def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
-    """A group of one member, in generation after generation: nobody else is there who could make it rejoin."""
+    """A group of one member, in generation after generation: no other member could make it rejoin."""
     alone = groups.filter((pl.col("n_members") == 1) & pl.col("started_at").is_not_null())
     who = pl.coalesce("leader_id", pl.col("members").list.first())
     follows = pl.col("generation").diff().over("group_id") == 1
@@ -109,9 +109,7 @@ def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
             text = (
                 f"{member or 'its member'} is the only member and rejoined {quantity(n - 1, 'time')}, once in {every}"
             )
-            text += (
-                ": nobody else makes it. It does so by itself, as a client does that loses its assignment on each poll."
-            )
+            text += ": no other member causes it. A client does so by itself that loses its assignment on each poll."
             findings.append(_finding(group, "rejoining_alone", member, at, is_utc, text))
     return findings
 
@@ -121,7 +119,11 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
     for row in members.iter_rows(named=True):
         for name, finding in (("join_ms", "long_join"), ("sync_ms", "long_sync")):
             if row[name] is not None and row[name] >= LONG_MS:
-                waits = "the others, or the rebalance timeout" if finding == "long_join" else "the leader's assignment"
+                waits = (
+                    ("the other members, or the rebalance timeout")
+                    if finding == "long_join"
+                    else "the leader's assignment"
+                )
                 text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
                 findings.append(_of(row, finding, row["started_at"], text))
     return findings
@@ -155,7 +157,7 @@ def _owned_twice(members: pl.DataFrame, instances: list[ConsumerInstance]) -> li
 
 
 def _skipped(members: pl.DataFrame) -> list[LogFinding]:
-    """In the new protocol nobody joins a generation that changes nothing for it."""
+    """In the new protocol no member joins a generation that changes nothing for it."""
     findings = []
     joined = members.filter(pl.col("generation").is_not_null() & pl.col("joined_at").is_not_null())
     for (_, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
@@ -180,7 +182,7 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
         if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
             when = f"{term(row['is_epoch'])} {row['generation']}"
             text = f"{row['consumer']} was assigned {listed(missing)} in {when} and did not ask "
-            text += "where to begin: nobody fetches them, as far as its log tells."
+            text += "where to begin: no consumer fetches them, as far as its log shows."
             findings.append(_of(row, "not_fetched", row["ended_at"], text))
     return findings
 
@@ -243,7 +245,7 @@ _KINDS = {
     "lost": ("evicted", "lost its partitions without giving them up: others may have read them meanwhile"),
     "commit_failed": ("commit_failed", "could not commit: records will be read again"),
     "offset_reset": ("offset_reset", "has no valid committed offset: auto.offset.reset decides where it starts"),
-    "not_assigned": ("not_assigned", "subscribed to topics that nobody is assigned"),
+    "not_assigned": ("not_assigned", "subscribed to topics that are assigned to no member"),
 }
 
 
@@ -276,7 +278,7 @@ def _is_evicted(event: Event) -> bool:
 
 
 def _n_facts(same: list[Event]) -> int:
-    """How many facts these events of one kind tell: a process may print one several times, at once."""
+    """How many facts these events of one kind show: a process may print one several times, at once."""
     return 1 + sum(not _is_repeated(before, event) for before, event in pairwise(same))
 
 

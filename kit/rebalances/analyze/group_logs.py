@@ -110,7 +110,7 @@ class GroupLogs:
         return began, ended, len(clocks) < 2
 
     def forget_what_never_came(self) -> None:
-        """A group that ends was about to rebalance: there is no such generation. Its name may be used anew."""
+        """A group that ends was about to rebalance: there is no such generation. Its name may be used again."""
         last = max(self.broker_events, default=None)
         if last is not None and {event["kind"] for event in self.broker_events[last]} == {"group_rebalancing"}:
             self.apart += self.broker_events.pop(last)

@@ -95,7 +95,9 @@ def _continue_lives(instance: ConsumerInstance) -> None:
 
 
 def _numbered(instance: ConsumerInstance) -> Iterator[tuple[RebalanceAttempt, Event]]:
-    """The attempts that have a generation, with the first line that says it; the others are of the life before."""
+    """The attempts that have a generation, with the first line that says it; the remaining attempts are of the life
+    before.
+    """
     for attempt in instance.attempts:
         said = next((each for each in attempt.events if each["generation"] == attempt.generation), None)
         if said is not None and attempt.generation:

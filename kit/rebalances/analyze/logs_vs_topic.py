@@ -35,8 +35,8 @@ class Generation(NamedTuple):
 def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs: IntoDataFrame) -> pl.DataFrame:
     """``tables.LOG_EVENTS`` against ``tables.GROUP_GENERATIONS`` and ``GROUP_EPOCHS`` → ``tables.LOG_FINDINGS``.
 
-    No row: they agree. Kinds: ``not_stored`` (a log tells of a generation that the topic lacks), ``not_logged`` (the
-    other way round, of groups that the logs tell of, between their first and last generation), ``unknown_member`` (a
+    No row: they agree. Kinds: ``not_stored`` (a log has a generation that the topic lacks), ``not_logged`` (the
+    other way round, of groups in the logs, between their first and last generation), ``unknown_member`` (a
     member that the coordinator did not store in that generation), ``other_leader``, ``other_assignor``,
     ``other_assignment``. Groups of the new protocol (KIP-848): see ``epoch_differences`` for what members log, and
     ``coordinator_differences`` for what brokers do.
@@ -101,7 +101,7 @@ def _differences(
 
 
 def _newest_life(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a group whose numbers began again, the rows of its last life: a number stands for one generation there."""
+    """Of a group whose numbers began again, the rows of its last life: a number means one generation there."""
     return rows.filter(pl.col("life") == pl.col("life").max().over("group_id"))
 
 

@@ -1,6 +1,6 @@
 """KIP-848 groups by the logs of their members and by the coordinators' topic: where they differ.
 
-A member's log tells its epoch and its partitions after each reconciliation; the topic has each that the coordinator
+A member's log shows its epoch and its partitions after each reconciliation; the topic has each that the coordinator
 stored, as far as it isn't compacted away. A member needn't hear of all: it goes straight to the newest.
 """
 
@@ -67,10 +67,10 @@ class _Stored:
 def epoch_differences(events: IntoDataFrame, epochs: IntoDataFrame) -> list[LogFinding]:
     """``tables.LOG_EVENTS`` against ``tables.GROUP_EPOCHS``, of groups that are in both.
 
-    ``not_stored``: a log tells of an epoch that the group, or the member, does not have in the topic.
+    ``not_stored``: a log has an epoch that the group, or the member, does not have in the topic.
     ``unknown_member``: a member has partitions by its log and is in no record. ``other_assignment``: its partitions are
     none of those stored for it in that epoch. ``not_logged``: partitions were taken from a member and given back, and
-    its log, which tells of epochs before and after, says nothing of it. Members of the classic protocol in such a group
+    its log, which has epochs before and after, does not show it. Members of the classic protocol in such a group
     are compared in the epochs that the topic has: other generations are of a time before or after. A group of which a
     record can't be decoded is not compared.
     """

@@ -43,7 +43,7 @@ _MOST_NAMES = 10
 
 
 def log_remarks(events: IntoDataFrame | FoldedLogs) -> pl.DataFrame:
-    """``tables.LOG_REMARKS``: what the events of ``tables.LOG_EVENTS`` tell beside rebalances and findings.
+    """``tables.LOG_REMARKS``: what the events of ``tables.LOG_EVENTS`` show beside rebalances and findings.
 
     One row per consumer and stretch of its log, one per run of a broker's lines of one kind about a group, and one per
     consumer for its heartbeats and commits.

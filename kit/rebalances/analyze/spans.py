@@ -14,8 +14,8 @@ from narwhals.typing import IntoDataFrame
 from kit.rebalances.analyze.findings import listed
 
 PHASES = ("discovering", "joining", "syncing", "assigning", "locating", "holding", "holding nothing")
-"""In the order of one rebalance: coordinator looked for, joining, waiting for the leader's assignment, listener and
-assignment, positions looked up; then partitions are held, or none."""
+"""In the order of one rebalance: coordinator searched for, joining, waiting for the leader's assignment, listener and
+assignment, positions fetched; then partitions are held, or none."""
 SCHEMA: dict[str, Any] = {
     "group_id": pl.String,
     "member": pl.String,
@@ -40,7 +40,7 @@ def member_spans(
 ) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES`` and ``tables.REBALANCES`` → one row per member, rebalance and phase; ``SCHEMA``.
 
-    A phase whose time the log doesn't tell has no row. What is held is held until the member's next rebalance begins,
+    A phase whose time the log does not show has no row. What is held is held until the member's next rebalance begins,
     or a generation which it is known to have left, else until ``until`` (None: the last time in the frames).
     """
     frame = nw.from_native(member_rebalances, eager_only=True).to_polars()

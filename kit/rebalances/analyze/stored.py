@@ -1,6 +1,6 @@
 """Group generations of ``__consumer_offsets`` → the rebalances that led to them.
 
-The coordinator stored them, nobody logged them: all members of a generation are known, its beginning isn't.
+The coordinator stored them, no log has them: all members of a generation are known, its beginning isn't.
 Frames in, a polars frame out, as ``rebalances``: a Spark table is collected before.
 """
 
@@ -37,7 +37,7 @@ def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
         members, n_members: all of them, by member id.
         joined, left: compared with the generation before; null where its record is not there.
         moved, kept: partitions of both generations whose owner changed, or didn't.
-        partitions_without_known_owner: owned before, and by nobody now.
+        partitions_without_known_owner: owned before, and without an owner now.
 
     >>> from kit.tables.polars import rows_of
     >>> stored = {"partition": 0, "offset": [0, 1, 1], "generation": [1, 2, 2], "member_id": ["a", "a", "b"]}

@@ -15,7 +15,7 @@ from kit.text.time_format import worded
 
 
 def story(events: IntoDataFrame) -> list[str]:
-    """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
+    """Each consumer's way into each generation, in order; the generations as a whole; the findings."""
     logs = folded(events)
     return sentences(member_rebalances(logs), rebalances(logs), log_remarks(logs), log_findings(logs))
 
@@ -42,7 +42,7 @@ def _with_number(row: dict[str, Any], again: set[str]) -> dict[str, Any]:
 
 
 def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, Any]:
-    """What a consumer asked to join with, and the brokers it knew, are told once, and when they change."""
+    """What a consumer asked to join with, and the brokers it knew, are reported once, and when they change."""
     new = {name: row[name] for name in ("session_timeout_ms", "protocols", "brokers")}
     who = (row["group_id"], row["consumer"])
     before, asked[who] = asked.get(who, {}), {**asked.get(who, {}), **{k: v for k, v in new.items() if v is not None}}
@@ -83,7 +83,7 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
         f"last to join was {row['last_joiner']}, {seconds(row['join_spread_ms'])} after the first"
         if row["join_spread_ms"]
         else None,
-        f"with nobody in these logs any more: {listed(row['partitions_without_known_owner'])}"
+        f"with no member in these logs any more: {listed(row['partitions_without_known_owner'])}"
         if row["partitions_without_known_owner"]
         else None,
         f"moved: {listed(row['moved'])}" if row["moved"] else None,
@@ -127,7 +127,7 @@ def _when(at: Any, is_utc: bool) -> str:
 
 
 def _found(row: dict[str, Any]) -> str | None:
-    """How long the coordinator was looked for; of a rebalance without an end, which coordinator that was."""
+    """How long the coordinator was searched for; of a rebalance without an end, which coordinator that was."""
     known = row["coordinator"] or row["coordinator_id"] is not None
     alone = f"had the coordinator {coordinator_of(row)}" if known and row["outcome"] != "assigned" else None
     return _took(row["discover_ms"], f"found the coordinator {coordinator_of(row)}") or alone

@@ -42,7 +42,7 @@ _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 second one is such a name."""
 
 _OF_BROD = r"[,(](?:coor|pid)=(?:#PID)?(<\d+\.\d+\.\d+>)"
-"""brod prints no client id: the process of a member tells it apart."""
+"""brod prints no client id: the process of a member distinguishes it."""
 
 _RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
 _GROUPS: tuple[Pattern, ...] = (

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _PROBLEMS = {
     "empty": "is empty",
     "binary": "is not text",
-    "truncated": "is damaged: what stands before the damage was read, the rest is missing",
+    "truncated": "is damaged: the part before the damage was read, the rest is missing",
     "layout": "has no line of the layout given",
     "no coordination": "holds no line about coordination (a Java client ≤ 0.9 and librdkafka print none below DEBUG)",
-    "zones differ": "says the zone of some times alone, so the others can't be compared with these: give the zone",
+    "zones differ": "names the zone of some times only, so its other times can't be compared with these: give the zone",
     "times go back": "has times that go back: rotated files in a wrong order, several consumers, a clock that was set",
     "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
 }

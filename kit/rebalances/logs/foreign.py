@@ -1,4 +1,4 @@
-"""Lines of no known layout: markup is removed, JSON is opened, and a known text is looked for anywhere in the line.
+"""Lines of no known layout: markup is removed, JSON is opened, and a known text is searched for anywhere in the line.
 
 People paste logs behind prefixes of their own, in Markdown, in HTML, as JSON in JSON.
 """
@@ -35,7 +35,7 @@ _MARKUP = (
     (r"\x1f", "`"),
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
-"""What markup writes, and what it stands for, in this order."""
+"""What markup writes, and what it means, in this order."""
 _HEADING = r"^\s*#+ "
 """A title of Markdown says again what a log below it says."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
@@ -59,8 +59,8 @@ _TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
 def resolved(records: pl.DataFrame) -> pl.DataFrame:
-    """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or look like a
-    line of a log. ``known_source``: whose wording that text is; ``is_prose``: it stands in a sentence."""
+    """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or have the
+    form of a line of a log. ``known_source``: whose wording that text is; ``is_prose``: it is in a sentence."""
     records = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
     is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), rf"{layouts.JUL_HEADER}|{_TRACE}")
     if not records.select(is_lacking.any()).item():

@@ -1,4 +1,4 @@
-"""A known text anywhere in a line: where it begins, whose it is, and what stands before it."""
+"""A known text anywhere in a line: where it begins, whose it is, and what is before it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kit.rebalances.logs.texts import extracted, has, replaced
 
 _MARK = "\x1e"
 _SHORTEST, _SHORTEST_CONTEXT = 4, 16
-"""The beginning of a wording that is shorter stands in every second line."""
+"""The beginning of a wording that is shorter is in every second line."""
 _PLACES, _TRIED = 4, 8 << 20
-"""A long line may have thousands of places: of each the rest is looked at. So many are tried, or so many bytes."""
+"""A long line may have thousands of places: of each the rest is read. So many are tried, or so many bytes."""
 _LONG = 15
 """A wording that is shorter may begin any sentence: without a time and a level it is shown, and no event."""
 _WORD_FIRST = r"(\S+ (?:(?:successfully owned|attempting to claim) partition|can't rebalance after)\b)"
@@ -34,7 +34,7 @@ _OWN_PREFIXES = (
 )
 _LEVELS = layouts.LEVELS.split("|")
 WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))
-"""Levels, as anybody writes them."""
+"""Levels, in every spelling."""
 _FRONT = (
     rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+(?::\d+)?\s+)$"
@@ -48,9 +48,9 @@ _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^
 def located(texts: pl.DataFrame) -> pl.DataFrame:
     """``place``, ``text`` and ``is_logged`` (it is a log line for sure) → a row for each text that holds a known one.
 
-    ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
+    ``found``: from where it begins; ``front``: what is before; ``behind``: the logger behind it;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
-    ``is_prose``: it stands in the midst of a sentence, or may begin one.
+    ``is_prose``: it is in the midst of a sentence, or may begin one.
     """
     marked = _marked(pl.col("text"))
     for first in (_WORD_FIRST, _OLD_PREFIX):

@@ -81,7 +81,7 @@ def lines_of(rows: pl.DataFrame) -> Lines:
 
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:
-    """Computed at its first use and never again; gone when nobody holds it."""
+    """Computed at its first use and never again; gone when nothing refers to it."""
     from pyspark import StorageLevel
 
     return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)

@@ -23,7 +23,7 @@ SMALL = 100 << 20
 _GROWS = {".gz": 10, ".bz2": 10}
 """How many bytes a compressed one may be."""
 _MOST_GROWTH = 1032
-"""Of anything by gzip; at the end of one that was cut stands any number."""
+"""Of anything by gzip; at the end of one that was cut is any number."""
 _FOR_SPARK = re.compile(r"[\[\]{}\\]|^\w+:")
 """Patterns and addresses that only Spark's file systems know."""
 

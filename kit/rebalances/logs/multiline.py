@@ -1,4 +1,4 @@
-"""Which lines look as if they mattered, and which belong together: lists and blocks over several lines, two-line
+"""Which lines may matter, and which belong together: lists and blocks over several lines, two-line
 records."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def is_part(text: pl.Expr) -> pl.Expr:
 
 
 def with_marks(records: pl.DataFrame) -> pl.DataFrame:
-    """Which record is an entry, and what the others may be to one: ``item`` of a list, ``*_here`` of a block."""
+    """Which record is an entry, and what all other records may be to one: ``item`` of a list, ``*_here`` of a block."""
     text = pl.when(pl.col("layout").is_null()).then("raw")
     item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct
     return records.with_columns(

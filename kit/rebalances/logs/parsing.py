@@ -1,4 +1,4 @@
-"""Records of known wording → events; records that look like coordination and have none → unknown lines."""
+"""Records of known wording → events; records that resemble coordination and have none → unknown lines."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _DAYS = (
     (r"\b([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M)", "%b %d %Y %I:%M:%S %p"),
     (rf"\b(?:[A-Z][a-z]{{2}} )?([A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} {_CLOCK} \d{{4}})\b", "%b %d %H:%M:%S%.f %Y"),
 )
-"""Day before month is not told from month before day: such a time stays unread."""
+"""Day before month is not distinguished from month before day: such a time stays unread."""
 _EPOCH = r"\b(1\d{9}\.\d{3})\b"
 ANY = rf"{_CLOCK}|{_EPOCH}"
 

@@ -80,7 +80,7 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
 
 def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     """With the kind of client (``source``), the message as its wording begins (``phrase``), and the ``kind`` of event;
-    null: not understood, which ``is_unknown`` if it looks like coordination."""
+    null: not understood, which ``is_unknown`` if it resembles coordination."""
     message, phrase, source = pl.col("message"), pl.col("phrase"), pl.col("source")
     is_rdkafka = source == wordings.LIBRDKAFKA
     unescaped = message.str.replace_all(r"\"", '"', literal=True)
@@ -110,7 +110,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
-    """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken; where a sentence
+    """Where a prefix that isn't known is behind a layout that is, the text behind it is taken; where a sentence
     does, it is shown."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     if lacking.is_empty():

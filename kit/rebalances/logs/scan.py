@@ -1,6 +1,7 @@
 """What Spark's tasks do with log files: each reads the blocks whose numbers it is given, and keeps what may matter.
 
-Python sees chunks, never lines: Hyperscan looks for all marks of a chunk at once, Arrow takes the lines that have one.
+Python sees chunks, never lines: Hyperscan searches for all marks of a chunk at once, Arrow takes the lines that have
+one.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _MARKS = (
 """One of them is in most lines about coordination, in their text or in the name of their class."""
 _TEMPLATES = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
 _UNMARKED = [each for each in _TEMPLATES if not any(mark in each.template for mark in _MARKS)]
-"""Some layouts print no class, and an entry of several lines has it in its last: these are looked for themselves."""
+"""Some layouts print no class, and an entry of several lines has it in its last: these are searched for themselves."""
 _BEGINNINGS = rf"^(?:%|{'|'.join(MONTHS)})"
 _TYPES = {
     "file": pa.string(),
@@ -284,7 +285,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
 
 
 def _skip_line(stream: io.BufferedIOBase, most: float) -> int:
-    """How many bytes the rest of the line has; no more than ``most`` are looked at."""
+    """How many bytes the rest of the line has; no more than ``most`` are read."""
     skipped = 0
     while skipped < most and (part := stream.readline(int(min(LONGEST, most - skipped)))):
         skipped += len(part)

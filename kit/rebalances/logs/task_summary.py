@@ -29,7 +29,7 @@ def counts_of(understood: pl.DataFrame, entries: pl.DataFrame, last: pl.DataFram
     """One portion's counts per file; and the last record of each origin in the last file, for the next portion.
 
     Args:
-        understood: the events, and the lines that look like coordination.
+        understood: the events, and the lines that resemble coordination.
         entries: all records; any of them may prove the zone.
         last: of the portion before.
     """

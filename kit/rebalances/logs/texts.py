@@ -74,7 +74,7 @@ def without(text: pl.Expr, patterns: Iterable[str]) -> pl.Expr:
 
 
 def not_behind(*words: str) -> str:
-    """A pattern for what stands before a place that is behind none of these words; it eats that much."""
+    """A pattern for what is before a place that is behind none of these words; it eats that much."""
     endings = {word[at:] for word in words for at in range(len(word) + 1)}
     ways = []
     for ending in sorted(endings - set(words)):
@@ -84,6 +84,6 @@ def not_behind(*words: str) -> str:
 
 
 def not_before(word: str) -> str:
-    """A pattern for what stands behind a place that is not before this word; it eats that much."""
+    """A pattern for what is behind a place that is not before this word; it eats that much."""
     ways = [f"{re.escape(word[:at])}(?:[^{re.escape(word[at])}]|$)" for at in range(len(word))]
     return f"(?:{'|'.join(ways)})"

@@ -1,4 +1,4 @@
-"""One wording: a text of one kind of client, and the kind of event it tells."""
+"""One wording: a text of one kind of client, and the kind of event it shows."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What consumers and brokers print about coordination: one template per wording, with the kind of event it tells.
+"""What consumers and brokers print about coordination: one template per wording, with the kind of event it shows.
 
-A template is the text as it stands in the client's source, ``{}`` for what varies; a message has that wording if it
-begins so. The versions are those in whose sources the text stands: release tags 0.8.2.2 … 3.9 of Kafka and the classes
+A template is the text as it is in the client's source, ``{}`` for what varies; a message has that wording if it
+begins so. The versions are those whose sources have the text: release tags 0.8.2.2 … 3.9 of Kafka and the classes
 of 4.1.1; v0.9.5 … v2.15 of librdkafka; 1.3.5 … 3.0.11 of kafka-python. The first wording that fits wins. ``CONTEXT`` is
-known and tells no event; the member's own id, generation and partitions are ``kit.rebalances.logs.fields``' business.
+known and shows no event; the member's own id, generation and partitions are ``kit.rebalances.logs.fields``' business.
 """
 
 from __future__ import annotations

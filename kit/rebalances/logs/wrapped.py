@@ -1,8 +1,8 @@
 """Records that a terminal or a paste has wrapped: joined where the layout proves it, else known to be cut.
 
-Kafka's own layout closes each record with its logger. A record that lacks it goes on in the next line, if that line has
-no head and closes with a logger. In a file of this layout, what is not closed, or has no head and no other layout, is a
-part of a record.
+Kafka's own layout closes each record with its logger. A record that lacks it continues in the next line, if that line
+has no head and closes with a logger. In a file of this layout, what is not closed, or has no head and no other layout,
+is a part of a record.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rejoined(portions: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _n_waiting(lines: pl.DataFrame, known: dict[str, bool]) -> int:
-    """How many lines of the last file wait: all while few are known, else those of a record that may go on."""
+    """How many lines of the last file wait: all while few are known, else those of a record that may continue."""
     (last,) = lines["file"].tail(1)
     n_of_last = lines.select((pl.col("file") == last).sum()).item()
     if last not in known and n_of_last < _ENOUGH:
@@ -88,7 +88,7 @@ class _Line(NamedTuple):
 
 
 def _marked(lines: pl.DataFrame, files: list[str]) -> pl.DataFrame:
-    """The fields of ``_Line``, of these files: in the others, no line is open, or a tail."""
+    """The fields of ``_Line``, of these files: in all other files, no line is open, or a tail."""
     value = pl.col("value")
     # Nearly all records of this layout begin and end alike: two cheap looks leave few for the patterns.
     is_usual = value.str.starts_with("[") & value.str.ends_with(")")

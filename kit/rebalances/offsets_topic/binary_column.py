@@ -26,7 +26,7 @@ class BinaryColumn:
         self.start, self.end = bounds[:-1], bounds[1:]
 
     def integer(self, at: Ints, kind: str) -> Ints:
-        """The integers of ``kind`` (``>i2``, ``>i4``, ``>i8``) that stand at ``at``; nonsense beyond a row's end."""
+        """The integers of ``kind`` (``>i2``, ``>i4``, ``>i8``) at ``at``; nonsense beyond a row's end."""
         n_places = len(self._data) - np.dtype(kind).itemsize + 1
         at_every_octet: npt.NDArray[Any] = np.ndarray(n_places, kind, self._data, strides=(1,))
         return at_every_octet[np.clip(at, 0, n_places - 1)].astype(np.int64)

@@ -18,7 +18,7 @@ from kit.security.clients import check_record_reading
 
 @dataclass(frozen=True)
 class Bounds:
-    """The parts to read, why the others can't be, and the names of all topics by their ids."""
+    """The parts to read, why some parts can't be read, and the names of all topics by their ids."""
 
     parts: tuple[PartitionRange, ...]
     errors: dict[int, str]

@@ -62,7 +62,7 @@ def commit_rows(records: Records, keys: Keys) -> pa.RecordBatch:
 
 
 def _metadata(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> tuple[Ints, Ints]:
-    """Where the metadata stands and how long it is; -1 is null."""
+    """Where the metadata begins and how long it is; -1 is null."""
     text_at, length = at + 2, octets.integer(at, ">i2")
     rows = np.flatnonzero(is_flexible)
     if len(rows):

@@ -54,7 +54,7 @@ class Records:
 
 
 def reader_settings(profile: Profile) -> dict[str, Any]:
-    """librdkafka's settings for a consumer that only looks."""
+    """librdkafka's settings for a consumer that only reads."""
     return {**librdkafka_settings(profile), **_SETTINGS}
 
 
@@ -130,7 +130,8 @@ class Fetch:
     def _hear(self, message: Message, error: KafkaError) -> None:
         """The end of a partition, or why it can't be read; what is about none is librdkafka's to retry.
 
-        librdkafka looks for the coordinator of a group that nobody joins. Its refusal names no topic, and partition 0.
+        librdkafka searches for the coordinator of a group that it never joins. Its refusal names no topic, and
+        partition 0.
         """
         partition, offset = message.partition(), message.offset()
         if message.topic() is None or partition not in self._open:

@@ -30,7 +30,7 @@ Task: TypeAlias = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class Reading:
-    """All that tasks need. The profile names its secrets and holds none: each task looks them up where it runs."""
+    """All that tasks need. The profile names its secrets and holds none: each task resolves them where it runs."""
 
     profile: Profile
     topic: str

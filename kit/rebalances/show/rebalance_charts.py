@@ -26,7 +26,7 @@ _CHURN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "moved",
 def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart:
     """``analyze.member_spans`` or ``generation_spans`` → a line per member, a bar per phase, the generations marked.
 
-    What a member has is told where the pointer rests. At most ``MAX_MEMBERS`` members are drawn, those that rebalanced
+    What a member has is shown at the pointer. At most ``MAX_MEMBERS`` members are drawn, those that rebalanced
     most, and of them the last ``MAX_SPANS`` phases.
     """
     every = frame_of(spans)
@@ -70,7 +70,8 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
 def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     """``tables.REBALANCES`` → per generation the partitions that moved, and members that came and went.
 
-    A generation whose time isn't known is left out, and counted; of the others the last ``MAX_GENERATIONS`` are drawn.
+    A generation whose time isn't known is left out, and counted; of all other generations the last ``MAX_GENERATIONS``
+    are drawn.
     """
     columns = nw.from_native(rebalances, eager_only=True).select(*_CHURN)
     every = frame_of(columns.to_native()).with_columns(at=pl.coalesce("ended_at", "started_at"))
@@ -90,7 +91,9 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     long = counted.unpivot(index=["group_id", "generation", "is_utc", "at"], variable_name="what", value_name="count")
     long = long.filter(pl.col("count") > 0)
     if long.is_empty():
-        return nothing(title, [f"{quantity(len(timed), 'generation')}, in which nothing moved and nobody came or went"])
+        return nothing(
+            title, [(f"{quantity(len(timed), 'generation')}, in which no partition moved and no member came or left")]
+        )
     whats = ["partitions moved", "members joined", "members left"]
     scale = alt.Scale(domain=whats, range=["#3b6ea5", "#6a9a5b", "#d1603d"])
     base = (

@@ -44,7 +44,7 @@ def rebalances(
     """What happened to groups: each generation, who was late, what moved, what is wrong – to paste into a ticket.
 
     From logs of consumers and brokers of any release; without logs, or with --profile, from the cluster's
-    __consumer_offsets; from both, what one says and the other doesn't is told.
+    __consumer_offsets; from both, differences between them are shown.
 
 
     \b
@@ -78,7 +78,7 @@ def rebalances(
 
 
 def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
-    """The paths; what was pasted stands in a file where ``-`` was.
+    """The paths; pasted text is in a file in the place of ``-``.
 
     Raises:
         InputError: nothing was pasted.

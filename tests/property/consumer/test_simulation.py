@@ -1,6 +1,6 @@
 """Members driven step by step through a model of ZooKeeper and of the Kafka group, in any order and with any fault.
 
-After every step the judge looks at KIP-125's invariants (``tests/simulation/judge.py`` says which, and what is exempt);
+After every step the judge examines KIP-125's invariants (``tests/simulation/judge.py`` says which, and what is exempt);
 every walk ends in calm, where each partition must be consumed by the one member the mode in force says. Walks are drawn
 by seeds, so a failure names the walk to repeat.
 """

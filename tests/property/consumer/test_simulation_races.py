@@ -1,6 +1,6 @@
 """The races R1 … R25 (``docs/races.md``), each at the interleaving it is named for.
 
-Run on models (see ``tests/simulation``): the judge looks at every step, so that a test mostly leads the members into
+Run on models (see ``tests/simulation``): the judge examines every step, so that a test mostly leads the members into
 the race and then lets them settle. ``member_class`` is another one where the mistakes are put back
 (``test_simulation_mistakes.py``).
 
@@ -339,7 +339,7 @@ def test_r12_after_its_session_a_member_begins_anew(member_class: Class = Python
 
 
 def test_r12_owner_znodes_of_the_lost_session_are_not_deleted(member_class: Class = PythonMember) -> None:
-    """Another member has made them anew by then, and the share is smaller than before."""
+    """Another member has made them again by then, and the share is smaller than before."""
     world = group(member_class, "mezkcc", "mezkcc")
     world.cut("a", from_zookeeper=True, is_cut=True)
     world.run_fairly(8)
@@ -367,7 +367,7 @@ def test_r13_who_is_put_out_of_the_kafka_group_releases(member_class: Class = Py
 
 
 def test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group(member_class: Class = PythonMember) -> None:
-    """kazoo tells of a session's end when it is connected again, which may be never."""
+    """kazoo reports a session's end when it is connected again, which may be never."""
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.cut("a", from_zookeeper=True, is_cut=True)
     world.run_fairly(15)
@@ -539,7 +539,7 @@ def test_r17_the_toggle_can_not_be_read_while_a_rebalance_is_answered(member_cla
 def test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended(
     member_class: Class = PythonMember,
 ) -> None:
-    """It got nothing when it came. Their offsets are in Kafka alone until a reservation is handed over."""
+    """It got nothing when it came. Their offsets are in Kafka alone until a reservation is delivered."""
     world = group(member_class, "mezkcc", "kc", "kc", toggle="kafka")
     world.join("ozkcc", "0")
     world.run_fairly(12)
@@ -636,7 +636,7 @@ def test_nobody_turns_to_zookeeper_while_the_kafka_group_is_unknown(member_class
 def test_a_connection_that_breaks_at_any_request_of_a_round_leaves_nothing_behind(
     member_class: Class = PythonMember,
 ) -> None:
-    """Carried out or not, the next round looks what is true (and a share that shrank meanwhile is given up)."""
+    """Executed or not, the next round looks what is true (and a share that shrank meanwhile is given up)."""
     for n_steps in range(2, 34, 2):
         for when in ("before", "after"):
             world = group(member_class, "mezkcc")

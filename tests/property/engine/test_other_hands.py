@@ -27,7 +27,7 @@ def wander(root, seed: int) -> list[str]:
     for _ in range(3):
         _work(world, rng.choice(("undo", "undo", "resume")), rng)
         _other_operator(world, rng)
-    return [wrong for wrong in world.cluster.wrongs if wrong.endswith("is another hand's")]
+    return [wrong for wrong in world.cluster.wrongs if wrong.endswith("is another operator or tool's")]
 
 
 def _work(world: ModelRun, verb: str, rng: random.Random) -> None:
@@ -46,7 +46,7 @@ def _later_run(world: ModelRun, target: str) -> None:
 
 
 def _other_operator(world: ModelRun, rng: random.Random) -> None:
-    """Sets again what the run had set and has taken back: it is that operator's value now."""
+    """Sets again what the run had set and has undone: it is that operator's value now."""
     told = [it for it in world.run.record.events if it.event == "undone" and it.outcome == Outcome.CONFIRMED]
     _set(world, [it.item for it in told if it.item is not None and rng.random() < 0.5])
 

@@ -48,7 +48,7 @@ def state_of(world) -> RunState:
 
 
 def go_on(world, choice):
-    """Until it is over; a cluster that changed in the midst leaves only the way back."""
+    """Until it has ended; a cluster that changed in the midst leaves only the way back."""
     for _ in range(4):
         state = state_of(world)
         if state in ENDS:

@@ -25,7 +25,7 @@ LONG_AFTER = timedelta(days=3)
 
 @dataclass(frozen=True)
 class InterruptedWrite:
-    """What a writer is told to do, and what may and must be there when it was ended: snapshots by their ids.
+    """What a writer is reported to do, and what may and must be there when it was ended: snapshots by their ids.
 
     ``moment`` begins the change at which most is at stake.
     """
@@ -60,7 +60,7 @@ SCENES = [
 
 
 def begin(spark: SparkSession, folder: Path) -> None:
-    """Three snapshots of two days that are over."""
+    """Three snapshots of two days that have ended."""
     history = History(spark, str(folder))
     for at, number in ((FIRST, 1), (FIRST, 2), (SECOND, 3)):
         history.append(small_snapshot(spark, at, number))

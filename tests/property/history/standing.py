@@ -1,4 +1,4 @@
-"""A writer is put on a fresh copy of a scene, and stands still before one of its changes."""
+"""A writer is put on a fresh copy of a scene, and is stalled before one of its changes."""
 
 from __future__ import annotations
 

@@ -122,7 +122,9 @@ def found(spark: SparkSession, folder: str, work: Work, **wishes: Any) -> list[t
     ],
 )
 def test_ranges_say_what_all_rows_together_say(spark, folder, works, loaded, name, some, limits):
-    """A range of about one group, the looks of the second day as they were appended, and in copies; a range of all."""
+    """A range of about one group, the observations of the second day as they were appended, and in copies; a range of
+    all.
+    """
     expected = ordered(works[name](partial(loaded, some)))
     for n_rows, n_opened in ((1, 10**9), (1, 0), (10**9, 10**9)):
         limits(n_rows, n_opened)
@@ -158,13 +160,13 @@ def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
 
 
 def copied(copies: Copies) -> list[int]:
-    """How many looks each copy holds, the first copy first."""
+    """How many observations each copy holds, the first copy first."""
     looks = {(folder, Path(file).parent) for (file, *_), folder in copies._copied.items() if "log_offsets" in file}
     return [sum(of == folder for of, _ in looks) for folder in copies._n_rows]
 
 
 def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, works, limits, tmp_path):
-    """A history that goes on while it is read; the copies outlive what is deleted meanwhile."""
+    """A history that continues while it is read; the copies outlive what is deleted meanwhile."""
     copy, later = shutil.copytree(folder, tmp_path / "history"), tmp_path / "later"
     health_history.write(later, 148, GROUPS, frozenset(range(148)) - {144})
     limits(1, 20)
@@ -180,14 +182,14 @@ def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, wo
     expected = found(spark, str(copy), works["lags"])
     assert len(expected) > len(found(spark, folder, works["lags"]))
     assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
-    assert copied(copies) == [6]  # Two looks are few.
+    assert copied(copies) == [6]  # Two observations are few.
     limits(1, 0)
     assert ordered(kit.collect(kept.by_groups(works["lags"], SINCE))) == expected
     assert copied(copies) == [6, 2]
 
 
 def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, limits, tmp_path):
-    """Of several threads, too; what was deleted of them is copied again, and a look that is another one now."""
+    """Of several threads, too; what was deleted of them is copied again, and an observation that is another one now."""
     copy = shutil.copytree(folder, tmp_path / "history")
     limits(1, 0)
     expected = found(spark, folder, works["lags"])
@@ -210,7 +212,7 @@ def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, l
     copy, gone = shutil.copytree(folder, tmp_path / "history"), tmp_path / "gone"
     limits()
     register(copy, Copies(str(gone)))
-    why = r"^6 looks can't be copied to .*/gone \(spark.local.dir\): "
+    why = r"^6 observations can't be copied to .*/gone \(spark.local.dir\): "
     with pytest.raises(HistoryError, match=rf"{why}No such file"):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
     gone.mkdir()
@@ -254,7 +256,7 @@ def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, li
     copy = shutil.copytree(folder, tmp_path / "history")
     limits()
     register(copy, Copies(str(tmp_path), save))
-    came = r"^6 looks can't be copied to .*: of committed_offsets 5 of 42 rows came$"
+    came = r"^6 observations can't be copied to .*: of committed_offsets 5 of 42 rows came$"
     with pytest.raises(HistoryError, match=came):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
@@ -382,7 +384,7 @@ def test_a_column_that_a_table_does_not_have_is_refused(spark, folder):
 
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local):
-    """No rows would look like no members."""
+    """No rows would resemble no members."""
     kept = History(spark, folder) if is_local else elsewhere(History(spark, folder))
     with pytest.raises(InputError, match="no rows of members to be had here, only of committed_offsets, log_offsets"):
         kept.by_groups(lambda load: load(tables.MEMBERS, "group_id"))

@@ -1,6 +1,6 @@
 """A writer that is ended at any change of a file leaves a history that is whole, and the next run ends clean.
 
-A process of its own stands still before each change that it makes to the file system: nothing moves meanwhile, so a
+A process of its own is stalled before each change that it makes to the file system: nothing moves meanwhile, so a
 copy of the folder is what SIGKILL leaves there. Some are killed by it indeed.
 ``make soak`` goes through all changes of all scenes (about 350), else a compaction is killed once.
 """

@@ -1,4 +1,5 @@
-"""A disk that is really full, at any page: what can't be written is one sentence, what is there stays, then it goes on.
+"""A disk that is really full, at any page: what can't be written is one sentence, what is there stays, then it
+continues.
 
 The disk is a small tmpfs: mounting it needs root; else these tests are left out.
 """

@@ -1,4 +1,4 @@
-"""A history's hours: right, made once, made anew for what comes late, whole whatever ends the run that makes them."""
+"""A history's hours: right, made once, made again for what comes late, whole whatever ends the run that makes them."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def test_what_an_hour_says(expected):
     steady, dead, back = (expected[group, 1] for group in ("steady", "dead", "back"))
     assert (steady.lag_min, steady.lag_p50, steady.lag_p95, steady.lag_max) == (5, 5, 5, 5)
     assert (steady.n_looks, steady.n_unknown, steady.n_read, steady.n_written) == (30, 0, 6000, 6000)
-    # It read until minute 80, its hour's last look is at 118. Half of the looks are at 60 to 88.
+    # It read until minute 80, its hour's last observation is at 118. Half of the observations are at 60 to 88.
     assert (dead.lag_min, dead.lag_p50, dead.lag_max, dead.lag_last) == (0, 800, 3800, 3800)
     assert dead.time_lag_lower_ms == 36 * 60_000
     assert dead.time_lag_upper_ms == 38 * 60_000
-    assert (dead.n_stop, dead.n_warn, dead.n_read) == (0, 0, 2200)  # a look of the hour was without lag
+    assert (dead.n_stop, dead.n_warn, dead.n_read) == (0, 0, 2200)  # an observation of the hour was without lag
     assert (back.lag_p95, back.n_rewind) == (1000, 0)  # it ends before where others are, not before where it began
     assert expected["dead", 0].lag_max == 0
 
@@ -218,4 +218,4 @@ def test_the_verb(folder, tmp_path, monkeypatch):
         return result.stdout.splitlines()
 
     assert told() == ["2026-11-22  2 hours", "2026-11-23  1 hour"]
-    assert told() == ["No hour to make: those that are over are there."]
+    assert told() == ["No hour to make: all completed hours exist."]

@@ -1,4 +1,4 @@
-"""Two processes write to one history at once: while one stands still before a change, the other one begins and ends.
+"""Two processes write to one history at once: while one is stalled before a change, the other one begins and ends.
 
 ``make soak``.
 """
@@ -69,5 +69,5 @@ def test_two_at_once(spark, writer, begun, tmp_path, name, verb, record_property
             scenes.hours(spark, folder)
             assert scenes.rubbish(folder) == []
         except (AssertionError, HistoryError) as error:
-            error.add_note(f"{name} stood before {moment} ({what}), {verb} came between")
+            error.add_note(f"{name} was before {moment} ({what}), {verb} came between")
             raise

@@ -1,4 +1,4 @@
-"""The handle of a writing process: it is given an order, stands still where it was told to, goes on, or is killed."""
+"""The handle of a writing process: it is given an order, is stalled where it was told to, continues, or is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kit.lab.process import wait_until
 
 _SOURCE = Path(__file__).with_name("Boundaries.java")
 _PATIENCE_S = 240
-"""Spark starts, and does what it is told, within this time even beside many other processes."""
+"""Spark starts, and does what it is reported, within this time even beside many other processes."""
 
 
 def compiled(folder: Path) -> Path:
@@ -30,7 +30,7 @@ def compiled(folder: Path) -> Path:
 
 
 class Writer:
-    """One process with a Spark of its own; what it tells comes in order.
+    """One process with a Spark of its own; what it shows comes in order.
 
     Args:
         folder: for its pipes and its log.

@@ -1,6 +1,6 @@
 """A process of its own that writes to histories, order by order: ``python -m … EVENTS ORDERS JAR``.
 
-An order is a line of JSON on standard input: verb, folder, what and at (it stands still before the at-th change that
+An order is a line of JSON on standard input: verb, folder, what and at (it is stalled before the at-th change that
 begins so; 0: before none), later_s (its clock is so far after ``TODAY``) and number (of the snapshot to append). It is
 answered on the pipe EVENTS, which ``Boundaries`` writes to as well.
 """

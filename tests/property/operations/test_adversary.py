@@ -1,8 +1,9 @@
-"""Walks of operators, other hands, clocks and networks against the engine with its real actors (``tests/adversary``).
+"""Walks of operators, other operators or tools, clocks and networks against the engine with its real actors
+(``tests/adversary``).
 
-After every write the judge looks at what an operator relies on: no write outside an approval that holds, nobody started
+After every write the judge examines what an operator relies on: no write outside an approval that holds, nobody started
 who reads another's partition, a way back that touches what its run did and nothing else, nothing unknown left untold.
-Walks are drawn by seeds, so a failure names the walk to repeat, and tells it.
+Walks are drawn by seeds, so a failure names the walk to repeat, and shows it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def test_walks(batch: int, record_property: Record) -> None:
 
 
 def test_walks_meet_what_they_are_meant_to_meet() -> None:
-    """Not all walks are idle: runs are verified, taken back, refused, killed; orders come late."""
+    """Not all walks are idle: runs are verified, undone, refused, killed; orders come late."""
     met = walked(0) + walked(1)
     assert min(met[state] for state in (RunState.VERIFIED, RunState.UNDONE, RunState.FAILED)) >= 5, met
     assert met["died"] >= 3, met

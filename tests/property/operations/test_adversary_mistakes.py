@@ -41,7 +41,7 @@ def led_into(race: Callable[..., None], *args: object) -> Wrong:
         ),
         (mistakes.B8, races.test_an_order_is_not_given_twice_while_the_first_is_open, (), {"two orders"}),
         (mistakes.C10, races.test_nothing_is_written_after_the_approval_ran_out, (2,), {"no approval"}),
-        (mistakes.C11, races.test_another_hands_toggle_is_not_taken_back, ("look at orders", 3), {"another's toggle"}),
+        (mistakes.C11, races.test_another_hands_toggle_is_not_taken_back, ("examine orders", 3), {"another's toggle"}),
         (mistakes.C11_WAVE, races.test_a_wave_that_found_one_toggled_comes_back_to_an_end, (2,), {"halts for ever"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""The adversary's model tells of a group what kit's own analysis tells of the rows that a read of it would give."""
+"""The adversary's model reports a group what kit's own analysis reports the rows that a read of it would give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in which a run or its way back went wrong once, each led into by hand; the judge looks at every write.
+"""The ways in which a run or its way back went wrong once, each led into manually; the judge examines every write.
 
 ``test_adversary_mistakes.py`` leads into them again with the mistakes put back.
 """
@@ -31,7 +31,7 @@ DAYS_90 = timedelta(days=90).total_seconds()
 
 
 def all_to_kc(world: ContestedCluster, name: str) -> None:
-    """Other hands went on with the group, soundly, to the end of the path."""
+    """Other operators or tools continued with the group, soundly, to the end of the path."""
     for one in list(world.groups[name].members):
         world.replace_member(name, one.member_id, KC)
     world.set_toggle(name, KAFKA)
@@ -161,7 +161,7 @@ def test_an_order_that_was_given_is_told_however_the_waiting_ends(move: moves.Mo
 
 
 def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
-    """Resumed after a person took long: the same swap is asked for again only after the first was taken back."""
+    """Resumed after a person took long: the same swap is asked for again only after the first was undone."""
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
         world.manners = (Manner.SLOW,)
@@ -172,7 +172,7 @@ def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
 
 
 def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
-    """Whoever was asked may still start one: resumed, the run goes on to its next order after that is called off."""
+    """Whoever was asked may still start one: resumed, the run continues to its next order after that is called off."""
     with scene(("orders", OLD, None)) as world:
         process = begin(world, move_plan(world, "orders", "all MEZKCC"))
         world.manners = (Manner.SLOW,)
@@ -192,12 +192,12 @@ def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
 
     with scene(("orders", ENABLED, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
-        strike_at(world, "look at orders" if nth < 7 else "get /consumers/orders/offsets/orders/0", adds, nth % 7 + 1)
+        strike_at(world, "examine orders" if nth < 7 else "get /consumers/orders/offsets/orders/0", adds, nth % 7 + 1)
         process.work("act")
 
 
 def test_the_way_back_replaces_whom_the_run_had_started_and_nobody_else() -> None:
-    """Also of an order that was carried out and told as failed: who was there before the run stays."""
+    """Also of an order that was executed and told as failed: who was there before the run stays."""
 
     def fails(world: ContestedCluster, process, rng) -> None:
         world.manners = (Manner.FAILS_DONE,)
@@ -224,7 +224,7 @@ def test_nothing_is_written_after_the_approval_ran_out(nth: int) -> None:
         assert record(process).state in (RunState.STOPPED, RunState.FAILED)
 
 
-@pytest.mark.parametrize("at", ["get /consumers/orders/migration/mode", "look at orders"])
+@pytest.mark.parametrize("at", ["get /consumers/orders/migration/mode", "examine orders"])
 @pytest.mark.parametrize("nth", range(1, 6))
 def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
     """C11: somebody set it to the same, at any point of the run; it is theirs."""
@@ -245,7 +245,7 @@ def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
 @pytest.mark.parametrize("end", [moves.kills, moves.interrupts, moves.ends_session])
 @pytest.mark.parametrize("mode", [None, ZOOKEEPER])
 def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None, end: moves.Move) -> None:
-    """It was written and not read back: only what was noted before the write tells that it is this run's."""
+    """It was written and not read back: only what was noted before the write shows that it is this run's."""
     with scene(("orders", ENABLED, mode)) as world:
         process = begin(world, move_plan(world, "orders", "Kafka coordination"))
 
@@ -268,7 +268,7 @@ def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None
 
 @pytest.mark.parametrize("nth", range(1, 9))
 def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
-    """C11: of two groups another hand had toggled one meanwhile; the way back leaves that and is over."""
+    """C11: of two groups another operator or tool had toggled one meanwhile; the way back leaves that and has ended."""
 
     def toggles(world: ContestedCluster, process, rng) -> None:
         world.set_toggle("other", ZOOKEEPER)

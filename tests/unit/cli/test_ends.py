@@ -41,7 +41,7 @@ def run(*words, **options):
 
 @pytest.fixture(autouse=True)
 def _ctrl_c():
-    """A command line that ended is deaf to it; these tests go on."""
+    """A command line that ended is deaf to it; these tests continue."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -236,4 +236,4 @@ def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
     world.process().undo()
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 23
-    assert "no process carries it out, so nothing has to stop; see offramp runs" in ended.output
+    assert "no process executes it, so nothing has to stop; see offramp runs" in ended.output

@@ -1,4 +1,4 @@
-"""How ``offramp export`` goes on: its pace, looks that fail, arguments that can't be meant."""
+"""How ``offramp export`` continues: its pace, looks that fail, arguments that can't be meant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.health.export.readings import parse_text, reading, row, samples
 
 
 class ToyReadings:
-    """What each look comes to: a cost in requests, or an error."""
+    """What each observation comes to: a cost in requests, or an error."""
 
     def __init__(self, *looks: int | str) -> None:
         self.looks = list(looks)
@@ -49,7 +49,7 @@ def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
     assert [page["offramp_looks_total"][()] for page in (first, failed, last)] == [1, 1, 2]
     assert [page["offramp_requests_total"][()] for page in (first, failed, last)] == [10, 10, 30]
     assert failed["offramp_consumer_group_lag"] == first["offramp_consumer_group_lag"]
-    told = "offramp: this look failed, the figures are of 00:00:00 UTC: no broker answers\n"
+    told = "offramp: this observation failed, the figures are of 00:00:00 UTC: no broker answers\n"
     assert capsys.readouterr().err == told
 
 

@@ -211,10 +211,10 @@ def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others():
 
 
 def test_groups_are_counted_by_what_they_need_also_those_that_are_not_shown(capsys):
-    needs = ["read twice", *["nobody reads it"] * 700, *[None] * 800]
+    needs = ["read twice", *["no active members"] * 700, *[None] * 800]
     rows = pl.DataFrame({"group_id": [f"g{number:04}" for number in range(1501)], "attention": needs, "lag": 1})
     verbs._tell_attention(worst_first.by_attention(rows))
-    told = "1,501 groups: 700 “nobody reads it”, 1 “read twice”; 800 need nobody\n"
+    told = "1,501 groups: 700 “no active members”, 1 “read twice”; 800 need no attention\n"
     assert capsys.readouterr().out == told
     Listing(as_json=True).print(rows)
     assert len(json.loads(capsys.readouterr().out)) == 1501
@@ -302,7 +302,7 @@ STATES = {"a-ready": ("OZKCC", 1), "b-late": ("OZKCC", 12), "y-done": ("KC", 12)
 
 @cache
 def troubled(n_ready: int = 0) -> Snapshot[pl.DataFrame]:
-    """Groups by name, of which the last by name needs somebody first: old and plain Kafka consumers on one topic."""
+    """Groups by name, of which the last by name needs attention first: old and plain Kafka consumers on one topic."""
     names = {**{f"a-{at:03}": ("OZKCC", 1) for at in range(n_ready)}, **STATES}
     kinds = [(name, kind, topic) for name, (flavour, topic) in names.items()
              for kind in {"OZKCC": (ZOOKEEPER,), "KC": (KAFKA,), "both": (ZOOKEEPER, KAFKA)}[flavour]]  # fmt: skip

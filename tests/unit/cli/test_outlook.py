@@ -1,4 +1,4 @@
-"""How an outlook is told to people."""
+"""How an outlook is reported to people."""
 
 from __future__ import annotations
 

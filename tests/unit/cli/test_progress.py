@@ -1,4 +1,4 @@
-"""What takes longer than two seconds says so on a terminal, and clears its line; nobody else sees it."""
+"""What takes longer than two seconds says so on a terminal, and clears its line; no other operator or tool sees it."""
 
 from __future__ import annotations
 

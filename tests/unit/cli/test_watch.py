@@ -1,4 +1,4 @@
-"""Look after look: who is at risk comes first, with what is known of the looks so far."""
+"""Look after look: who is at risk comes first, with what is known of the observations so far."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 class CountedLooks(Looks):
-    """Looks at nothing; ``taken`` holds the number of waits before each look."""
+    """Examines nothing; ``taken`` holds the number of waits before each observation."""
 
     def __init__(self) -> None:
         super().__init__(SimpleNamespace())
@@ -83,7 +83,7 @@ def test_looks_are_spread_over_the_time():
 
 
 def test_looks_are_judged_by_what_moved_between_them():
-    """What could not be read at a look is no commit, and does not make the next one."""
+    """What could not be read at an observation is no commit, and does not make the next one."""
     looks = [
         look(0, stopped=500, moving=500, unread=500),
         look(5000, stopped=500, moving=600, unread=None),
@@ -117,7 +117,7 @@ FOUR_LOOKS = {
     "busy": (990, 1060, 1180, 1255),
     "set-back": (990, 1090, 500, 900),
 }
-"""What each had committed at the looks."""
+"""What each had committed at the observations."""
 
 
 def seen(*groups: str, n_looks: int = 4) -> list[pl.DataFrame]:
@@ -144,7 +144,7 @@ def test_who_is_at_risk_comes_first():
 
 
 def test_a_busy_group_that_keeps_up_is_no_alarm():
-    """Its lag goes to and fro, and is higher at the last look than at the first."""
+    """Its lag goes to and fro, and is higher at the last observation than at the first."""
     (row,) = shown(seen("busy")).to_dicts()
     assert (row["trend"], row["lag_per_s"] > 0) == ("steady", True)
 
@@ -188,7 +188,7 @@ def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monke
         monkeypatch.setenv(name, str(value))
     names = [f"{at:02}-{'a-name-that-goes-on-' * 9}" for at in range(30)]
     with redirect_stdout(Screen()) as screen:
-        verb._print(GroupTrends().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
+        verb._print(GroupTrends().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, poll 1")
     shown = screen.getvalue().removeprefix("\x1b[H\x1b[2J").splitlines()
     assert len(shown) < 20
     begun = [line for line in shown if line[:3] in {f"{at:02}-" for at in range(30)}]
@@ -224,11 +224,11 @@ def test_it_says_what_a_look_costs(observe, capsys):
     verb.watch(None, None, ".*", every=0.0, count=4, history="")
     lines = capsys.readouterr().out.splitlines()
     first, second, third, fourth = [line for line in lines if line.startswith("fake at ")]
-    assert "look 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 looks, and a trend 4" in first
+    assert "poll 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 polls, and a trend 4" in first
     assert "ZooKeeper" not in first  # It was asked nothing.
-    assert "look 2: 1 group (1 unknown); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper; rates" in second
-    assert third.endswith("rates take 2 looks, and a trend 4")
-    assert fourth.endswith("look 4: 1 group (1 growing); 0.0 s, 7 requests to brokers")
+    assert "poll 2: 1 group (1 unknown); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper; rates" in second
+    assert third.endswith("rates take 2 polls, and a trend 4")
+    assert fourth.endswith("poll 4: 1 group (1 growing); 0.0 s, 7 requests to brokers")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300"])
@@ -237,14 +237,14 @@ def test_it_says_what_a_look_costs(observe, capsys):
     [
         "watch --every",
         "lag --outlook --over-s",
-        "kraft watch --history looks --every",
+        "kraft watch --history soak --every",
         "kraft diff --settle-s",
-        "kraft report --history looks --last-hours",
+        "kraft report --history soak --last-hours",
         "consume --wait-for-topics",
     ],
 )
 def test_what_nobody_can_wait_for_is_refused(verb, value):
-    """``nan`` is in every range, and asked the cluster again and again without a pause."""
+    """``nan`` is in every range, and asked the cluster repeatedly without a pause."""
     ended = CliRunner().invoke(app, [*verb.split(), value])
     assert ended.exit_code == 2
     assert "Invalid value for" in ended.stderr
@@ -255,7 +255,7 @@ LOOK = dict.fromkeys(PARTITION[:3], pl.String) | dict.fromkeys(
 )
 numbers = st.one_of(st.none(), st.integers(0, 6))
 moments = st.lists(st.tuples(numbers, numbers, st.integers(0, 3)), min_size=3, max_size=3)
-# Names that are a group's, a topic's and a store's at once: each look numbers the names that it holds.
+# Names that are a group's, a topic's and a store's at once: each observation numbers the names that it holds.
 names = st.sampled_from(["kafka", "zookeeper"])
 partitions = st.tuples(names, names, names, st.integers(0, 1))
 
@@ -263,7 +263,7 @@ partitions = st.tuples(names, names, names, st.integers(0, 1))
 @settings(max_examples=50)
 @given(st.dictionaries(partitions, moments, min_size=1))
 def test_the_quick_rates_are_those_of_the_analysis(histories):
-    """Rewinds, topics made anew, and what was unknown in one of the looks, or not in it at all."""
+    """Rewinds, topics made again, and what was unknown in one of the observations, or not in it at all."""
     looks = [
         pl.DataFrame(
             [

@@ -29,10 +29,10 @@ def test_a_level_is_known_once_the_log_was_read(levels, epoch, expected):
 def test_where_nobody_listens_no_node_runs_and_one_that_does_not_answer_may():
     """A node is a row with its error, whatever its host does; only a refused connection says that none runs."""
     with socket.socket() as kept, socket.create_server(("127.0.0.1", 0)) as mute:
-        kept.bind(("127.0.0.1", 0))  # And does not listen: nobody else gets the port meanwhile.
+        kept.bind(("127.0.0.1", 0))  # And does not listen: no other operator or tool gets the port meanwhile.
         port = kept.getsockname()[1]
         addresses = [f"127.0.0.1:{port}", "no-such-host.invalid:9093", f"127.0.0.1:{mute.getsockname()[1]}"]
         (closed, unknown, silent) = fetch_node_facts({}, [], addresses, timeout_s=0.5)
-    assert closed.error == f"127.0.0.1:{port} does not answer as a controller: nobody listens there"
+    assert closed.error == f"127.0.0.1:{port} does not answer as a controller: no server listens there"
     assert [each.is_listening for each in (closed, unknown, silent)] == [False, None, True]
     assert "no-such-host.invalid:9093 does not answer as a controller" in unknown.error

@@ -1,4 +1,4 @@
-"""What counts as handed over: through a pipe what was read, else what was written; nothing after the end."""
+"""What counts as delivered: through a pipe what was read, else what was written; nothing after the end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_its_reader_left_in_a_pipe_is_not_taken(pipe: tuple[IO[bytes], IO[b
     taking.join(10)
     assert answers == [False]
     assert isinstance(records.error, OutputClosed)
-    assert "0 were handed over" in str(records.error)
+    assert "0 were delivered" in str(records.error)
     assert not records.take(record(1), "c")
 
 
@@ -150,8 +150,8 @@ def test_events_that_can_not_be_written_are_told_once_and_raise_nothing() -> Non
         events.say("c", "REG", "1")
         events.say("c", "BEG", {})
     assert failures == [
-        "/dev/full takes no more events: No space left on device; mend that, then start offramp consume again:"
-        " nothing is lost"
+        "/dev/full takes no more events: No space left on device; repair the cause, then start offramp consume"
+        " again: no record is lost"
     ]
 
 

@@ -113,7 +113,7 @@ def test_partitions_that_have_no_age_are_not_called_known():
 
 
 def test_looks_from_before_the_clock_was_set_back_do_not_count():
-    """The last look is the one that was taken last, though its time is not the latest."""
+    """The last observation is the one that was taken last, though its time is not the latest."""
     looks = pl.DataFrame({"at_ms": [1000, 1000, 61_000, 61_000, 31_000, 31_000, 41_000, 41_000], "n": range(8)})
     assert health._by_one_clock(looks)["n"].to_list() == [4, 5, 6, 7]
     assert health._by_one_clock(looks.head(4)).equals(looks.head(4))

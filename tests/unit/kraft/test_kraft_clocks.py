@@ -1,4 +1,4 @@
-"""Whether dual write goes on is watched, whatever the clocks of ZooKeeper, controllers and this machine say."""
+"""Whether dual write continues is watched, whatever the clocks of ZooKeeper, controllers and this machine say."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_dual_write_that_may_go_on_is_watched(facts: Facts):
 
 @pytest.mark.parametrize(("moved_to", "is_late"), [(99, False), (50, True)])
 def test_what_the_log_tells_is_no_older_than_the_read_of_the_log(moved_to, is_late):
-    """A record a second. Nodes that are silent, and a big log, take longer than dual write may stand still."""
+    """A record a second. Nodes that are silent, and a big log, take longer than dual write may is stalled."""
     items = pl.DataFrame({"kind": ["migration"], "value": ["MIGRATION"]})
     image = Image(migration_state=Value({}, 5))
     log = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Looks at a cluster on its way to KRaft: what is kept of them, and what a history that was cut off gives back."""
+"""Examines a cluster on its way to KRaft: what is kept of them, and what a history that was cut off gives back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
 def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
     look = not_begun(closed(1), closed(2))
     assert look.status.told()[2:] == [
-        "Controllers c1:9093 and c2:9093 do not run: nobody listens there. Nothing has begun."
+        "Controllers c1:9093 and c2:9093 do not run: no server listens there. Nothing has begun."
     ]
     assert (
         look.verify()
@@ -189,7 +189,7 @@ def test_a_damaged_file_is_named(tmp_path, held):
 
 
 def test_no_history_says_how_to_make_one(tmp_path):
-    with pytest.raises(HistoryError, match=r"there is no history of looks in .*: offramp kraft watch"):
+    with pytest.raises(HistoryError, match=r"there is no history of observations in .*: offramp kraft watch"):
         KraftHistory(tmp_path / "none").states("one")
 
 
@@ -233,7 +233,7 @@ def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
 
 
 def test_a_name_in_an_error_begins_no_line_of_its_own(capsys):
-    """What is not read is told line by line; a znode's name may hold a line of its own."""
+    """What is not read is reported line by line; a znode's name may hold a line of its own."""
     forged = "/config/users/a\nofframp: both stores hold the same"
     differences = diff(difference("config", "unknown", error=forged))
     status = replace(SILENT, error=forged)

@@ -186,7 +186,7 @@ def test_the_preflight_of_a_file_asks_no_cluster_and_ends_by_what_it_found(file)
     ended = CliRunner().invoke(app, ["preflight", "--from", str(file)])
     assert ended.exit_code == UnsafePlan.exit_code
     assert "/kafka-acl/Topic/x: bad" in ended.output
-    assert "A file can't tell what has changed since" in ended.output
+    assert "A file can't determine what has changed since" in ended.output
 
 
 def test_a_cluster_without_brokers_is_not_rehearsed():

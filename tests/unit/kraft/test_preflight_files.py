@@ -58,7 +58,7 @@ def test_of_a_file_per_mode_the_checks_take_the_earliest(tmp_path):
 
 
 def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
-    """Several log.dirs need an inter.broker.protocol.version, whose default only the node tells."""
+    """Several log.dirs need an inter.broker.protocol.version, whose default only the node shows."""
     put(tmp_path, "broker.properties", "broker.id=1\nzookeeper.connect=zk:2181\nlog.dirs=/a,/b\n")
     node = NodeSettings(
         1,
@@ -151,7 +151,7 @@ def test_what_is_filled_in_later_is_not_known(tmp_path):
     file = put(tmp_path, "server.properties", DYNAMIC)
     assert "broker.id is filled in later" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
     file = put(tmp_path, "server.properties", SERVER + "advertised.listeners=${env:LISTENERS}\n")
-    assert "advertised.listeners is withheld, or filled in" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
+    assert "advertised.listeners is redacted, or filled in" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
 
 
 def test_what_no_rule_asks_for_may_be_filled_in_later(tmp_path):

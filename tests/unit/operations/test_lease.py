@@ -55,7 +55,7 @@ def held(client: Any) -> Lease:
 
 
 def test_a_commit_that_a_rebalance_overtook_is_sent_again():
-    """The heartbeat rejoined while the commit was under way: its generation is over, and the lock is held."""
+    """The heartbeat rejoined while the commit was under way: its generation has ended, and the lock is held."""
     client = Coordinator([22, 0])
     lease = held(client)
     client.meanwhile = lambda: setattr(lease, "_generation", 6)

@@ -49,7 +49,7 @@ def test_a_plan_of_no_kind_or_of_two_is_refused():
     plan = make_plan()
     offsets = replace(plan.steps[0], kind="kafka_offsets")
     for forged in (replace(plan, kind="x"), replace(plan, kind="group migration", steps=(offsets,))):
-        with pytest.raises(PlanError, match="can't be carried out by this version"):
+        with pytest.raises(PlanError, match="can't be executed by this version"):
             kind_of(forged)
 
 

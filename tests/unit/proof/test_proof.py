@@ -1,4 +1,4 @@
-"""A proof about a stretch of time is about the records written in it, whenever they were handed out."""
+"""A proof about a stretch of time is about the records written in it, whenever they were delivered."""
 
 from __future__ import annotations
 

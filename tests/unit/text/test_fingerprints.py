@@ -1,4 +1,4 @@
-"""Fingerprints of secrets: two stores are compared by them, and none tells anything."""
+"""Fingerprints of secrets: two stores are compared by them, and none shows anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a secret is withheld where it stands, and the rest of the text is kept."""
+"""What resembles a secret is redacted where it stands, and the rest of the text is kept."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_secret_is_withheld_and_the_rest_kept(said, kept):
         "curl -v https://host:8443/ -o user:1; docker run -u 1:1 x",
         "sshpass -e ssh -p 22 host",
         "sshpass: command not found",
-        "give --password, then go on",
+        "give --password, then continue",
         "3 pass: all well; bypass: 4, compass=5, passed=6, two_pass_sort=7",
     ],
 )

@@ -33,7 +33,7 @@ def runs(tmp_path_factory):
 def test_the_newest_run_or_the_one_that_is_named(runs, tmp_path):
     newest = evidence.load(runs)
     assert evidence.verify(newest) == (
-        f"Run {newest.run_id} is UNDONE: Everything that was done was taken back, and read back."
+        f"Run {newest.run_id} is UNDONE: Every write of the run was undone and read back."
     )
     others = sorted(path.name for path in runs.glob("2*") if path.name != newest.run_id)
     assert "is VERIFIED" in evidence.verify(evidence.load(runs, others[0]))
@@ -46,7 +46,7 @@ def test_the_newest_run_or_the_one_that_is_named(runs, tmp_path):
 def test_a_step_has_a_stretch_for_each_thing_done_to_it(runs):
     newest = evidence.load(runs)
     found = evidence.phases(newest)
-    assert set(found["phase"]) == {"checking", "acting", "verifying", "taking back"}
+    assert set(found["phase"]) == {"checking", "acting", "verifying", "undoing"}
     assert set(found["step"]) == {f"{number}. {step.title}" for number, step in enumerate(newest.plan.steps, 1)}
     assert found["seconds"].min() >= 0
     assert charts.svg(evidence.timeline(newest)).startswith("<svg")
@@ -57,7 +57,9 @@ def test_frames_tell_what_the_journal_holds(runs):
     outcomes = frames.outcomes(newest)
     assert outcomes["outcome"].to_list() == ["CONFIRMED"] * 6
     for frame in (outcomes, frames.verifications(newest)):
-        assert frame.schema["at"] == pl.Datetime("us", "UTC"), "a time is told as all are, not as the journal writes it"
+        assert frame.schema["at"] == pl.Datetime("us", "UTC"), (
+            "a time is reported as all are, not as the journal writes it"
+        )
         assert frame["at"].null_count() == 0
     assert outcomes["step"].to_list()[-1].startswith("undo of 01-")
     assert frames.toggle_handovers(newest).rows() == [("02-toggle-kafka", *PAUSE.values())]

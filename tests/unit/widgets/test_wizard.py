@@ -145,9 +145,9 @@ def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
     assert "is disabled" not in text(view)
     approve.click()
     assert "✓ Approved by" in text(view)
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     model.wait(20)
-    assert "✓ VERIFIED Every step was carried out and verified." in text(view)
+    assert "✓ VERIFIED Every step was executed and verified." in text(view)
     assert f"{model.record.run_id}/report.html" in text(view)
     assert toy.writes == ["OZKCC → MEZKCC"]
 
@@ -158,7 +158,7 @@ def test_the_plan_stays_in_view_while_it_runs_and_afterwards(view, model, toy):
     field(view, "Type the group's name").value, field(view, "Type the digest's first 8").value = GROUP, plan.digest[:8]
     button(view, "Approve this plan").click()
     toy.gate.clear()
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     deadline = time.monotonic() + 20
     while not model.direction:
         assert time.monotonic() < deadline
@@ -180,13 +180,13 @@ def test_what_stages_are_called_is_spelled_out_where_it_first_stands(view):
 
 
 def test_a_disabled_button_that_is_pressed_all_the_same_does_nothing(view, model, toy):
-    for label in ("Carry out the plan", "Approve this plan", "Resume this run", "Stop", "Undo this run"):
+    for label in ("Execute the plan", "Approve this plan", "Resume this run", "Stop", "Undo this run"):
         assert button(view, label).disabled
         button(view, label).click()
         assert model.error in text(view)
         assert model.error
     planned(view, model)
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     assert "was not approved: nothing was done" in text(view)
     assert toy.writes == []
 
@@ -213,8 +213,8 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     model.act()
     while not model.instruction:
         time.sleep(0.01)
-    assert "Do this now, by hand: Now replace one OZKCC by one MEZKCC." in text(view)
-    assert "The run is being carried out from here." in text(view)
+    assert "Do this now, manually: Now replace one OZKCC by one MEZKCC." in text(view)
+    assert "The run is being executed from here." in text(view)
     assert not button(view, "Stop").disabled
     assert button(view, "Undo this run").disabled
     field(view, "To undo, type the group's name").value = GROUP
@@ -236,7 +236,7 @@ def test_a_part_that_cannot_be_drawn_says_so_and_ends_no_run(view, model, monkey
     model.act()
     model.wait(20)
     assert (model.record.state, model.error) == (RunState.VERIFIED, "")
-    assert "✗ offramp can't draw this part, which is a mistake of its own: KeyError: 'partition'" in text(view)
+    assert "✗ offramp can't draw this part because of an error in offramp: KeyError: 'partition'" in text(view)
 
 
 def test_that_a_second_person_has_to_approve_is_said_before_anybody_types(toy, tmp_path):
@@ -251,7 +251,7 @@ def test_what_a_run_waits_for_hides_nothing_that_a_person_has_to_do(view, model)
     model._say("Now start controller 3000.")
     model._say("Now start controller 3001.")
     model._say(Waiting("waiting for up to 300 s: no controller leads"))
-    assert "by hand: Now start controller 3000.Now start controller 3001." in text(view)
+    assert "manually: Now start controller 3000.Now start controller 3001." in text(view)
     assert "… waiting for up to 300 s: no controller leads" in text(view)
     model._say(Waiting("waiting for up to 299 s: one is behind"))
     assert "no controller leads" not in text(view)
@@ -271,8 +271,9 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
         ("done", 1, 1),
     ]
     told = "3 partitions got another owner znode; the longest time that one was seen without an owner is 7 ms"
-    assert f"{told}, from the notice of a deletion to the next creation (ZooKeeper told each change)." in html.verdict(
-        model.record
+    assert (
+        f"{told}, from the notice of a deletion to the next creation (ZooKeeper reported each change)."
+        in html.verdict(model.record)
     )
     model.undo(GROUP)
     model.wait(20)
@@ -291,7 +292,7 @@ def test_the_toggle_alone_in_both_directions(model, toy):
         assert [step.kind for step in plan.steps] == ["toggle"]
         model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
         button(view, "Approve this plan").click()
-        button(view, "Carry out the plan").click()
+        button(view, "Execute the plan").click()
         model.wait(20)
         assert (model.error, toy.mode) == ("", mode)
         field(view, "Coordination").value = "all MEZKCC"

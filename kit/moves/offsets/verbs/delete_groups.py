@@ -1,4 +1,4 @@
-"""``offramp plan delete-groups``: whole groups that nobody uses."""
+"""``offramp plan delete-groups``: whole groups that are not in use."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def delete_groups(
     pattern: Annotated[
         str | None,
         typer.Option(
-            "--groups", help="Instead of names: a regular expression for whole ids; those in use are left out."
+            "--groups", help="Instead of names: a regular expression for whole ids; groups in use are left out."
         ),
     ] = None,
-    at_most: Annotated[int, typer.Option("--at-most", help="With more groups than that there is no plan.")] = AT_MOST,
+    at_most: Annotated[int, typer.Option("--at-most", help="The most groups that a plan may delete.")] = AT_MOST,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
     runs: RunsFolder = None,
@@ -45,7 +45,7 @@ def delete_groups(
     """Delete groups without members from Kafka, with all their offsets. Writes nothing to the cluster.
 
     The plan keeps each offset with its metadata and leader epoch, and its undo commits them again. When it is carried
-    out, a group that has members again, or that somebody has committed for since, is left alone and named.
+    out, a group that has members again, or that has new commits since, is left alone and named.
     """
     with open_operations(profile, profile_file, runs) as operations:
         from kit.moves.offsets.delete_groups import DeleteGroupsRequest
@@ -53,7 +53,7 @@ def delete_groups(
         request = DeleteGroupsRequest(
             named_groups(groups, groups_too), pattern, at_most, UNDO if undo_on_failure else STOP
         )
-        with waiting(f"looking at the groups of {operations.cluster.name}"):
+        with waiting(f"reading the groups of {operations.cluster.name}"):
             plan = operations.make_plan(request, override or ())
         show_plan(plan, as_json)
         say(f"offsets saved to {operations.backup_file(plan)}; to restore them: undo the run, or plan offsets import")

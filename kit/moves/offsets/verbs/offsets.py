@@ -46,16 +46,23 @@ def copy(
     source: Annotated[str | None, typer.Option("--from", help="kafka or zookeeper.")] = None,
     target: Annotated[str | None, typer.Option("--to", help="kafka or zookeeper.")] = None,
     to_cluster: Annotated[
-        str | None, typer.Option(help="Instead: another cluster, by its profile, whose topics are copies.")
+        str | None, typer.Option(help="Instead of --to: the profile of another cluster that has copies of the topics.")
     ] = None,
     by: Annotated[
         Literal["record", "timestamp", "syncs"],
-        typer.Option(help="How offsets are found there: by equal records, by time, or by MirrorMaker 2's syncs."),
+        typer.Option(
+            help=(
+                "Method to find the offsets on the other cluster: by equal records, by time, or by"
+                " MirrorMaker 2's syncs."
+            )
+        ),
     ] = "record",
     syncs_topic: Annotated[
-        str | None, typer.Option(help="MirrorMaker 2's topic of offset syncs, on this side.")
+        str | None, typer.Option(help="MirrorMaker 2's topic of offset syncs, on this cluster.")
     ] = None,
-    topic_prefix: Annotated[str, typer.Option(help="What the names of topics there begin with, such as us-east.")] = "",
+    topic_prefix: Annotated[
+        str, typer.Option(help=("Prefix of the topics' names on the other cluster, such as us-east."))
+    ] = "",
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
@@ -161,7 +168,10 @@ def import_(
     store: Store = None,
     from_file: Annotated[
         Path | None,
-        typer.Option("--from-file", help="Instead: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
+        typer.Option(
+            "--from-file",
+            help=("Instead of the file: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
+        ),
     ] = None,
     groups: Groups = None,
     topics: Topics = None,

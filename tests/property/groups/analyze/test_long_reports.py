@@ -1,4 +1,4 @@
-"""A report over a month reads the looks of those groups alone whose hours show trouble: it misses no incident."""
+"""A report over a month reads the observations of the groups alone whose hours show trouble: it misses none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULES = [(1000, 30), (100, 30), (10**9, 45), (0, 90), (10**9, 100)]
 def lives(
     chance: Random, minutes: list[int], ends: dict[int, int | None]
 ) -> list[tuple[int | None, int | None] | None]:
-    """What the looks see of one partition: offset and the time of the commit; None: nothing at all."""
+    """What the observations see of one partition: offset and the time of the commit; None: nothing at all."""
     kind = chance.choice(["steady", "steady", "slow", "silent", "silent", "back", "gone", "late", "holes", "errors"])
     begun, ended = sorted(chance.sample(minutes, 2))
     store_tells = chance.random() < 0.3
@@ -52,7 +52,7 @@ def lives(
 
 
 def history(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Committed offsets and log ends, both with at_ms, and the looks, over five hours from some minute on."""
+    """Committed offsets and log ends, both with at_ms, and the observations, over five hours from some minute on."""
     chance = Random(seed)
     step, from_ = chance.choice([1, 5, 7, 20]), chance.randrange(60)
     minutes = [each for each in range(from_, from_ + 300, step) if chance.random() < 0.97]

@@ -91,7 +91,8 @@ def test_each_view_shows_the_same_lag(rows: Rows) -> None:
     totals = {tuple(row[:2]): row[2] for row in analyze.group_lag(every).select(*GROUP, "lag").iter_rows()}
     assert totals == sums(wanted)
     watched = GroupTrends().add(lag.with_columns(at_ms=pl.lit(0, pl.Int64)))
-    # A look whose sum lacks a lag that could not be read has no lag in the line of late; its column has the sum.
+    # An observation whose sum lacks a lag that could not be read has no lag in the line recently; its column has the
+    # sum.
     assert {tuple(row[:2]): row[2] for row in watched.select(*GROUP, "lag").iter_rows()} == totals
     verdicts = pl.DataFrame(
         schema={name: late.schema[name] for name in PARTITION} | dict.fromkeys(("status", "evidence"), pl.String)

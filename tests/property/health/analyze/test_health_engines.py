@@ -103,7 +103,7 @@ def history(seed: int = 7) -> Frames:
     snapshots = pl.DataFrame({"snapshot_id": sorted({row[4] for row in seen})})
     newest = frames["ends"].group_by("topic", "partition").agg(pl.col("log_end_offset").last())
     at_ms = pl.col("snapshot_id").str.slice(1).cast(pl.Int64) * 1_000_000
-    grown = pl.col("log_end_offset") + pl.col("at_ms") // 700_000_000 % 50  # a log that begins anew at times
+    grown = pl.col("log_end_offset") + pl.col("at_ms") // 700_000_000 % 50  # a log that begins again at times
     frames["seen_ends"] = (
         newest.join(snapshots, how="cross").with_columns(at_ms=at_ms).with_columns(log_end_offset=grown)
     )
@@ -288,7 +288,7 @@ def restated(row: dict[str, Any], intervals: int, allowed: int, minimum: float) 
 def test_each_partition_waits_since_what_happened_to_it(
     seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By one event after the other, up to each look; so many lists are measured at once."""
+    """By one event after the other, up to each observation; so many lists are measured at once."""
     lower(monkeypatch, lists, AT_ONCE=at_once)
     frames = history(seed)
     found = _sorted(analyze.waiting_since(frames["commits"], frames["ends"], frames["times"]))

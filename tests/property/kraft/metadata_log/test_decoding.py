@@ -212,7 +212,7 @@ def test_an_image_does_not_depend_on_how_records_are_batched(per_batch):
 
 
 def test_what_is_compact_is_what_kafka_calls_so():
-    """The encoder of these tests, against bytes written down by hand (KIP-482)."""
+    """The encoder of these tests, against bytes written down manually (KIP-482)."""
     assert compact("ab") == b"\x03ab"
     assert compact(None) == b"\x00"
     assert uvarint(300) == b"\xac\x02"

@@ -1,4 +1,4 @@
-"""Where many groups stand, told of one snapshot, is what each is told of its own rows alone."""
+"""Where many groups stand, reported one snapshot, is what each is reported of its own rows alone."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ FAULTS = ("none", "refused", "lost before", "lost after", "moved before", "moved
 
 
 class Store:
-    """One store in memory that does to each write what it is told to."""
+    """One store in memory that does to each write what it is reported to."""
 
     can_delete = True
 
@@ -186,7 +186,7 @@ def test_a_plan_leaves_no_log_and_goes_back_only_when_asked(before, wanted, logs
     assert set(plan.parameters["left_out"]) == {item_of(key) for key in skipped}
     assert parse_plan(parse_json(readable(plan.to_json())), "the plan").digest == plan.digest
     nothing_left = {**before, **expected}
-    with pytest.raises(NothingToDo):  # a plan that was carried out wants nothing more
+    with pytest.raises(NothingToDo):  # a plan that was executed wants nothing more
         plan_of(nothing_left, expected, logs)
 
 

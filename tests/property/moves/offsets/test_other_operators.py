@@ -195,7 +195,12 @@ def hidden_is_gone(self: Present, place: tuple[str, int]) -> bool:
 
 
 MISTAKES = {
-    "a topic is told by its name": (topics_module, "made_again", lambda topics, name, stored: None, "another topic"),
+    "a topic is reported by its name": (
+        topics_module,
+        "made_again",
+        lambda topics, name, stored: None,
+        "another topic",
+    ),
     "sent offsets are not asked for": (Contested, "_stored", blind_to_transactions, "open transaction"),
 }
 

@@ -81,7 +81,7 @@ def test_a_small_gzip_may_be_a_large_log(tmp_path):
     assert files_here([str(tmp_path)], most=999_999) is None
     assert files_here([str(tmp_path)], most=1_000_000) is not None
     (tmp_path / "app.log.gz").write_bytes(gzip.compress(b"as short as logs can be")[:-4] + b"\xff" * 4)
-    assert files_here([str(tmp_path)], most=1_000_000) is not None  # cut: whatever stands at its end
+    assert files_here([str(tmp_path)], most=1_000_000) is not None  # cut: whatever is at its end
 
 
 def test_no_such_log_and_no_spark_are_refused(tmp_path):

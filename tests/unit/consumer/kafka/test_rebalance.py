@@ -18,7 +18,7 @@ ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Steps:
-    """Stands for the assignment and for a listener: notes in which order both are called."""
+    """Means the assignment and for a listener: notes in which order both are called."""
 
     def __init__(self, *raising: str) -> None:
         self.made: list[str] = []
@@ -116,7 +116,7 @@ def test_an_interrupt_in_a_callback_is_not_lost():
 
 
 class Record:
-    """What a Message tells."""
+    """What a Message shows."""
 
     def __init__(self, partition: int, offset: int) -> None:
         self.place = partition, offset

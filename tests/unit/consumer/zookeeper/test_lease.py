@@ -10,7 +10,7 @@ from kit.consumer.zookeeper.gate import Gate
 
 
 def test_the_lease_ends_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In suspension CLOCK_MONOTONIC stands still, and CLOCK_BOOTTIME goes on."""
+    """In suspension CLOCK_MONOTONIC is stalled, and CLOCK_BOOTTIME continues."""
     at = {time.CLOCK_BOOTTIME: 100.0, time.CLOCK_MONOTONIC: 50.0}
     monkeypatch.setattr(time, "clock_gettime", at.__getitem__)
     monkeypatch.setattr(time, "monotonic", lambda: at[time.CLOCK_MONOTONIC])

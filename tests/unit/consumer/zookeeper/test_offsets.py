@@ -15,7 +15,7 @@ Answers = list[Mapping[tuple[str, int], int | KafkaError] | KafkaException]
 
 
 class Coordinator:
-    """Answers as told, one after the other, and keeps what it was asked; time goes on only by sleeping."""
+    """Answers as told, one after the other, and keeps what it was asked; time continues only by sleeping."""
 
     def __init__(self, *answers: Mapping[tuple[str, int], int | KafkaError] | KafkaException) -> None:
         self.answers: Answers = list(answers)

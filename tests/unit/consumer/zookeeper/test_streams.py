@@ -1,4 +1,4 @@
-"""A stream's queue: what is stopped is not handed out, what is kept stays in order, offsets are exact."""
+"""A stream's queue: what is stopped is not delivered, what is kept stays in order, offsets are exact."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_what_is_given_back_after_its_partition_went_is_the_next_owners(gate: Ga
 
 
 def test_a_partition_that_comes_back_goes_on_after_the_record_in_hand(gate: Gate) -> None:
-    """It is not handed out to the same application twice, and not counted before it is taken."""
+    """It is not delivered to the same application twice, and not counted before it is taken."""
     stream = filled(gate, 4)
     next(stream)
     assert stream.remove([("t", 0)]) == {("t", 0): 0}
@@ -205,7 +205,7 @@ def test_a_closed_stream_ends_or_says_why(gate: Gate) -> None:
 
 
 def test_each_record_is_handed_out_or_taken_back_never_both() -> None:
-    """One thread iterates, another stops and starts partitions at the offsets it is told: no gap, nothing twice."""
+    """One thread iterates, another stops and starts partitions at the offsets it is reported: no gap, nothing twice."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -1,4 +1,4 @@
-"""Approvals and rules: whoever may not act is told why."""
+"""Approvals and rules: whoever may not act is reported why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LAG = Rule("lag", "Lag does not grow.", WARN)
         ({"typed_digest_prefix": "0123456789"}, "does not begin with '0123456789'"),
         ({"typed_digest_prefix": PLAN.digest + "0"}, "does not begin with"),
         ({"approver": " "}, "who approves"),
-        ({"valid_for": timedelta(0)}, "valid for some time"),
+        ({"valid_for": timedelta(0)}, "valid for more than 0 hours"),
         ({"approver": " aNN ", "rules": SECOND, "approved_as": "bob"}, "another person"),
         ({"rules": SECOND}, "under one login"),
         ({"valid_for": 25 * HOUR}, "longer than the 24 hours that the profile allows"),

@@ -179,7 +179,7 @@ def test_a_missing_verdict_and_one_of_before_are_said(tmp_path):
     world.hazard.arm(6, world.kill)
     with pytest.raises(Killed):
         world.process().resume()
-    assert "the run went on after it" in load_run(world.folder).notes[1]
+    assert "the run continued after it" in load_run(world.folder).notes[1]
     world.process().resume()
     (world.folder / "verdict.json").unlink()
     assert load_run(world.folder).notes == ("It ended VERIFIED, and verdict.json is missing.",)
@@ -302,7 +302,7 @@ def test_a_plan_of_an_older_format_is_read_and_never_acted_on(tmp_path, older, v
     folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)
     assert load_run(folder).plan == plan
     world = ModelRun(tmp_path / "today")
-    with pytest.raises(PlanError, match="this version shows it, but neither carries it out nor takes it back"):
+    with pytest.raises(PlanError, match="This version shows the plan, but neither executes nor undoes it"):
         getattr(Run(folder, world.performer, world.lock, clock=world.time.clock), verb)()
     assert world.cluster.writes == []
 

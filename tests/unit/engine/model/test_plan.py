@@ -124,7 +124,7 @@ def test_a_file_edited_by_hand_is_refused(tmp_path, mend):
     [
         ("{", "is not a plan"),
         ("[]", "is not a plan"),
-        ('{"digest": "x", "digest": "y"}', "a key stands twice"),
+        ('{"digest": "x", "digest": "y"}', "a key occurs twice"),
         ('{"digest": "x", "format": 99}', "format 99"),
         ('{"digest": NaN}', "NaN is not JSON"),
     ],

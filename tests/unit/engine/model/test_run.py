@@ -1,4 +1,4 @@
-"""Runs: what may not begin doesn't, what goes wrong is told by step and item, and a killed process loses nothing."""
+"""Runs: what may not begin doesn't, failures are reported by step and item, and a killed process loses nothing."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
     world = ModelRun(tmp_path, steps=final)
     result = world.run.act()
     assert result.to_undo == ()
-    with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
+    with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was undone"):
         world.process().undo()
     assert world.is_all_done
     assert world.run.record.state == RunState.VERIFIED
@@ -415,7 +415,13 @@ def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
             answering(each, "verify", lambda step: Verified(False, "no"))
         assert each.run.act().state == ends
     late.time.ahead = timedelta(hours=3, minutes=1)
-    with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*: the approval expired"):
+    with pytest.raises(
+        ApprovalError,
+        match=(
+            r"run .* could be undone without a new approval until .*:"
+            r" the approval expired"
+        ),
+    ):
         late.process().undo()
     assert late.run.record.state == ends
     written = len(world.cluster.writes)
@@ -427,7 +433,7 @@ def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
 def test_a_way_back_that_is_over_takes_a_new_approval(world):
     world.run.act()
     world.time.ahead = timedelta(days=90)
-    with pytest.raises(ApprovalError, match="was open until"):
+    with pytest.raises(ApprovalError, match="could be undone without a new approval until"):
         world.process().undo()
     assert world.is_all_done
     assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
@@ -442,7 +448,7 @@ def test_the_way_back_ends_between_two_items(tmp_path):
     world.hazard.arm(at, world.jump_clock)
     result = world.run.undo()
     assert (result.state, [new for _, _, new in world.cluster.writes].count("old")) == (RunState.UNDO_HALTED, 1)
-    assert "was open until" in result.sentence
+    assert "could be undone without a new approval until" in result.sentence
 
 
 def point_back(folder, name):
@@ -494,10 +500,10 @@ def test_an_undo_that_was_seen_too_late_is_not_revived_by_a_clock_set_back(tmp_p
     world = ModelRun(tmp_path, way_back_s=5400)
     world.run.act().raise_unless()
     world.time.ahead = timedelta(hours=2)
-    with pytest.raises(ApprovalError, match="the way back of run"):
+    with pytest.raises(ApprovalError, match="could be undone without a new approval"):
         world.process().undo()
     world.time.ahead = timedelta(hours=1, minutes=10)
-    with pytest.raises(ApprovalError, match="the way back of run"):
+    with pytest.raises(ApprovalError, match="could be undone without a new approval"):
         world.process().undo()
     assert world.is_all_done
     assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
@@ -528,8 +534,8 @@ def test_a_run_before_it_is_none_that_followed(tmp_path, verb):
 def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(world):
     world.run.act()
     world.process()
-    answering(world, "check_back", lambda step, acted: Checked(False, "somebody else set it"))
-    with pytest.raises(RunError, match="'s1' can't be undone now: somebody else set it; nothing was taken back"):
+    answering(world, "check_back", lambda step, acted: Checked(False, "another operator or tool set it"))
+    with pytest.raises(RunError, match="'s1' can't be undone now: another operator or tool set it; nothing was undone"):
         world.run.undo()
     assert (world.run.record.state, world.is_all_done) == (RunState.VERIFIED, True)
 
@@ -585,7 +591,9 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
         n_ended = world.performer.n_ended
         result = getattr(answering(world, "state", unreadable), verb)()
         assert world.performer.n_ended == n_ended + 1
-        assert f"can't be read: i00 is locked. When that is over: offramp {verb} {world.run.run_id}" in result.sentence
+        assert (
+            f"can't be read: i00 is locked. Repair the cause, then run: offramp {verb} {world.run.run_id}"
+        ) in result.sentence
     assert world.cluster.writes == [("i00", "old", "new")]
 
 
@@ -713,7 +721,7 @@ def exceed_quota(monkeypatch, lost: str) -> None:
 @pytest.mark.parametrize("lost", ["report.html", "verdict.json"])
 def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_reached(world, monkeypatch, lost):
     exceed_quota(monkeypatch, lost)
-    told = rf"is VERIFIED: Every step was carried out and verified. But .*{lost} was not written: Disk quota exceeded"
+    told = rf"is VERIFIED: Every step was executed and verified. But .*{lost} was not written: Disk quota exceeded"
     with pytest.raises(EvidenceError, match=told):
         world.run.act()
     assert world.run.record.state == RunState.VERIFIED
@@ -832,7 +840,7 @@ def test_what_is_refused_on_the_way_back_is_told_at_once(world):
     before = world.time.seconds
     result = answering(world, "undo", undo).undo()
     assert (result.state, world.time.seconds - before < 1) == (RunState.UNDO_HALTED, True)
-    assert result.sentence == "step 's1': 2 of 2 items were not taken back: i10: it has KCs; i11: it has KCs"
+    assert result.sentence == "step 's1': 2 of 2 items were not undone: i10: it has KCs; i11: it has KCs"
 
 
 def test_what_others_changed_since_is_left_alone_and_told(world):
@@ -844,25 +852,25 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
         if step.step_id != "s1":
             return real(step, acted, report)
         world.cluster.values |= {"i10": "theirs", "i11": "old"}
-        return [ItemOutcome("i10", Outcome.REFUSED, "theirs", "theirs", "somebody else set it")]
+        return [ItemOutcome("i10", Outcome.REFUSED, "theirs", "theirs", "another operator or tool set it")]
 
     result = answering(world, "undo", undo).undo()
     assert result.state == RunState.UNDONE
-    assert (
-        result.sentence
-        == "Everything that nobody else had changed was taken back. Left alone: i10: somebody else set it."
+    assert result.sentence == (
+        "The writes of the run were undone, except items that another operator or tool changed since: i10: another"
+        " operator or tool set it."
     )
 
 
 def test_a_step_that_others_changed_whole_is_left_alone_and_told(world):
-    """Nothing is left to be taken back of it, and this run took nothing back: that is said, once."""
+    """Nothing is left to be undone of it, and this run took nothing back: that is said, once."""
     world.run.act()
     world.cluster.values |= {"i10": "theirs", "i11": "old"}
     result = world.process().undo()
     assert result.state == RunState.UNDONE
     assert result.sentence == (
-        "Everything that nobody else had changed was taken back. Left alone: i10: another hand changed it after this"
-        " run; i11: another hand changed it after this run."
+        "The writes of the run were undone, except items that another operator or tool changed since: i10: another"
+        " operator or tool changed it after this run; i11: another operator or tool changed it after this run."
     )
     assert world.cluster.values == {"i00": "old", "i01": "old", "i10": "theirs", "i11": "old"}
 
@@ -880,7 +888,7 @@ def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
 
     result = answering(world, "verify", verify).act()
     assert result.state == RunState.STOPPED
-    assert ("Cid" if asked == "whole" else "somebody") in result.sentence
+    assert ("Cid" if asked == "whole" else "an unknown person") in result.sentence
     assert not (world.folder / "stop.json").exists()
     assert world.process().resume().state == RunState.VERIFIED
 
@@ -900,7 +908,7 @@ def test_a_run_that_wrote_nothing_says_so(world):
 
 
 def test_a_run_that_found_the_lock_taken_is_begun_by_resume(world):
-    world.lock.holder = "somebody"
+    world.lock.holder = "an unknown person"
     with pytest.raises(TargetBusy):
         world.run.act()
     assert world.run.record.sentence == f"The run has not begun: offramp resume {world.folder.name} begins it."
@@ -960,7 +968,7 @@ def test_what_an_undo_took_back_when_it_was_killed_is_no_other_hands_work(world)
     world.run.act().raise_unless()
     item = world.plan.steps[-1].changes[0].item
     killed_at(world, f"{step}/{item}.written", Run.undo)
-    world.cluster.values = dict.fromkeys(world.cluster.values, "old")  # Of the others somebody else did.
+    world.cluster.values = dict.fromkeys(world.cluster.values, "old")  # Of the others another operator or tool did.
     result = world.process().undo()
     others = [change.item for change in world.plan.steps[0].changes]
     assert item not in result.sentence
@@ -997,7 +1005,7 @@ def test_undo_leaves_the_targets_alone_that_a_later_run_changed(tmp_path):
     world.lock.marked.clear()
     result = world.process().undo()
     assert result.state == RunState.UNDONE
-    assert result.sentence.endswith(f"Left alone: i11: {LEFT_ALONE}; i01: {LEFT_ALONE}.")
+    assert result.sentence.endswith(f"changed since: i11: {LEFT_ALONE}; i01: {LEFT_ALONE}.")
     assert world.cluster.values == {"i00": "old", "i01": "new", "i10": "old", "i11": "new"}
     assert set(world.lock.marked) == {("shop.a",)}, "the later run's mark stays"
 
@@ -1030,7 +1038,7 @@ def test_a_performer_cannot_write_what_a_later_run_changed(tmp_path):
 
 
 def test_a_second_undo_leaves_alone_what_the_first_one_took_back(world, tmp_path):
-    """Somebody else may have set the same value since: the item is theirs now."""
+    """Another operator or tool may have set the same value since: the item is theirs now."""
     world.run.act().raise_unless()
     world.hazard.arm(point_back(tmp_path / "other", "s1/i11.reported"), world.press_stop)
     assert world.process().undo().state == RunState.UNDO_HALTED

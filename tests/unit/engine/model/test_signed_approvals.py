@@ -53,7 +53,7 @@ def test_a_signed_approval_holds_and_says_by_whom(keys, rules, tmp_path):
     assert re.match(
         r"signed by Bob with the key SHA256:\S+, which the profile names", describe_signature(approval, rules.signers)
     )
-    assert "no profile here" in describe_signature(approval, None)
+    assert "no profile names" in describe_signature(approval, None)
     assert "does NOT name for Bob" in describe_signature(approval, {"Bob": (keys["eve"][1],)})
     assert describe_signature(approve_plan(PLAN), rules.signers) == "not signed"
 
@@ -75,7 +75,7 @@ def test_what_is_not_signed_as_the_profile_wants_is_refused(keys, rules):
     "altered",
     [
         {"approved_by": "BOB"},
-        {"approved_as": "somebody"},
+        {"approved_as": "an unknown person"},
         {"expires_at": START + 2 * HOUR},
         {"approved_at": START - HOUR},
     ],
@@ -83,14 +83,14 @@ def test_what_is_not_signed_as_the_profile_wants_is_refused(keys, rules):
 def test_no_word_of_a_signed_approval_can_be_altered(keys, rules, altered):
     approval = replace(signed(keys, rules), **altered)
     for each in (rules, ApprovalSettings(signers=rules.signers)):
-        with pytest.raises(ApprovalError, match="the signature is not over this approval"):
+        with pytest.raises(ApprovalError, match="the signature does not belong to this approval"):
             refuse_unless_valid(approval, PLAN, START, rules=each)
     assert describe_signature(approval, rules.signers).startswith("BAD SIGNATURE")
 
 
 def test_a_signature_is_of_one_plan(keys, rules):
     other = make_plan((1,))
-    with pytest.raises(ApprovalError, match="not over this approval"):
+    with pytest.raises(ApprovalError, match="does not belong to this approval"):
         refuse_unless_valid(replace(signed(keys, rules), digest=other.digest), other, START, rules=rules)
 
 

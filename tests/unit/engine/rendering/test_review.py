@@ -27,10 +27,10 @@ def record(tmp_path_factory):
 
 def test_who_what_and_how_long_stand_first(record):
     told = dict(answers(record))
-    assert list(told) == ["Who", "What", "How long", "Stood still", "Lost, twice"]
+    assert list(told) == ["Who", "What", "How long", "Consumption stopped", "Lost, twice"]
     assert re.match(r"Ann planned it at .* UTC\. Bob approved it at .* UTC\. offramp act began on ", told["Who"])
     assert told["What"].endswith("Of 3 changes: 3 CONFIRMED.")
-    assert told["Stood still"] == "Not measured: the run verified no toggle."
+    assert told["Consumption stopped"] == "Not measured: the run verified no toggle."
     page = record_html(record)
     assert page.index("Ann planned it") < page.index("<svg") < page.index("<h2>Approval")
 
@@ -38,10 +38,10 @@ def test_who_what_and_how_long_stand_first(record):
 @pytest.mark.parametrize(
     ("changed", "longest", "watched", "told"),
     [
-        (4, 0, "every 200 ms", "4 partitions got another owner znode; no partition was seen without an owner (looked "
-         "every 200 ms: what is shorter may have been missed)."),
+        (4, 0, "every 200 ms", "4 partitions got another owner znode; no partition was seen without an owner (read "
+         "every 200 ms: shorter changes may have been missed)."),
         (1, 1200, "each change", "1 partition got another owner znode; the longest time that one was seen without an "
-         "owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper told each change)."),
+         "owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper reported each change)."),
         (0, None, "with interruptions", "no owner znode was seen to change (the connection to ZooKeeper broke: changes "
          "may have been missed)."),
         (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (how it was seen is "
@@ -82,11 +82,11 @@ def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_s
     write(tmp_path / "consumed", "other", [(during, 3)])
     folders = (tmp_path / "consumed", tmp_path / "produced")
     (first, *_) = evidence.lost_and_twice(record, *folders, "shop_.*")
-    assert re.match(r"Of 3 records produced from .* UTC: lost 0, handed out twice 1\.", first)
+    assert re.match(r"Of 3 records produced from .* UTC: lost 0, delivered twice 1\.", first)
     write(tmp_path / "consumed", "shop_b", [(during + 20, 4)])
     (first, *more) = evidence.lost_and_twice(record, *folders, "shop_.*")
-    assert "lost 1, handed out twice 1." in first
-    assert any("acknowledged and never handed out: 1." in sentence for sentence in more)
+    assert "lost 1, delivered twice 1." in first
+    assert any("acknowledged and never delivered: 1." in sentence for sentence in more)
 
 
 def write(folder, who, rows):
@@ -99,7 +99,7 @@ def write(folder, who, rows):
 def test_values_are_words():
     assert worded({"OZKCC": ["a", "b"], "KC": [], "x": {"y": 1}}) == "OZKCC: a, b; KC: none; x: (y: 1)"
     member = {"flavour": "KC", "member": "m-1", "host": "h", "said": "m-0 stopped"}
-    assert worded_json(json.dumps(member)) == "KC m-1 on h; the deployer said: m-0 stopped"
+    assert worded_json(json.dumps(member)) == "KC m-1 on h; the deployer reported: m-0 stopped"
     assert [worded_json(text) for text in (None, "null", '"kafka"', "true", "not JSON")] == [
         None,
         "–",

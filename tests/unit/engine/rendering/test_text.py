@@ -118,16 +118,16 @@ def test_text_and_page_promise_no_undo_that_no_run_offers(steps, said):
     kinds = {
         "undone": {"changes": (Change("mode", "old", "new"),), "undo": "write the old value back"},
         "stuck": {"changes": (Change("mode", "old", "new"),), "cannot_be_undone": "it is gone"},
-        "waits": {"undo": "There is nothing to take back."},
+        "waits": {"undo": "There is nothing to undo."},
     }
     made = [
         Step(f"s{number}", "toy", kind, "it is there", "it was done", 5, **kinds[kind])
         for number, kind in enumerate(steps.split())
     ]
     plan = make_plan(steps=made)
-    (line,) = [each for each in plan_text(plan).splitlines() if each.startswith("way back:")]
-    assert line.startswith(f"way back: {said}")
-    assert f"Way back: {line.removeprefix('way back: ')}." in page(plan_section(plan))
+    (line,) = [each for each in plan_text(plan).splitlines() if each.startswith("undo:")]
+    assert line.startswith(f"undo: {said}")
+    assert f"Undo: {line.removeprefix('undo: ')}." in page(plan_section(plan))
 
 
 def test_before_and_after_stand_in_columns():
@@ -175,7 +175,7 @@ def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
     text = page((world.folder / "report.html").read_text())
     assert (world.folder / "report.html").read_text() == record_html(world.run.record)
     assert "prefers-color-scheme: dark" in record_html(world.run.record)
-    for said in ("VERIFIED", "Every step was carried out", "Bob", "i01", "CONFIRMED", "Ann <ann@example.org>"):
+    for said in ("VERIFIED", "Every step was executed", "Bob", "i01", "CONFIRMED", "Ann <ann@example.org>"):
         assert said in text, said
     world.run.undo()
     text = page((world.folder / "report.html").read_text())

@@ -94,14 +94,16 @@ def test_a_subscribed_partition_that_no_one_owns_is_found() -> None:
     assert snapshot.findings() == [("unowned", 1, None)]
     assert snapshot.sentence() == (
         "Group g: t-1 is owned by no one, though the group subscribes to it and has 1 member: its records are not"
-        " read. Look for a member that gave up rebalancing and restart it."
+        " read. Search for a member that gave up rebalancing and restart it."
     )
 
 
 def test_a_rebalancing_group_is_told_to_wait() -> None:
     state = Group("g", KAFKA, "PreparingRebalance", "classic", "consumer", None, 1)
     snapshot = Snapshot(groups=[state], members=[member("m", KAFKA, "c")], subscriptions=[reads("m", source=KAFKA)])
-    assert snapshot.sentence().endswith("The group is in PreparingRebalance: look again when it is Stable.")
+    assert snapshot.sentence().endswith(
+        "The group is in PreparingRebalance: run the command again when the group is Stable."
+    )
 
 
 def test_a_group_without_members_owns_nothing_and_that_is_no_finding() -> None:

@@ -172,7 +172,7 @@ def test_old_consumers_with_offsets_in_kafka_block_step_one() -> None:
     told = blockers_of(snapshot([old()], committed_offsets=both(0, 5, 5)))
     assert list(told) == ["commits_to_kafka"]
     assert "Kafka holds offsets of 1 partition" in told["commits_to_kafka"]
-    assert "One look can't tell whether they are committed there or left over" in told["commits_to_kafka"]
+    assert "One observation can't determine whether they are committed there or left over" in told["commits_to_kafka"]
     left_over = snapshot([old()], committed_offsets=[*both(0, 9, 5), *both(1, 9, 9)])
     assert "Kafka holds offsets of 1 partition" in blockers_of(left_over)["commits_to_kafka"]
     behind = snapshot([old()], committed_offsets=both(0, 9, 5))
@@ -220,7 +220,7 @@ def test_unowned_partitions_block_once_per_group() -> None:
         )
     )
     assert list(told) == ["unowned_partitions"]
-    assert "nobody owns 2 subscribed partitions, first t-1. " in told["unowned_partitions"]
+    assert "no member owns 2 subscribed partitions, first t-1. " in told["unowned_partitions"]
 
 
 # -- parity ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Offsets that a group left in a store: told only where one look can tell, and then in no total and no finding."""
+"""Offsets that a group left in a store: shown only where one observation shows it, in no total and no finding."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_what_hurts_is_told_of_each_group():
         "each partition once": snapshot([MEZKCC, KC], committed(ZOOKEEPER, 0, 0)),
     }
     told = dict(views.summary(with_each_group(groups)).select("group_id", "attention").iter_rows())
-    hurt = {"no members, and records to read": "nobody reads it", "not read": "could not be read"}
+    hurt = {"no members, and records to read": "no active members", "not read": "could not be read"}
     assert told == dict.fromkeys(groups) | hurt
 
 

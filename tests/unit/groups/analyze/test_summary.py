@@ -137,7 +137,7 @@ def test_an_owner_znode_without_a_registration_is_no_member():
     for session, finding in ((7, "owner_not_registered"), (0, "persistent_owner")):
         snapshot = snapshot_of(rows | {"ownership": [owned[session]]})
         (row,) = views.summary(snapshot).to_dicts()
-        assert (row["attention"], row["n_members"]) == ("nobody reads it", 0)
+        assert (row["attention"], row["n_members"]) == ("no active members", 0)
         assert views.findings(snapshot)["finding"].to_list() == [finding]
     (blocker,) = views.blockers(snapshot).to_dicts()
     assert blocker["blocker"] == "persistent_znodes"

@@ -8,7 +8,7 @@ from kit.groups.read import consumer_group_describe
 from kit.groups.read.consumer_group_describe import ConsumerGroupDescribeResponse as Response
 from kit.groups.read.coordinator import ListedGroup, _Collected
 
-# Group "g" by hand after the protocol guide, version 0, flexible: lengths are one more than they count.
+# Group "g" manually after the protocol guide, version 0, flexible: lengths are one more than they count.
 ANSWER = bytes.fromhex(
     "00000000" "02"  # throttled for 0 ms, one group
     "0000" "00" "0267" "0a41737369676e696e67"  # no error, no message, "g", "Assigning"

@@ -1,4 +1,4 @@
-"""The first lines of a report: what changed, who needs somebody, who can leave ZooKeeper, what was not read."""
+"""The first lines of a report: what changed, who needs attention, who can leave ZooKeeper, what was not read."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def needing():
 
 def test_what_hurts_most_comes_first_and_offsets_of_the_store_not_in_use_hurt_nobody(needing):
     assert needing.rows() == [
-        ("nobody reads", "nobody", None, 40),
+        ("no active members", "nobody", None, 40),
         ("unsafe mix", "mixed", None, None),
         ("unowned", "old", 2, 5),
-        ("standing still", "old", 1, 5),
-        ("falling behind", "old", None, 5),
+        ("stalled", "old", 1, 5),
+        ("lag is growing", "old", None, 5),
     ]
     slightly = CHANGES.with_columns(pl.col("change") - 1)
-    assert "falling behind" not in brief.attention(SUMMARY, FINDINGS, STALLED, slightly)["kind"]
+    assert "lag is growing" not in brief.attention(SUMMARY, FINDINGS, STALLED, slightly)["kind"]
     alone = [each.filter(pl.col("group_id") == "left") for each in (SUMMARY, FINDINGS, CHANGES)]
     assert brief.attention(*alone[:2], STALLED.with_columns(group_id=pl.lit("left")).head(1), alone[2]).is_empty()
     assert brief.by_kind(needing)["n_groups"].to_list() == [1] * 5
@@ -75,9 +75,9 @@ def test_the_sentences(needing):
     moved = pl.DataFrame({"group_id": ["old", "held"], "n_partitions": [2, 3], "n_kept": [2, 1]})
     told = brief.brief(SUMMARY, needing, ERRORS, CHANGES, moved, "2026-11-22 08:00 UTC", [*SUMMARY["group_id"], "gone"])
     assert told.sentences == (
-        "Since 2026-11-22 08:00 UTC: 1 group fell behind, no group caught up, 1 group went;"
+        "Since 2026-11-22 08:00 UTC: the lag of 1 group grew, no group caught up, 1 group went;"
         " how the lag of 4 groups changed is unknown.",
-        "3 groups need somebody: nobody, mixed, old. First: nobody reads.",
+        "3 groups need attention: nobody, mixed, old. First: no active members.",
         "1 group can take the next step off ZooKeeper now: old; blockers hold 1 group; 1 group uses Kafka alone.",
         "1 group kept all partitions since last time; held did not.",
         "2 things could not be read: what depends on it is unknown, not zero.",
@@ -130,7 +130,7 @@ def changed(*changes: int | None) -> brief.Brief:
 def test_a_change_that_is_unknown_is_not_called_none(changes, rest, behind):
     told = changed(*changes)
     n_more = "1 group" if 5 in changes else "no group"
-    assert told.sentences[0] == f"Since then: {n_more} fell behind, no group caught up{rest}."
+    assert told.sentences[0] == f"Since then: the lag of {n_more} grew, no group caught up{rest}."
     assert figure(told, "records behind") == behind
 
 
@@ -186,7 +186,7 @@ def test_without_an_earlier_report_nothing_is_said_of_a_change():
                        CHANGES.clear()), ERRORS.clear(), CHANGES.clear(), None)  # fmt: skip
     assert told.sentences == (
         "No earlier report is in this history: the next one says what changed.",
-        "Nothing needs somebody now.",
+        "Nothing needs attention now.",
         "No group is known to be on the path off ZooKeeper; no group uses Kafka alone.",
         "Everything was read.",
     )

@@ -19,7 +19,7 @@ KEY = {"store": "kafka", "topic": "t", "partition": 0}
 def night() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """A record a second for two hours; each group commits each minute.
 
-    From minute 60 to 90 one commits the same offset again and again, one commits nothing.
+    From minute 60 to 90 one commits the same offset repeatedly, one commits nothing.
     The third is five records behind all the time.
     """
     commits = []
@@ -69,7 +69,7 @@ def test_a_small_steady_lag_is_a_false_alarm_of_its_warnings_unless_it_is_allowe
 
 
 def test_a_limit_of_records_is_crossed_when_so_many_came(data):
-    """A record a second, 300 allowed: five minutes, to the next look."""
+    """A record a second, 300 allowed: five minutes, to the next observation."""
     found = score(data, LagRule(300))
     assert (found["n_caught"], found["n_false_alarms"]) == (2, 0)
     assert 4 * MINUTE < found["worst_delay_ms"] <= 6 * MINUTE
@@ -162,7 +162,7 @@ def test_a_group_that_goes_on_under_a_new_id_begins_there(data):
 
 
 def test_retention_that_was_shortened_changes_no_verdict(data):
-    """Rules count from the end: what was deleted unread counts as lag, as Burrow has it. The outlook tells the loss."""
+    """Rules count from the end: what was deleted unread counts as lag, as Burrow has it. The outlook shows the loss."""
     commits, ends, times, _ = data
     cut = ends.with_columns(log_start_offset=pl.col("log_end_offset") - 1)
     for rule in (SilenceRule(3 * MINUTE), LagRule(300), BurrowRule()):
@@ -171,7 +171,9 @@ def test_retention_that_was_shortened_changes_no_verdict(data):
 
 
 def test_an_alarm_says_since_when(data):
-    """The last commit before the silence, the first of the equal ones that had a lag, the last look that was fine."""
+    """The last commit before the silence, the first of the equal ones that had a lag, the last observation that was
+    fine.
+    """
     commits, ends, times, _ = data
     begin = 60 * MINUTE
     for rule, group, since_ms in [

@@ -23,7 +23,7 @@ BOTH = ("c-1", "c-2")
 def seen(
     members=lambda at: BOTH, owner=lambda at: "c-1", end=lambda at: 100 * at, commit=None, partitions=lambda at: 1
 ):
-    """A look a minute at a group of two members and a topic that gets 100 records a minute."""
+    """An observation a minute at a group of two members and a topic that gets 100 records a minute."""
     commit = commit or (lambda at: 100 * min(at, BEGIN))
     looks = [(f"s{at}", at * MINUTE) for at in LOOKS]
     rows = {"members": [], "owned": [], "committed": [], "ends": []}
@@ -57,13 +57,13 @@ CASES = {
         {"members": lambda at: BOTH if at <= 20 else ("c-1",)}, 21,
         "1 of 2 members left from 1970-01-01 00:20:00 UTC to 1970-01-01 00:21:00 UTC: c-2.",
     ),
-    "topic made anew": (
+    "topic made again": (
         {"end": lambda at: 100 * at if at < 22 else 5 * at}, 22,
         "t-0 ended at 2,100 at 1970-01-01 00:21:00 UTC and at 110 at 1970-01-01 00:22:00 UTC.",
     ),
     "rebalance storm": (
         {"owner": lambda at: f"c-{at % 2}" if at > 20 else "c-1"}, 22,
-        "Owners changed at 9 of 12 looks from 1970-01-01 00:22:00 UTC to 1970-01-01 00:30:00 UTC.",
+        "Owners changed at 9 of 12 observations from 1970-01-01 00:22:00 UTC to 1970-01-01 00:30:00 UTC.",
     ),
     "partitions added": (
         {"partitions": lambda at: 1 if at < 21 else 3}, 21,
@@ -79,16 +79,17 @@ CASES = {
     ),
     "commits stopped, members alive": (
         {}, 20,
-        "t-0 stayed at 2,000 from 1970-01-01 00:20:00 UTC to 1970-01-01 00:30:00 UTC, for 10 min; each of 11 looks saw "
+        "t-0 stayed at 2,000 from 1970-01-01 00:20:00 UTC to 1970-01-01 00:30:00 UTC, for 10 min; each of 11"
+        " observations saw "
         "2 members or more.",
     ),
     "no members": (
         {"members": lambda at: ()}, 19,
-        "The group had no member at any of 12 looks from 1970-01-01 00:19:00 UTC on.",
+        "The group had no member at any of 12 observations from 1970-01-01 00:19:00 UTC on.",
     ),
     UNKNOWN: (
         {"commit": lambda at: 100 * at - 50}, None,
-        "Nothing changed that 12 looks around the begin would show.",
+        "Nothing changed that 12 observations around the begin would show.",
     ),
 }  # fmt: skip
 

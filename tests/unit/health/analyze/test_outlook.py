@@ -1,4 +1,4 @@
-"""How lag will go on: worked cases, and a small broker that deletes segments as Kafka does."""
+"""How lag will continue: worked cases, and a small broker that deletes segments as Kafka does."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_lag_that_falls_is_closed_between_its_slowest_and_its_quickest_step():
 
 
 def test_a_lag_that_grows_is_never_closed_and_deletion_overtakes_the_reader():
-    """Ten come, five are read. In a week the front of deletion stands at today's end, 6 days of reading ahead."""
+    """Ten come, five are read. In a week the front of deletion is at today's end, 6 days of reading ahead."""
     row = outlook(GROWING, retention(), arrivals((100, -90_000)))
     assert (row["trend"], row["is_never_closed"], row["close_lower_ms"]) == ("growing", True, None)
     seconds = (7 * 86_400 * 10 - 1100) / 5
@@ -142,12 +142,12 @@ def test_records_that_went_unread_are_counted_and_the_rest_is_what_lags():
 
 
 BAD = {
-    "made anew": ((look(0, 900, 1000), look(10_000, 0, 50), look(20_000, 40, 100)), (4.0, 5.0, 2, True)),
-    "made anew just now": ((look(0, 900, 1000), look(10_000, 0, 50)), (None, None, None, None)),
+    "made again": ((look(0, 900, 1000), look(10_000, 0, 50), look(20_000, 40, 100)), (4.0, 5.0, 2, True)),
+    "made again just now": ((look(0, 900, 1000), look(10_000, 0, 50)), (None, None, None, None)),
     "rewound": ((look(0, 500, 900), look(10_000, 100, 950), look(20_000, 200, 1000)), (10.0, 5.0, 2, True)),
-    "a look without a commit": ((look(0, 0, 100), look(5_000, None, 9), look(10_000, 50, 200)), (5.0, 10.0, 2, False)),
+    "no commit in one": ((look(0, 0, 100), look(5_000, None, 9), look(10_000, 50, 200)), (5.0, 10.0, 2, False)),
     "an end that is not known": ((look(0, 0, 100), look(5_000, 2, None), look(10_000, 50, 200)), (5.0, 10.0, 2, False)),
-    "one look": ((look(0, 0, 100),), (None, None, None, None)),
+    "one observation": ((look(0, 0, 100),), (None, None, None, None)),
     "two of the same moment": ((look(0, 0, 100), look(0, 5, 110), look(10_000, 55, 210)), (5.0, 10.0, 2, False)),
     "a clock that was set back": ((look(20_000, 0, 100), look(5_000, 50, 200)), (None, None, None, None)),
 }  # fmt: skip
@@ -159,7 +159,7 @@ def test_bad_input_gives_no_wrong_rate(rows, found):
     assert (row["consumed_per_s"], row["produced_per_s"], row["n_looks"], row["is_restarted"]) == found
     if found[0] is None:
         assert row["trend"] in ("unknown", "caught up")
-        assert row["error"] == "only one look counts: no rate"
+        assert row["error"] == "only one observation counts: no rate"
         assert row["is_never_closed"] is None
         assert row["close_ms"] is None
 
@@ -194,7 +194,7 @@ def test_a_size_that_is_not_known_leaves_the_limit_of_time_as_the_latest():
 
 
 def test_a_size_that_nobody_may_tell_is_no_error_where_time_alone_is_the_limit():
-    kept = retention(size_bytes=None, error="broker 1 does not tell the sizes of its logs")
+    kept = retention(size_bytes=None, error="broker 1 did not report the sizes of its logs")
     row = outlook(GROWING, kept, arrivals((100, 0)))
     assert row["error"] is None
     assert row["deletion_upper_ms"] is not None
@@ -222,7 +222,11 @@ def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_
     renamed = look(20_000, 100, 1200) | {"group_id": "new"}
     row = outlook(looks(look(0, 0, 1000), look(10_000, 50, 1100), renamed), retention(), arrivals((100, 0)))
     assert (row["group_id"], row["lag"], row["trend"], row["n_looks"]) == ("new", 1100, "unknown", None)
-    assert (row["close_ms"], row["is_never_closed"], row["error"]) == (None, None, "only one look counts: no rate")
+    assert (row["close_ms"], row["is_never_closed"], row["error"]) == (
+        None,
+        None,
+        "only one observation counts: no rate",
+    )
     assert row["pause_ms"] == 7 * DAY_MS - 20_000
 
 
@@ -307,7 +311,7 @@ class LogReader:
     def overtaken(self) -> tuple[float, float]:
         """When the log's start passes the reader, or one that is two records behind or ahead of it, in ms from now.
 
-        A look tells whole offsets: at rates that are nearly alike two records are minutes.
+        An observation shows whole offsets: at rates that are nearly alike two records are minutes.
         """
         behind, at = math.inf, self.now - self.now % self.check_ms + self.check_ms
         while at < self.now + HORIZON_MS:
@@ -342,7 +346,7 @@ def test_the_bracket_holds_what_a_broker_does():
     last = pl.concat([looks(scene.looks[1]) for scene in made])
     kept = pl.DataFrame(tables.LOG_RETENTION.from_rows([scene.retention for scene in made]))
     asked = analyze.outlook_positions(last, kept).rows()
-    # Each look is at a time of its own: all are moved to one.
+    # Each observation is at a time of its own: all are moved to one.
     shift = {scene.number: HORIZON_MS - scene.now for scene in made}
     moved = frame.with_columns(pl.col("at_ms") + pl.col("partition").replace_strict(shift))
     times = [(number, offset, int(made[number].broker.time(offset)) + shift[number]) for _, number, offset in asked]

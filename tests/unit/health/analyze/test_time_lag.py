@@ -46,8 +46,8 @@ STEADY = [(100, 0), (160, 30), (220, 60)]
         ([(100, 0)], 40, None, 0, None),
     ],
     ids=[
-        "between polls", "older than all", "no lag", "at a poll", "flat, then rising", "flat", "idle", "made anew",
-        "made anew and growing", "one poll",
+        "between polls", "older than all", "no lag", "at a poll", "flat, then rising", "flat", "idle", "made again",
+        "made again and growing", "one poll",
     ],
 )  # fmt: skip
 def test_by_polls(points, committed, seconds, lower, upper):
@@ -194,7 +194,7 @@ def test_two_anchors_can_not_see_a_burst():
 
 
 def test_a_group_that_goes_on_under_a_new_id_is_told_by_the_same_polls():
-    """Polls are of logs: nothing has to be learnt anew."""
+    """Polls are of logs: nothing has to be learnt again."""
     old, new = lag_of(130, 220), lag_of(130, 220).with_columns(group_id=pl.lit("new"))
     rows = analyze.time_lag_by_polls(pl.concat([old, new]), polls(*STEADY), 60_000).sort("group_id")
     assert rows.drop("group_id").row(0) == rows.drop("group_id").row(1)

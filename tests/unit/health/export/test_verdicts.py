@@ -15,7 +15,9 @@ KINDS = ("steady", "standing", "back", "behind", "quick")
 
 
 def looks(n_looks: int, n_random: int = 1) -> list[pl.DataFrame]:
-    """A group per kind, and ``n_random`` more that move at random; the log grows by ten from look to look."""
+    """A group per kind, and ``n_random`` more that move at random; the log grows by ten from observation to
+    observation.
+    """
     chance, found = random.Random(0), []
     wandering = [f"random {number}" for number in range(n_random)]
     offsets = dict.fromkeys((*KINDS, *wandering), 0)
@@ -35,7 +37,7 @@ def looks(n_looks: int, n_random: int = 1) -> list[pl.DataFrame]:
 
 
 def by_the_rules(seen: list[pl.DataFrame]) -> dict[int, dict[str, str]]:
-    """At the time of each look, the status of each group."""
+    """At the time of each observation, the status of each group."""
     rows = pl.concat(seen)
     commits = analyze.commits_seen(
         rows.with_columns(observed_ms="at_ms", written_ms=pl.lit(None, pl.Int64), error=pl.lit(None, pl.String))

@@ -117,7 +117,7 @@ def test_a_steady_log_takes_few_questions_however_old_the_record_is():
 
 @pytest.mark.parametrize("offset", [2, 3, 4])
 def test_where_a_producers_clock_was_set_back_the_newest_time_before_bounds_it(offset):
-    """The log is 100, 500, 200, 210, 220, 900 s; ListOffsets tells the first record that is not older, in order."""
+    """The log is 100, 500, 200, 210, 220, 900 s; ListOffsets shows the first record that is not older, in order."""
     times = [1000 * second for second in (100, 500, 200, 210, 220, 900)]
     bracket = _Bracket(offset, NOW)
     while (at := bracket.probe(1000)) is not None:

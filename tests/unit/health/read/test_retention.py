@@ -91,7 +91,7 @@ def test_all_is_told_and_a_log_on_its_way_to_another_disk_is_not_counted(row):
     ("failing", "unknown", "said"),
     [
         ("topic", "retention_ms", "its settings can't be read: "),
-        ("sizes", "size_bytes", "broker 1 does not tell the sizes of its logs: "),
+        ("sizes", "size_bytes", "broker 1 did not report the sizes of its logs: "),
         ("broker", "check_ms", "broker 1 does not answer: "),
         ("leader", "size_bytes", "no leader: the size of its log is unknown"),
     ],

@@ -33,9 +33,9 @@ def test_each_group_counts_once_in_its_store():
         ("kafka", "active"): 1,
         ("kafka", "idle"): 2,
         ("zookeeper", "dead"): 1,
-        ("kafka", "can't be told"): 1,
+        ("kafka", "can't be reported"): 1,
     }
-    assert "1 active · 2 idle · 1 dead · 1 can't be told: of 5 groups in a store" in svg(drawn)
+    assert "1 active · 2 idle · 1 dead · 1 can't be reported: of 5 groups in a store" in svg(drawn)
 
 
 def test_ages_stand_in_their_column_and_the_unknown_ones_too():
@@ -45,6 +45,6 @@ def test_ages_stand_in_their_column_and_the_unknown_ones_too():
         ("up to an hour", "idle"): 1,
         ("a day", "idle"): 1,
         ("older", "dead"): 1,
-        ("unknown", "can't be told"): 1,
+        ("unknown", "can't be reported"): 1,
     }
     assert all(text in svg(drawn) for text in (">a week<", ">older<", "Known of 4 of 5 groups"))

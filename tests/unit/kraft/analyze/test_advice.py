@@ -106,7 +106,7 @@ def test_no_controller_is_formatted_for_a_version_or_an_id():
     ("zk_state", "advice"),
     [
         ("PRE_MIGRATION", "Give these controllers the flag"),
-        ("POST_MIGRATION", "take the flag from the others"),
+        ("POST_MIGRATION", "take the flag from the other controllers"),
         (None, "Restart no controller before the phase is known"),
         ("NONE", "Restart no controller before the phase is known"),
     ],

@@ -1,4 +1,4 @@
-"""Both stores side by side: each verdict, rule and cause, worked by hand."""
+"""Both stores side by side: each verdict, rule and cause, worked manually."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a value differs: what KRaft held before decides between a write that failed and an edit by hand."""
+"""Why a value differs: what KRaft held before decides between a write that failed and an edit manually."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from kit.kraft.analyze.node_settings import (
 from kit.tables.kraft import NodeSetting
 from kit.text.properties import parse_properties
 
-KEY = b"key of one look"
+KEY = b"key of one observation"
 SECRET = "hush-hush"
 VOTERS = "3000@c1:9093,3001@c2:9093"
 PLAIN = {
@@ -326,7 +326,7 @@ def test_the_lines_that_change_are_those_of_the_file():
     assert by["set"].items() >= {("process.roles", "broker"), ("node.id", "1"), ("controller.quorum.voters", VOTERS)}
     assert "listeners" not in by["set"]
     assert {"broker.id", "zookeeper.connect", "zookeeper.ssl.keystore.password"} <= by["remove"].keys()
-    assert by["by hand"]["password.encoder.secret"] == "set; copy its value from the node's own file"
+    assert by["manually"]["password.encoder.secret"] == "set; copy its value from the node's own file"
     assert SECRET not in str(lines)
 
 
@@ -340,4 +340,4 @@ def test_what_a_node_has_already_is_no_change():
 def test_of_a_controller_that_is_made_from_a_broker_all_is_set_and_nothing_removed():
     present = of_file(PLAIN, "b1", KEY)
     actions = {action for action, _, _ in changed_lines(settings_change(CONTROLLER, present, VOTERS), present)}
-    assert actions == {"set", "by hand"}
+    assert actions == {"set", "manually"}

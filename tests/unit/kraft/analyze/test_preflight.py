@@ -243,7 +243,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
         with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=4096")),
         "2 users have SCRAM-SHA-256 credentials",
     ),
-    ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "stands still"),
+    ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "is stalled"),
     (
         "no_state",
         replace(

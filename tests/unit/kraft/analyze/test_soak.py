@@ -1,4 +1,6 @@
-"""A history of looks in sentences: which verdict a look has, who led when, what diverged and whether it still does."""
+"""A history of observations in sentences: which verdict an observation has, who led when, what diverged and whether
+it still does.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ DIVERGED = diff(difference("topic", "equal"), difference("config", "diverged", i
 
 
 def look(minutes: int, found=CLEAN, error: str | None = None, **changed):
-    """Return a look; ``/migration`` moves on every minute."""
+    """Return an observation; ``/migration`` moves on every minute."""
     made = kraft_look(found, error, minutes)
     state = replace(made.status.state, **{"checkpoint": 79 + minutes, **changed})
     return replace(made, status=replace(made.status, state=state))
@@ -87,13 +89,15 @@ def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, t
     )
     later = history(tmp_path, look(70, DIVERGED))
     assert later.values["is_open"].to_list() == [True]
-    with pytest.raises(StoresDiffer, match=r"cluster one: the last look, at .* UTC, is diverged; see the values"):
+    with pytest.raises(
+        StoresDiffer, match=r"cluster one: the last observation, at .* UTC, is diverged; see the values"
+    ):
         later.verify()
 
 
 def test_the_last_look_decides(kept, tmp_path):
     last = f"{SOUND.at + timedelta(minutes=66):%Y-%m-%d %H:%M:%S}"
-    assert kept.verify() == f"Cluster one: the last look, at {last} UTC, is clean. Looks: 8."
+    assert kept.verify() == f"Cluster one: the last observation, at {last} UTC, is clean. Observations: 8."
     with pytest.raises(PartialRead, match="is not read; no controller answers"):
         history(tmp_path, look(70, None, error="no controller answers")).verify()
 
@@ -104,13 +108,15 @@ def test_what_was_not_read_is_counted_by_reason(kept):
 
 def test_the_brief_says_what_happened_first(kept):
     told = " ".join(brief(kept.states, kept.values, kept.cluster).sentences)
-    assert "Cluster one was looked at 8 times" in told
-    assert "held the same in 3 of 6 looks that compared them; in 1 more, changes were still on their way." in told
-    assert "1 value diverged at some time, none in the last look" in told
+    assert "Cluster one was examined 8 times" in told
+    assert (
+        "held the same in 3 of 6 observations that compared them; in 1 more, changes were still on their way."
+    ) in told
+    assert "1 value diverged at some time, none in the last observation" in told
     assert "at most 40 records behind" in told
     assert "1 fail-over of the controllers, the last to controller 3001" in told
-    assert "In 1 look something could not be read" in told
-    assert "Nobody looked 1 time for longer than usual, at most 3,600 s" in told
+    assert "In 1 observation something could not be read" in told
+    assert "There was no observation 1 time for longer than usual, at most 3,600 s" in told
 
 
 def test_a_soak_without_a_fail_over_asks_for_one(tmp_path):
@@ -126,9 +132,9 @@ def test_of_several_clusters_one_has_to_be_named(tmp_path):
     kept = KraftHistory(tmp_path)
     for each in (one, other):
         kept.append(each)
-    with pytest.raises(HistoryError, match="has looks at one, two: name one of them"):
+    with pytest.raises(HistoryError, match="has observations of one, two: name one of them"):
         kept.soak()
-    with pytest.raises(HistoryError, match="has no look at 'three'; it has looks at one, two"):
+    with pytest.raises(HistoryError, match="has no observation of 'three'; it has observations of one, two"):
         kept.soak("three")
     assert kept.soak("two").cluster == "two"
 
@@ -143,7 +149,9 @@ SOAKED = [look(0, **IN_KRAFT), look(50, **IN_KRAFT), look(100, **FAILED_OVER), l
 
 
 STOOD_STILL = [look(at, **FAILED_OVER, checkpoint=79) for at in range(0, 160, 10)]
-NO_PROOF = "no look shows that ZooKeeper follows (in flight, not read, or /migration stands still)"
+NO_PROOF = (
+    "no observation proves that ZooKeeper receives KRaft's changes (in flight, not read, or /migration is stalled)"
+)
 
 
 def problem(folder, *looks, minutes_later: int = 160, hours: float = 2.0) -> str | None:
@@ -163,9 +171,9 @@ def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
             [SOAKED[0], look(10, DIVERGED, **IN_KRAFT), *SOAKED[1:]],
             "was watched for 1.8 h of 2 h without a break: values",
         ),
-        ([SOAKED[0], *SOAKED[2:]], "1.0 h of 2 h without a break: nobody looked from"),
+        ([SOAKED[0], *SOAKED[2:]], "1.0 h of 2 h without a break: no observation from"),
         ([*SOAKED, look(155)], "was not watched: the phase was dual write"),
-        (SOAKED[:3], "was not watched: nobody looked from"),
+        (SOAKED[:3], "was not watched: no observation from"),
         ([look(at, **IN_KRAFT) for at in (0, 50, 100, 150)], "no fail-over was seen in 2.7 h"),
         (
             [SOAKED[0], look(50, None, "no answer", **IN_KRAFT), *SOAKED[2:]],
@@ -189,8 +197,8 @@ def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
         "not read is not watched",
         "in flight is no proof",
         "always in flight",
-        "nothing changes, and dual write stands still",
-        "dual write stood still at the end",
+        "nothing changes, and dual write is stalled",
+        "dual write was stalled at the end",
     ],
 )
 def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
@@ -202,7 +210,7 @@ def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
 def test_looks_by_a_clock_that_was_ahead_vouch_for_nothing(tmp_path, looks):
     """However long such a history seems: how long was really watched nobody knows."""
     told = problem(tmp_path, *looks, hours=0.0)
-    assert told.startswith("clock trouble: a look is of 20")
+    assert told.startswith("clock trouble: an observation is of 20")
     assert "and here it is" in told
 
 
@@ -217,7 +225,7 @@ def test_a_soak_allows_for_two_clocks_a_minute_apart(tmp_path):
 
 
 def without_leader(minutes: int, brokers: tuple[int, ...] = ()):
-    """A look while nobody leads, in KRaft mode unless ``brokers`` are in ZooKeeper: no log, so no state of it."""
+    """An observation without a leader, in KRaft mode unless ``brokers`` are in ZooKeeper: no log, so no state of it."""
     return kraft_look(
         None,
         None,
@@ -257,4 +265,4 @@ def test_a_name_that_stood_for_another_cluster_shows_the_newest_alone(tmp_path):
 
 def test_a_history_without_a_look_is_no_soak(tmp_path):
     states = history(tmp_path, *SOAKED).states
-    assert "no look" in soak.soak_problem(states.clear(), look(160).status.state.at, 1.0)
+    assert "no observation" in soak.soak_problem(states.clear(), look(160).status.state.at, 1.0)

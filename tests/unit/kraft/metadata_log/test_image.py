@@ -1,4 +1,4 @@
-"""Replay: transactions, epochs, removals; what fits nothing is told."""
+"""Replay: transactions, epochs, removals; what fits nothing is reported."""
 
 from __future__ import annotations
 

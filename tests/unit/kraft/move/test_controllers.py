@@ -187,7 +187,7 @@ def test_every_order_that_fails_is_named():
         StartActor(hands_of(CommandNodes(command), is_running=False)).act(start_step("01", WORDS), report)
     first, second = str(raised.value).split("; controller ")
     assert first == f"controller 3000: {sys.executable} ended with exit code 7: no disk"
-    assert second == f"3002: {sys.executable} was killed by SIGKILL; what it did is not known. It said last: half-way"
+    assert second == f"3002: {sys.executable} was killed by SIGKILL; its effect is not known. Its last output: half-way"
     assert report.attempted == ["controller 3000", "controller 3001", "controller 3002"]
 
 
@@ -199,7 +199,7 @@ def test_outcomes_of_controllers_that_run_already_are_unchanged():
 
 
 def test_stopped_controllers_are_not_waited_for_twice():
-    """Nobody elects a leader meanwhile; that ``/migration`` stands still is asked once, before the transaction."""
+    """Nobody elects a leader meanwhile; that ``/migration`` is stalled is asked once, before the transaction."""
     found = StopActor(hands_of(Nodes(), is_running=False)).verify(stop_step("01", WORDS))
     assert (found.ok, found.sentence) == (True, "no controller answers")
     still = StopActor(hands_of(Nodes(), is_running=True)).verify(stop_step("01", WORDS))
@@ -226,11 +226,11 @@ def test_why_a_controller_does_not_answer_is_said():
     node = replace(
         closed.facts.controllers[0],
         address="a:9093",
-        error="a:9093 does not answer as a controller: nobody listens there",
+        error="a:9093 does not answer as a controller: no server listens there",
     )
     closed = replace(closed, facts=replace(closed.facts, nodes=(node,)))
     assert controllers_problem(closed, {3000: "a:9093"}) == (
-        "controller 3000 at a:9093 does not answer: nobody listens there"
+        "controller 3000 at a:9093 does not answer: no server listens there"
     )
 
 

@@ -16,7 +16,7 @@ HANDED_BACK, ALL = ("roll brokers", "stop controllers", "hand back"), None
 
 
 def run(name: str, to_phase: str, done: tuple[str, ...] | None = ALL, undone: tuple[str, ...] = ()) -> SimpleNamespace:
-    """A run of a plan, of whose steps these kinds were done (``ALL``: each), and these taken back."""
+    """A run of a plan, of whose steps these kinds were done (``ALL``: each), and these undone."""
     plan = plan_to(to_phase)
     ids = {kind: {each.step_id for each in plan.steps if each.kind == kind} for kind in (START, WIPE)}
     reached = {each.step_id for each in plan.steps if done is ALL or each.kind in done}

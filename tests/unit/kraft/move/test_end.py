@@ -1,4 +1,4 @@
-"""The end of a move: what is kept of ZooKeeper, what is said to stay, and the flag given back before it is over."""
+"""The end of a move: what is kept of ZooKeeper, what is said to stay, and the flag given back before it has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who restarts nodes: what a person is told, what a command is given, and what never reaches one."""
+"""Who restarts nodes: what a person is reported, what a command is given, and what never reaches one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_controllers_of_a_profile_have_ids_or_not():
 
 @pytest.mark.parametrize(
     ("controllers", "told"),
-    [("a@one:9093", "'a' is no id"), ("1@one:9093,1@two:9093", "an id or an address stands twice")],
+    [("a@one:9093", "'a' is no id"), ("1@one:9093,1@two:9093", "an id or an address occurs twice")],
 )
 def test_controllers_that_can_not_be_told_apart_are_refused(controllers, told):
     with pytest.raises(ValueError, match=told):

@@ -83,7 +83,7 @@ def test_a_rule_says_who_overrides_it():
         True,
         False,
     ]
-    with pytest.raises(InputError, match="nobody is 'the cat'"):
+    with pytest.raises(InputError, match="overridden_by can't be 'the cat'"):
         Rule("x", "y", overridden_by="the cat")
     never = Rule("x", "y", overridden_by=NEVER).found(False, "so it is")
     assert unmet([never], ["x"]) == ["x: so it is"]
@@ -141,7 +141,7 @@ def test_a_group_that_came_alive_after_the_plan_is_refused_before_the_first_orde
 
 
 def test_a_soak_that_broke_after_the_plan_is_refused_before_the_first_order(site, monkeypatch):
-    """Nobody but this gate asks the history; the steps look at the cluster."""
+    """Nobody but this gate asks the history; the steps examine the cluster."""
     site.now = in_phase("kraft")
     monkeypatch.setattr(gates, "GATES", {"finalised": (Gate(SOAK, conditions.soaked),)})
     site.kraft = replace(site.kraft, history_dir=site.runs, soak_hours=0.01)
@@ -187,7 +187,7 @@ def test_a_move_begins_only_after_a_rehearsal_of_this_cluster_that_went_well(tmp
     keep(tmp_path, replace(fresh, saved_at=now - OLDEST - timedelta(hours=1), save_sha256="01" * 32))
     assert "is older than 30 days" in told()
     keep(tmp_path, replace(fresh, saved_at=now - timedelta(hours=2), found={"aborts": 2, "unknown": 1}))
-    assert "did not go well: 2 aborts, 1 unknown. Mend that, save, rehearse again" in told()
+    assert "did not go well: 2 aborts, 1 unknown. Repair that, save, rehearse again" in told()
     keep(tmp_path, replace(fresh, save_sha256="77" * 32))
     assert told() is None
 

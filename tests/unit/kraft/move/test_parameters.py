@@ -12,17 +12,17 @@ from tests.unit.kraft.move.move_plans import WORDS, plan_to
 
 OLD = {
     "controllers": "d1afdf53ab9557ce79e5234a44fd41e040a543b524800ddc9e67ddd60fc8075f",
-    "dual write": "ee1b805051e422709275a3a760d8f95b0b87ba5e27d0b23efcb0ef6ea61a3079",
-    "kraft": "99a10179a4a8da63aaf988c05765d91ab4df4be574ca220dfdcd86f1b97dc90a",
-    "finalised": "4eb96ca2032272b0ed6fb79430c526b1194fd950ddf98f63d312642cac6709f0",
-    "zookeeper": "36a609800d788c9f26d49e7c536faca5fd685ae62cef56a699dc38b0c9221507",
-    "fail over": "825e016f72ec9bf99d41fd6ff45e76ccf27e32d9f35aadf0f952101b6398d0d3",
-    "repair /migration": "1d064c968e28f2e842edffd57e2ee72103bdca34f0a960b3361c7d3b55bf63c1",
-    "repair /controller": "1408ee62e373fc2099880d0e3287f465ea1169696c13dd7b0960320870e3c28f",
-    "repair /controller_epoch": "4ac89fdb62802efcec229f3c447ca6b94f3ec48fbdb0bc7bda90d7b429413c08",
-    "unregister broker 9": "084e28adcacbd46c585a87caa71a0f989da72979c58027e8d94557f479fbdded",
+    "dual write": "ef2fdd9b5917c9ee3ea780ff41442aedefb33d1a54f1b391a18ba46df41888d0",
+    "kraft": "8d2f3b1431eb6ff79f3b87861095f8ebbd394886cca71b4e3551a939f43eca17",
+    "finalised": "2fa4f813a3f0c04d93e282bf1e115c20f76a265e8cdb90379d75f82003e0493f",
+    "zookeeper": "318f1c29a61ae3cc32b31cab80bc7b3361bd2c15e2077e6bd2ba162de5cd7e76",
+    "fail over": "1d3911a5849aad0ad1714b9a3750feab3a0f09d6df37c7c1484f76e526e4eee6",
+    "repair /migration": "885c8c82a06f7584826b0d184453ec49920ca545ee757b3b0bc1125208559153",
+    "repair /controller": "094884dfcbbd927d7010a4bf2add5254437a4691a11e152a25dbb26eb0d17678",
+    "repair /controller_epoch": "cef4f162e4042e60365f1665cac0d75c5ba2be5bf3fffd1865e6916a57715981",
+    "unregister broker 9": "91b33f5db699693d13ea343d82284946a4c6126eaffc941aadb51ecf43ff3137",
 }
-"""To a phase → the digest of the plan as the version before typed parameters stored it."""
+"""To a phase → the digest of the plan. It changes with the text of a step: then plans have to be made again."""
 STORED = {*KraftParameters.UNUSED, *WORDS.to_json()}
 
 

@@ -104,7 +104,7 @@ def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
     assert (parameters_of(first).nodes, parameters_of(last).nodes) == ((2, 3), (1,))
     assert first.undo is not None
     assert last.undo is None
-    assert "copying begins" in last.cannot_be_undone
+    assert "copy begins" in last.cannot_be_undone
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
         ("controllers", "kraft", PlanError, "the next plan goes to 'dual write'"),
         ("dual write", "finalised", PlanError, "the next plan goes to 'kraft'"),
         ("dual write", "controllers", PlanError, "no plan back to 'controllers'"),
-        ("finalised", "zookeeper", PlanError, "there is no way back"),
-        ("finalised", "kraft", PlanError, "there is no way back"),
+        ("finalised", "zookeeper", PlanError, "can't be undone"),
+        ("finalised", "kraft", PlanError, "can't be undone"),
         ("kraft", "kraft", NothingToDo, "already"),
         ("zookeeper", "zookeeper", NothingToDo, "already"),
     ],
@@ -147,7 +147,7 @@ def test_a_phase_has_to_be_one():
         ({"nodes": (node("broker"), node("controller", has_flag=False))}, "without the migration flag"),
         ({"nodes": (node("broker"), node("controller", is_leader=None))}, "no controller leads"),
         ({"nodes": (node("broker"), node("controller", voters=(3000, 3001)))}, "the profile names"),
-        ({"nodes": (node("broker"), node("controller", node_id=3001, voters=(3000,)))}, "mend the ids"),
+        ({"nodes": (node("broker"), node("controller", node_id=3001, voters=(3000,)))}, "repair the ids"),
         ({"nodes": (node("broker"),)}, "does not answer"),
         ({"log_read_at": None, "log_error": "denied"}, "denied"),
     ],
@@ -313,7 +313,7 @@ def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
 @pytest.mark.parametrize(
     ("held", "told"),
     [
-        ({"has_migration": False}, "under another chroot"),
+        ({"has_migration": False}, "another chroot"),
         ({"has_migration": None, **hides("/migration")}, "NoAuthError"),
         ({"has_migration": True, **holds("/migration", "its version is '1', not 0")}, "its version is '1', not 0"),
         ({"has_migration": True, "checkpoint": 7}, "the checkpoint 7: it is of another attempt"),
@@ -350,7 +350,7 @@ def test_finalising_asks_for_a_history_of_looks(tmp_path):
     assert "[clusters.production.kraft] history_dir" in unwatched.sentence
     empty = gate("finalised", "soak", look_at(in_phase("kraft"), kraft=KraftSettings(history_dir=tmp_path)))
     assert empty.is_met is None
-    assert "there is no history of looks" in empty.sentence
+    assert "there is no history of observations" in empty.sentence
 
 
 def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
@@ -363,16 +363,16 @@ def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
             made = replace(state(facts), kraft_epoch=epoch)
             history.append(KraftLook(KraftStatus("production", made, (), facts), diff(difference("topic", "equal"))))
     settings = KraftSettings(history_dir=tmp_path / "old", soak_hours=0.01)
-    assert "no look at it" in gate("finalised", "soak", look_at(now, kraft=settings)).sentence
+    assert "no observation of it" in gate("finalised", "soak", look_at(now, kraft=settings)).sentence
     settings = replace(settings, history_dir=tmp_path / "abc")
     assert gate("finalised", "soak", look_at(now, name="staging", kraft=settings)).is_met
 
 
 def test_an_overridden_soak_is_on_record_with_what_it_lacked():
     found = [gate("finalised", "soak", look_at(in_phase("kraft")))]
-    with pytest.raises(UnsafePlan, match="soak: no history of looks is known"):
+    with pytest.raises(UnsafePlan, match="soak: no history of observations is known"):
         raise_if_unsafe(found)
-    assert "no history of looks" in raise_if_unsafe(found, ["soak"])["soak"]
+    assert "no history of observations" in raise_if_unsafe(found, ["soak"])["soak"]
 
 
 @pytest.mark.parametrize("to_phase", sorted(gates.GATES))
@@ -571,9 +571,9 @@ def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tm
             ("--to", "kraft", "--node-timeout", "nan"),
             "--node-timeout (in Python: node_timeout_s) must be more than 0 s",
         ),
-        (("--to", "kraft", "--way-back", "nan"), "a way back is of more than 0 h"),
-        (("--to", "kraft", "--way-back", "-1"), "a way back is of more than 0 h"),
-        (("--to", "kraft", "--way-back", "inf"), "a way back is of more than 0 h"),
+        (("--to", "kraft", "--way-back", "nan"), "the time limit of an undo is more than 0 h"),
+        (("--to", "kraft", "--way-back", "-1"), "the time limit of an undo is more than 0 h"),
+        (("--to", "kraft", "--way-back", "inf"), "the time limit of an undo is more than 0 h"),
     ],
 )
 def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, tmp_path, words, told):
@@ -616,7 +616,7 @@ def test_a_broker_that_came_into_migration_mode_after_the_way_back_is_named_by_t
     now = in_phase("zookeeper")
     now = replace(now, facts=replace(now.facts, nodes=(node("broker"),)))
     with pytest.raises(
-        PlanError, match="broker 1 runs in migration mode, which nobody wants: offramp plan kraft --rep"
+        PlanError, match="broker 1 runs in migration mode, which no plan asks for: offramp plan kraft --rep"
     ):
         _refuse_detours(CLUSTER, now, to)
 

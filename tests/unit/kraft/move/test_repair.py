@@ -1,4 +1,6 @@
-"""What somebody else left of a move: which damage is found, in which order, what no plan repairs, who may fail over."""
+"""What another operator or tool left of a move: which damage is found, in which order, what no plan repairs, who may
+fail over.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def stale(**changed):
 
 
 def left(controls, *nodes, state=None, **facts):
-    """Nobody's log says that a migration goes on."""
+    """Nobody's log says that a migration is in progress."""
     return stand(replace(SOUND, control=controls, nodes=nodes, registrations=(), zk_state=state, **facts))
 
 
@@ -119,7 +121,7 @@ FOUND = [
     ("a claim of controllers that refuse", left(control(checkpoint=None), node("broker"), MUTE), []),
     ("controllers wait, and refuse", left(plain(has_migration=True), IN_ZOOKEEPER, MUTE), []),
     ("all of it", left(stale(max_state_epoch=9), node("broker"), SILENT), [MIGRATION, EPOCH, BROKERS]),
-    ("a migration that goes on", stand(), []),
+    ("a migration that continues", stand(), []),
     ("a migration that is over", in_phase("finalised"), []),
 ]
 
@@ -164,7 +166,7 @@ def test_nothing_damaged_is_nothing_to_do():
         ({"control": control(has_migration=False)}, "Find out who deleted it"),
         ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Give it the flag back"),
         ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
-        ({"control": plain(controller_id=None), "zk_state": None}, "nobody holds /controller.*Restart one of them"),
+        ({"control": plain(controller_id=None), "zk_state": None}, "no broker holds /controller.*Restart one of them"),
         (
             {"control": plain(controller_id=None, **hides("/controller")), "zk_state": None},
             "/controller: it can't be read.*is not known",
@@ -186,7 +188,7 @@ def test_a_broker_that_ended_is_to_be_started_by_hand():
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
         first_damage(CLUSTER, others, reads)
     first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT), reads)
-    assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is mended without them"
+    assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is repaired without them"
     with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
         first_damage(CLUSTER, in_phase("zookeeper"), reads)
 
@@ -199,7 +201,7 @@ def test_no_phase_is_planned_on_a_stale_migration(to):
 
 def test_brokers_left_in_migration_mode_are_not_called_there_already():
     with pytest.raises(
-        PlanError, match="broker 1 runs in migration mode, which nobody wants: offramp plan kraft --repair"
+        PlanError, match="broker 1 runs in migration mode, which no plan asks for: offramp plan kraft --repair"
     ):
         _refuse_detours(CLUSTER, left(plain(), node("broker"), SILENT), "zookeeper")
 
@@ -291,8 +293,8 @@ def steps_of(to_phase, now):
 
 def test_controllers_that_run_are_stopped_before_the_znode_is_mended():
     fresh = left(stale(), IN_ZOOKEEPER, node("controller"))
-    assert steps_of(MIGRATION, fresh) == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
-    assert steps_of(MIGRATION, left(stale(), IN_ZOOKEEPER, SILENT)) == ["mend ZooKeeper"]
+    assert steps_of(MIGRATION, fresh) == ["stop controllers", "repair ZooKeeper", "wipe controllers"]
+    assert steps_of(MIGRATION, left(stale(), IN_ZOOKEEPER, SILENT)) == ["repair ZooKeeper"]
     assert steps_of(BROKERS, left(plain(), node("broker"), SILENT)) == ["roll brokers"]
     assert steps_of("fail over", stand()) == ["fail over"]
 
@@ -310,7 +312,7 @@ def test_what_is_typed_names_the_damage_and_the_cluster():
 def test_stopped_for_a_repair_they_are_not_started_again_by_an_undo():
     step = stop_step("01", StopParameters.made_from(replace(WORDS, to_phase=MIGRATION), nodes=(3000,)))
     assert "act on what is repaired" in step.cannot_be_undone
-    with pytest.raises(PlanError, match="mends no znode"):
+    with pytest.raises(PlanError, match="repairs no znode"):
         repair_step("01", handed("kraft"))
 
 
@@ -345,7 +347,7 @@ def test_only_the_damage_that_was_approved_is_written(plan, owner, told, deleted
     assert problem is None if told is None else told in problem
     if deleted is not None:
         assert list(actor._deleted(words, held)) == deleted
-    assert "nobody holds /controller" in actor._odd(words, {})
+    assert "no broker holds /controller" in actor._odd(words, {})
 
 
 def test_an_epoch_that_is_no_number_counts_as_none():
@@ -362,7 +364,7 @@ def test_what_a_znode_held_that_is_gone_is_nothing():
     [(7, 7, None), (7, None, None), (7, 9, "/controller_epoch is 7, below the epoch 9"), (None, 3, "is None, below")],
 )
 def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_not_raised(epoch, highest, told):
-    """A run that goes on after somebody deleted both znodes in a shell: brokers would be rolled without leaders."""
+    """A run that continues after somebody deleted both znodes in a shell: brokers would be rolled without leaders."""
     held = {} if epoch is None else {"/controller_epoch": str(epoch).encode()}
     held |= {} if highest is None else epoch_of_a_partition(highest)
     cluster = cluster_with(zookeeper=ZookeeperInMemory(held))
@@ -386,7 +388,7 @@ def test_a_damage_that_is_gone_is_not_mended_again():
     assert actor.check(step).ok
     assert actor.state(step) == StepState.NOT_DONE
     actor, step = mending(left(plain(), IN_ZOOKEEPER, SILENT))
-    assert "nothing to mend by 'repair /migration' any more" in actor.check(step).sentence
+    assert "nothing to repair by 'repair /migration' any more" in actor.check(step).sentence
     assert actor.state(step) == StepState.DONE
     actor, step = mending(left(control(), node("broker"), SILENT))
     assert "has claimed /controller since" in actor.check(step).sentence
@@ -400,7 +402,10 @@ def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, 
     actor, _ = mending(left(plain(), IN_ZOOKEEPER, SILENT), replace(WELL, metadata=lambda cluster, address: unled))
     actor.hands.still_for = lambda key, value: HANDED_BACK_S
     found = actor.verify(repair_step("01", handed(plan)))
-    assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
+    assert (found.ok, found.sentence) == (
+        told is None,
+        told or ("/migration is repaired, and a broker holds /controller"),
+    )
 
 
 THREE = {"3000": "host:9093", "3001": "b:9093", "3002": "c:9093"}
@@ -447,7 +452,7 @@ def test_the_active_controller_is_restarted_once(failing):
         ["controller 3000"],
     )
     assert actor.state(step) == StepState.DONE
-    assert actor.verify(step).sentence == "controller 3001 is active, and dual write goes on"
+    assert actor.verify(step).sentence == "controller 3001 is active, and dual write continues"
     (again,) = actor.act(step, report)
     assert (again.outcome, len(orders)) == ("UNCHANGED", 1)
     assert not actor.check_back(step, None).ok
@@ -464,7 +469,7 @@ def test_the_active_controller_is_not_restarted_with_a_file_that_was_edited(fail
 
 def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
     step = fail_over_step("01", FAIL)
-    assert (step.undo, step.cannot_be_undone) == (None, "who leads is no setting: there is nothing to take back")
+    assert (step.undo, step.cannot_be_undone) == (None, "who leads is no setting: there is nothing to undo")
 
 
 def test_parameters_of_a_repair_are_read_back_from_its_step():

@@ -1,4 +1,4 @@
-"""Brokers restarted one at a time: in which order, what forbids the next, how a run that was cut off goes on."""
+"""Brokers restarted one at a time: in which order, what forbids the next, how a run that was cut off continues."""
 
 from __future__ import annotations
 
@@ -349,7 +349,10 @@ def test_a_plan_of_a_version_that_kept_no_digests_is_refused_with_what_to_do():
 def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_until_it_is_mended(world):
     world.hits = {1: 2}
     report = Report()
-    told = "broker 1 was to go to kraft mode, and another one changed, which nobody ordered: broker 2 from migration to"
+    told = (
+        "broker 1 was to go to kraft mode, and another one changed, which this run did not order: broker"
+        " 2 from migration to"
+    )
     with pytest.raises(RunError, match=told):
         actor(world).act(step(), report)
     assert world.orders == [(1, KRAFT)]
@@ -357,7 +360,7 @@ def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_
     acted = report.cut_off()
     for _ in range(2):
         found = actor(world).check_back(step(), acted)
-        assert (found.ok, "Start broker 2 in migration mode, then go on" in found.sentence) == (False, True)
+        assert (found.ok, "Start broker 2 in migration mode, then continue" in found.sentence) == (False, True)
         for walk in (
             lambda again: actor(world).undo(step(), acted, again),
             lambda again: actor(world).act(step(), again),
@@ -391,7 +394,7 @@ def test_a_broker_that_was_restarted_in_its_mode_is_named_when_the_ordered_one_d
 
 def test_a_third_mode_is_not_waited_for(world):
     world.wrong = ZOOKEEPER
-    with pytest.raises(RunError, match=r"runs in zookeeper mode\. Look with which settings the deployer starts it"):
+    with pytest.raises(RunError, match=r"runs in zookeeper mode\. Find out with which settings the deployer starts it"):
         actor(world).act(step(), Report())
     assert (world.at, world.orders) == (0.0, [(1, KRAFT)])
 
@@ -453,7 +456,7 @@ def test_an_order_that_comes_while_the_run_waits_for_quiet_is_said_and_taken_bac
     before = world.at
     actor(world).undo(step(), acted, Report(acted))
     assert "Changed meanwhile: broker 1: migration mode, now kraft mode." in world.said
-    assert world.at - before >= 18.0, "quiet begins anew"
+    assert world.at - before >= 18.0, "quiet begins again"
     assert world.orders == [(1, MIGRATION)]
     assert actor(world).state(step(), acted) == StepState.NOT_DONE
 
@@ -538,6 +541,8 @@ def test_an_undo_by_a_profile_that_has_lost_its_folder_of_settings_orders_nothin
     world.orders.clear()
     rolling_with.hands.cluster = cluster(world.zookeeper())
     acted = report.cut_off()
-    with pytest.raises(RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and go on"):
+    with pytest.raises(
+        RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and continue"
+    ):
         rolling_with.undo(words, acted, Report(acted))
     assert world.orders == []

@@ -169,7 +169,7 @@ def test_only_what_is_below_a_path(history):
 
 
 def test_a_snapshot_that_was_written_while_the_server_went_on(tmp_path):
-    """It has transaction 5 and lacks 4: the logs make both good; as of 3 it tells nothing, an older one does."""
+    """It has transaction 5 and lacks 4: the logs make both good; as of 3 it shows nothing, an older one does."""
     fuzzy = written.snapshot(znode("/", pzxid=5), znode("/a", b"2", 2, czxid=2, mzxid=5), znode("/m", czxid=5, mzxid=5))
     logs = written.log(*written.changes(1, OPERATIONS[:6]))
     folder = write(tmp_path, snapshot_0=empty(), snapshot_2=fuzzy, log_1=logs)
@@ -190,7 +190,7 @@ def test_before_3_6_the_end_of_a_session_does_not_say_what_went(tmp_path):
 
 
 def test_a_digest_alone_is_no_list_of_znodes(tmp_path):
-    """A server from 3.6 on that is told not to list them."""
+    """A server from 3.6 on that is reported not to list them."""
     folder = write(tmp_path, log_1=written.log(written.transaction(1, (-11, b""))))
     assert read_zookeeper_files([folder]).changes.select("operation", "path").rows() == [("close_session", None)]
 
@@ -332,7 +332,7 @@ def test_a_znode_larger_than_any_server_takes_is_none(tmp_path, monkeypatch):
     """Two that are declared 2 GiB, in a file with holes, would have no room in a column together."""
     lower(monkeypatch, index, MOST_DATA=1000)
     write(tmp_path, snapshot_1=written.snapshot(znode("/", czxid=0), znode("/a", bytes(1001))))
-    with pytest.raises(NotFound, match="no whole znode stands at byte 100 of"):
+    with pytest.raises(NotFound, match="no whole znode is at byte 100 of"):
         read_zookeeper_files([tmp_path])
 
 

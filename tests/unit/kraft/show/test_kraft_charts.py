@@ -76,7 +76,7 @@ def test_of_many_nodes_those_that_stand_elsewhere_are_drawn():
     many = [replace(BROKER, node_id=at) for at in range(500)]
     said = drawn(kraft_charts.phase_strip(nodes(*many, replace(BROKER, node_id=999, stands_at="kraft")), "dual write"))
     assert "999" in said
-    assert "120 of 501 nodes, first those that stand elsewhere" in said
+    assert "120 of 501 nodes, first nodes in another phase" in said
 
 
 def test_the_grid_says_what_each_node_said():
@@ -99,9 +99,14 @@ def test_the_timeline_stacks_what_differs_and_leaves_gaps():
     looks = [kraft_look(DIFFERING).state, kraft_look(minutes=1).state, kraft_look(error="gone", minutes=2).state]
     svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
     said = drawn_texts(svg)
-    assert {"Looks: 3", "in 1 of 3 looks something could not be read", "records behind", "diverged"} <= set(said)
+    assert {
+        "Observations: 3",
+        ("in 1 of 3 observations something could not be read"),
+        "records behind",
+        "diverged",
+    } <= set(said)
     heights = [float(each) for each in re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?v(-?[\d.]+)', svg)]
-    assert len(heights) == 3 + 3, "a band of the phase per look, and a rectangle per open verdict of the first"
+    assert len(heights) == 3 + 3, "a band of the phase per observation, and a rectangle per open verdict of the first"
 
 
 def test_the_timeline_is_empty_when_nobody_looked():
@@ -110,8 +115,8 @@ def test_the_timeline_is_empty_when_nobody_looked():
     bands = re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?h(-?[\d.]+)', svg)
     assert len(bands) == 5
     drawn_minutes = 62 * sum(abs(float(each)) for each in bands) / kraft_charts._WIDTH
-    assert round(drawn_minutes) == 5, "three looks of a minute, and two"
-    assert "Looks: 5" in drawn_text(svg)
+    assert round(drawn_minutes) == 5, "three observations of a minute, and two"
+    assert "Observations: 5" in drawn_text(svg)
 
 
 def test_one_record_behind_is_no_half():
@@ -124,5 +129,5 @@ def test_points_show_the_worst_of_the_looks_they_share():
     calm = [replace(first, at=first.at + timedelta(seconds=at), lag=1) for at in range(1_000)]
     calm[500] = replace(calm[500], lag=77)
     said = drawn(kraft_charts.drift_timeline(states(*calm)))
-    assert "334 points of 1,000 looks, each the worst of 3" in said
-    assert "60" in said, "the axis reaches to the 77 of one look"
+    assert "334 points of 1,000 observations, each the worst of 3" in said
+    assert "60" in said, "the axis reaches to the 77 of one observation"

@@ -75,7 +75,10 @@ def test_a_lag_that_was_never_known_is_no_growth_and_is_told():
     actor = watching({0: None, 1: 0}, {0: None, 1: 5})
     actor.verify(STEP)
     told = actor.verify(STEP)
-    assert (told.ok, told.sentence) == (True, "after 60 s all is well; the lag of 1 partition is unknown")
+    assert (told.ok, told.sentence) == (
+        True,
+        "after 60 s the shares, lag and commits are within their limits; the lag of 1 partition is unknown",
+    )
     assert told.evidence == {"lag_growth": 5, "n_unknown_lags": 1, "read_ms": 1}
 
 

@@ -1,4 +1,4 @@
-"""Which groups of a snapshot may be toggled, and what the others are told."""
+"""Which groups of a snapshot may be toggled, and what the others are reported."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_a_failure_tells_what_was_said_without_secrets():
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGKILL, "SIGKILL"), (40, "signal 40")])
 def test_a_command_that_is_killed_is_told_by_its_signal(number, name):
     code = f"import os; print('half-way', flush=True); os.kill(os.getpid(), {int(number)})"
-    with pytest.raises(RunError, match=f"was killed by {name}; what it did is not known. It said last: half-way"):
+    with pytest.raises(RunError, match=f"was killed by {name}; its effect is not known. Its last output: half-way"):
         said(python(code))
 
 
@@ -276,7 +276,7 @@ def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tm
 
 
 def test_a_command_that_closes_its_output_and_hangs_is_ended_all_the_same():
-    with pytest.raises(RunError, match=r"did not end within 0\.5 s and was ended, .* It said last: nothing"):
+    with pytest.raises(RunError, match=r"did not end within 0\.5 s and was ended, .* Its last output: nothing"):
         said(python("import os, signal; os.close(1); os.close(2); signal.pause()", timeout_s=0.5, grace_s=0.2))
 
 
@@ -304,7 +304,7 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
 @pytest.mark.slow
 @pytest.mark.parametrize("ignores", [False, True])
 def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, ignores):
-    """Grandchildren too, also those that don't listen; what was said so far is told."""
+    """Grandchildren too, also those that don't listen; what was said so far is reported."""
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
     ready = tmp_path / "ready"
     child = f"import signal; {deaf}open({str(ready)!r}, 'w').close(); signal.pause()"
@@ -324,7 +324,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, ignores
 
 
 def test_ctrl_c_does_not_reach_it(tmp_path):
-    """The terminal sends SIGINT to its whole foreground process group; the command goes on to its end."""
+    """The terminal sends SIGINT to its whole foreground process group; the command continues to its end."""
     began, done = tmp_path / "began", tmp_path / "done"
     code = (
         "import os,time\n"
@@ -374,12 +374,12 @@ def test_a_second_ctrl_c_leaves_it_to_itself_and_says_so(tmp_path):
         python(code).replace(SWAP, told.append)
     thread.join()
     go.touch()
-    assert "goes on by itself, as process" in told[0]
+    assert "still runs, as process" in told[0]
     wait_until(done.exists, "it came to its end", 10)
 
 
 def test_ctrl_c_while_a_command_is_started_waits_for_the_start():
-    """It fell into the start, and the run's end did not say that the command goes on."""
+    """It fell into the start, and the run's end did not say that the command continues."""
     held = _HeldInterrupts()
     signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):

@@ -23,7 +23,7 @@ def looks():
 
 @pytest.fixture
 def still(looks):
-    """Two looks five seconds apart, between which nothing moved."""
+    """Two observations five seconds apart, between which nothing moved."""
     before = looks[0]
     return before, replace(before, observed_at=before.observed_at + timedelta(seconds=5))
 
@@ -70,7 +70,7 @@ def test_a_lag_that_grows_blocks(looks):
 def test_how_far_the_lag_grew_and_what_is_tolerated(still, more, told):
     before, now = still
     grown = with_offsets(now, log_end=now.offsets["orders", 0].log_end + more)
-    assert found((before, grown), "lag").sentence == f"It {told} records, in 5 s; 1,000 are tolerated."
+    assert found((before, grown), "lag").sentence == f"The lag {told} records, in 5 s; 1,000 are tolerated."
     assert "does not grow by more than 1,000 records" in found(still, "lag").holds
 
 
@@ -79,7 +79,9 @@ def test_what_is_left_over_in_kafka_while_zookeeper_moves_is_no_commit(still):
     now = with_offsets(now, zookeeper=120)
     storage = found((before, now), "storage_mode")
     assert storage.is_met is True
-    assert storage.sentence == "Kafka's offsets of 6 partitions are left over: none moved between two looks 5 s apart."
+    assert storage.sentence == (
+        "Kafka's offsets of 6 partitions are left over: none moved between two observations 5 s apart."
+    )
     ahead = with_offsets(before, kafka=500), with_offsets(now, kafka=500)
     assert found(ahead, "storage_mode").is_met is True, "ahead of ZooKeeper's, which moves: nobody commits it"
 
@@ -89,7 +91,9 @@ def test_what_moves_in_kafka_is_committed_there(still):
     for moved in (60, 40):
         storage = found((before, with_offsets(now, [4], kafka=moved, zookeeper=120)), "storage_mode")
         assert storage.is_met is False
-        assert "Kafka's offsets of orders-4 moved between two looks 5 s apart while shop_<1>-OZKCC" in storage.sentence
+        assert (
+            "Kafka's offsets of orders-4 moved between two observations 5 s apart while shop_<1>-OZKCC"
+        ) in storage.sentence
     appeared = still[0], with_offsets(still[1], [4], kafka=100)
     assert found(appeared, "storage_mode").is_met is False
     gone = with_offsets(before, [4]), with_offsets(now, [4], kafka=None)
@@ -110,7 +114,9 @@ def test_where_nothing_moves_an_offset_behind_is_left_over_and_an_equal_one_is_n
 
 
 def test_a_commit_to_both_stores_that_a_look_cuts_through_is_not_taken_for_left_over(still):
-    """Kafka first, then ZooKeeper: the first look saw the commit in Kafka only. ZooKeeper first: so did the second."""
+    """Kafka first, then ZooKeeper: the first observation saw the commit in Kafka only. ZooKeeper first: so did the
+    second.
+    """
     before, now = (with_offsets(each, kafka=110, zookeeper=100) for each in still)
     assert found((before, with_offsets(now, zookeeper=110)), "storage_mode").is_met is None
     before, now = (with_offsets(each, kafka=100, zookeeper=100) for each in still)
@@ -148,7 +154,10 @@ def test_zookeepers_own_times_tell_how_long_members_are_there(still):
     assert found(long_ago, "stable").is_met is True
     just_now = [replace(each, zookeeper_at=youngest + timedelta(seconds=at)) for each, at in zip(fast, (5, 10))]
     stable = found(just_now, "stable")
-    assert (stable.is_met, stable.sentence) == (False, "The newest registered 10 s ago or more; 60 s are asked for.")
+    assert (stable.is_met, stable.sentence) == (
+        False,
+        ("The newest member registered 10 s ago or more; 60 s are asked for."),
+    )
 
 
 @pytest.mark.parametrize(("soak_s", "n_told"), [(3.0, 2), (30.0, 1), (60.0, 0)])
@@ -190,4 +199,4 @@ def test_a_member_that_came_between_two_looks_is_not_stable(looks):
     before, now = looks
     fewer = replace(before, members=before.members[1:])
     stable = found((fewer, now), "stable")
-    assert (stable.is_met, stable.sentence) == (False, "A member came or went between the two looks.")
+    assert (stable.is_met, stable.sentence) == (False, "A member came or went between the two observations.")

@@ -217,7 +217,7 @@ class Rival:
     ],
 )
 def test_a_value_whose_write_was_refused_for_certain_is_another_clients(answer, outcome):
-    """An undo takes back what is CONFIRMED."""
+    """An undo undoes what is CONFIRMED."""
     (told,) = _Batch({KEY: Stored(5)}, {KEY: Stored(7)}).carry_out(
         Rival(answer), lambda offsets: Present({}), Permissive()
     )

@@ -373,7 +373,7 @@ ROW = '{"group_id":"shop","offset":5,"partition":0,"topic":"orders"}'
         ([ROW.replace(',"partition":0', "")], "partition is None"),
         ([ROW.replace('"orders"', '""')], "topic is ''"),
         ([ROW.replace("topic", "Topic")], "unknown column 'Topic'"),
-        ([ROW.replace('"topic"', '"offset":6,"topic"')], "a key stands twice"),
+        ([ROW.replace('"topic"', '"offset":6,"topic"')], "a key occurs twice"),
     ],
 )
 def test_rows_that_are_refused(tmp_path, rows, said):

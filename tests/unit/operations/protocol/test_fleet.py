@@ -58,7 +58,7 @@ def test_a_request_that_makes_no_sense_is_refused(wishes):
 
 
 def brake(*epochs: int) -> BrakeActor:
-    """A minute passes between two looks; the members lag behind their group in the last one if it is negative."""
+    """A minute passes between two observations; the members lag behind their group in the last one if negative."""
     looks = iter(
         {"orders": group(CONSUMER, CONSUMER, epochs=(abs(each), abs(each), abs(each), each)).protocol}
         for each in epochs

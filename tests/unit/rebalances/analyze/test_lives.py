@@ -1,4 +1,4 @@
-"""Lives of a group: its numbers begin again, and a number stands for one generation of each life."""
+"""Lives of a group: its numbers begin again, and a number means one generation of each life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small logs of our own that show one kind of fault each: what is told of them, in sentences and in ``--json``."""
+"""Small logs of our own that show one kind of fault each: what is reported of them, in sentences and in ``--json``."""
 
 from __future__ import annotations
 

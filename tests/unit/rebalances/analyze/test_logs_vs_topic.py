@@ -112,7 +112,7 @@ def test_the_stretches_of_the_topic():
 
 
 def test_partitions_that_nobody_fetches():
-    """The log tells that one partition's offset was asked for, and nothing of the other one."""
+    """The log shows that one partition's offset was asked for, and nothing of the other one."""
     asked = ("a", 4, "offsets_fetching", {"partitions": ["t-0"]})
     lines = [*rebalance("a", 0, 1, ["t-0", "t-1"]), asked]
     later = rebalance("b", 60, 2, ["t-1"])

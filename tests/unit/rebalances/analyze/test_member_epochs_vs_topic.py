@@ -105,7 +105,7 @@ RETURNED = [*ALONE, *epoch(2), computed(2), BACK[0], *epoch(3), computed(3), BAC
     ids=["taken and given back", "taken for good", "emptied meanwhile", "emptied alone", "thrown out meanwhile"],
 )
 def test_what_a_member_must_have_heard_of(after, records, differences):
-    """The log tells of epochs 1 and 3."""
+    """The log reports epochs 1 and 3."""
     assert found([*reconciled("a", 0, 1, "t-0", "t-1"), *reconciled("a", 20, 3, *after)], records) == differences
 
 
@@ -128,7 +128,7 @@ def test_groups_of_one_source_alone():
 
 
 def test_a_group_that_came_over_from_the_classic_protocol():
-    """Its generations go on as epochs, and it may go back; a classic member is compared in what is an epoch."""
+    """Its generations continue as epochs, and it may go back; a classic member is compared in what is an epoch."""
     stored_before = stored_generations(
         ("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"]}), ("g", 3, {"a-1": ["t-5"]})
     )

@@ -1,4 +1,4 @@
-"""Pasted logs begin and end anywhere: what is told of a rebalance whose lines are not all there."""
+"""Pasted logs begin and end anywhere: what is reported of a rebalance whose lines are not all there."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_came_first_within_a_second_is_as_the_log_has_it(tmp_path, lines, e
 
 
 def test_a_group_that_ends_has_no_further_generation(tmp_path):
-    """Its name is used anew: the old generation 1 is no part of the new one."""
+    """Its name is used again: the old generation 1 is no part of the new one."""
     found = read(
         tmp_path,
         (1, f"[GroupCoordinator 1]: Preparing to restabilize group g with old generation 1 {COORDINATOR}"),

@@ -1,4 +1,4 @@
-"""Excerpts of public threads are told right. Their texts are read from a folder of this machine, if there is one."""
+"""Excerpts of public threads are understood. Their texts are read from a folder of this machine, if there is one."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_group_that_fails_stops_the_waves_and_is_named(model, toy, view):
 def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
     toy.gate.clear()
     approved(model)
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     assert toy.is_writing.wait(20)
     with pytest.raises(IllegalMove, match="one thing at a time"):
         model.plan_all_back()
@@ -158,7 +158,7 @@ def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
     model.wait(20)
     assert (model.plan.targets, model.plan.on_failure, len(model.plan.steps)) == (tuple(in_kafka), "stop", 1)
     written = len(toy.writes)
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     assert "was not approved: nothing was done" in text(view)
     assert len(toy.writes) == written
     model.typed_subject, model.typed_digest = model.plan.subject, model.plan.digest[:8]

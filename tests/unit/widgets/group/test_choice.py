@@ -1,4 +1,4 @@
-"""A list of groups to search and to choose from: fluent with ten thousand, and nothing goes on before a choice."""
+"""A list of groups to search and to choose from: fluent with ten thousand, and nothing continues before a choice."""
 
 from __future__ import annotations
 

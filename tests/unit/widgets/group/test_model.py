@@ -108,7 +108,7 @@ def test_without_approval_nothing_begins_whatever_the_button_shows(model, toy):
         model.act()
     assert "was not approved" in model.error
     assert (toy.writes, list(model.runs.glob("2*"))) == ([], [])
-    with pytest.raises(RunError, match="nothing was carried out"):
+    with pytest.raises(RunError, match="nothing was executed"):
         model.verify()
 
 
@@ -247,7 +247,7 @@ def test_invalid_requests(model):
 def test_the_whole_path_and_back(model, toy):
     for stage in PATH[1:]:
         done(model, stage)
-        assert model.verify() == f"Run {model.record.run_id} is VERIFIED: Every step was carried out and verified."
+        assert model.verify() == f"Run {model.record.run_id} is VERIFIED: Every step was executed and verified."
         assert (model.plan, model.approval) == (None, None)
         assert model.group_state.stage == stage
         assert model.to_stage == (PATH[PATH.index(stage) + 1] if stage != PATH[-1] else stage)
@@ -290,7 +290,7 @@ def test_a_way_back_leads_back(model):
     model.prepare_back(digest[:8])
     assert model.plan.digest == digest
     forward = planned(model, "Kafka coordination").digest
-    with pytest.raises(InputError, match="no way back"):
+    with pytest.raises(InputError, match="no rollback"):
         model.prepare_back(forward)
     assert model.plan is None
 

@@ -46,7 +46,7 @@ class Toy(Operations):
 
 @pytest.fixture
 def phases():
-    """What the next look sees."""
+    """What the next observation sees."""
     return ["dual write"]
 
 
@@ -128,7 +128,7 @@ def test_an_error_does_not_stand_below_the_result_of_the_action_before(move):
 def test_a_plan_promises_no_undo_that_no_run_offers(to_phase, said):
     plan = plan_to(to_phase)
     assert said in html.plan(plan)
-    assert f"way back: {said[0].lower()}{said[1:-1]}\n" in plan_text(plan)
+    assert f"undo: {said[0].lower()}{said[1:-1]}\n" in plan_text(plan)
 
 
 def test_there_is_no_other_phase(move):
@@ -206,8 +206,8 @@ def test_every_phase_has_a_next_step(move, phases):
     for phase in (*PHASES, UNKNOWN):
         assert NEXT_STEPS[phase].endswith(".")
     wizard = KraftWizard(move)
-    assert "Next: Look whether both stores hold the same." in text(wizard)
-    said = "old_consumers:GROUP: no live member stands under /consumers (a second person has to approve then)"
+    assert "Next: Check whether both stores hold the same values." in text(wizard)
+    said = "old_consumers:GROUP: no live member is under /consumers (a second person has to approve then)"
     assert f"May be overridden on this way: {said}." in text(wizard)
     move.overrides = "old_consumers:shop"
     assert "The next plan overrides old_consumers:shop." in text(wizard)
@@ -221,7 +221,7 @@ def test_every_phase_has_a_next_step(move, phases):
 @pytest.mark.parametrize(
     ("state", "direction", "said"),
     [
-        (RunState.FAILED, "", "Run r1 is FAILED: resume it once it can go on, or undo it while that is offered."),
+        (RunState.FAILED, "", "Run r1 is FAILED: resume it once it can continue, or undo it while that is offered."),
         (RunState.ACTING, "forward", "Run r1 is ACTING: its progress is below."),
         (RunState.VERIFIED, "", NEXT_STEPS["kraft"]),
     ],

@@ -27,13 +27,13 @@ def model(looks):
 
 def test_who_stands_still_comes_first_and_costs_are_summed(model):
     assert model.risks == {"unknown": 50}
-    assert model.cost.endswith(" 1 look so far: 1,214 requests. Rates take 2 looks, and a trend 4.")
+    assert model.cost.endswith(" 1 poll so far: 1,214 requests. Rates take 2 polls, and a trend 4.")
     model.refresh()
     assert model.risks == {"standing": 25, "unknown": 25}
     assert (
         model.cost
-        == "The last look: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 looks so far: 2,428 requests. "
-        "Rates take 2 looks, and a trend 4."
+        == "The last observation: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 polls so far: 2,428 "
+        "requests. Rates take 2 polls, and a trend 4."
     )
     rows, first, n = model.shown()
     assert (len(rows), first, n) == (ROWS, 0, 50)
@@ -42,7 +42,7 @@ def test_who_stands_still_comes_first_and_costs_are_summed(model):
     for _ in range(2):
         model.refresh()
     assert model.risks == {"standing": 25, "steady": 25}
-    assert model.cost.endswith(" 4 looks so far: 4,856 requests.")
+    assert model.cost.endswith(" 4 polls so far: 4,856 requests.")
 
 
 def test_search_and_pages(model):
@@ -74,12 +74,12 @@ def test_a_failed_look_is_told_and_changes_nothing(model, looks):
     looks.failure = "no broker answers"
     model.refresh()
     assert (model.error, model.last.number) == ("no broker answers", 1)
-    with pytest.raises(OfframpError, match="the last look at lab failed: no broker answers"):
+    with pytest.raises(OfframpError, match="the last poll of lab failed: no broker answers"):
         model.verify()
     looks.failure = ""
     model.refresh()
     assert (model.error, model.last.number) == ("", 2)
-    assert model.verify() == "lab, look 2: 50 groups, everything was read."
+    assert model.verify() == "lab, poll 2: 50 groups, everything was read."
 
 
 def test_what_was_not_read_is_told(model, looks):
@@ -92,15 +92,15 @@ def test_what_was_not_read_is_told(model, looks):
 def test_a_pause_asks_the_cluster_no_more(model, looks):
     model.every_s = 1.0
     model.start_watching()
-    wait_until(lambda: looks.number >= 2, "a look of the watch", 20)
+    wait_until(lambda: looks.number >= 2, "an observation of the watch", 20)
     model.is_paused = True
-    wait_until(lambda: model._one_look.acquire(blocking=False), "the last look", 20)
+    wait_until(lambda: model._one_look.acquire(blocking=False), "the last observation", 20)
     model._one_look.release()
     at_pause = looks.number
     model.start_watching()  # Another view of it, say.
     assert model._watch is None
     model.is_paused = False
-    wait_until(lambda: looks.number > at_pause, "a look after the pause", 20)
+    wait_until(lambda: looks.number > at_pause, "an observation after the pause", 20)
 
 
 def test_only_one_page_is_sent_however_many_groups_there_are():

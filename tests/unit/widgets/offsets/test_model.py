@@ -334,12 +334,12 @@ def test_from_selection_to_undo_by_buttons(view, model, toy):
     assert "→ forwards: 1, by 10 records in all + set where there was none: 1 ! not as requested: 1" in text(view)
     assert "5 is before the log's start: raised to 10" in text(view)
     assert "✓ The plan can begin now" in text(view)
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     assert "was not approved" in text(view)
     field(view, "Type the group or “N groups”").value = "shop"
     field(view, "Type the digest's first 8").value = model.plan.digest[:8]
     button(view, "Approve this plan").click()
-    button(view, "Carry out the plan").click()
+    button(view, "Execute the plan").click()
     model.wait(20)
     assert "✓ VERIFIED" in text(view)
     field(view, "To undo, type the group or “N groups”").value = "shop"
