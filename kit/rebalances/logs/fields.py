@@ -228,6 +228,8 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
         .then(pl.lit(wordings.BROKER))
         .when(has(logger, PYTHONS_MODULE))
         .then(pl.lit(wordings.PYTHON))
+        .when(has(message, r"^[^\[]*\bgroup `[^`]+`"))
+        .then(pl.lit(wordings.RUBY_KAFKA))
         .when(is_old)
         .then(pl.lit(wordings.OLD_CONSUMER))
         .otherwise(pl.lit(wordings.JAVA))

@@ -13,7 +13,7 @@ WITH_KEYS = r"^\[(?:ConsumerGroup|Runner|Connection|Cluster|Consumer)\] "
 """How kafkajs' messages begin."""
 _PATTERNS = {
     "said_group": (
-        r"(?:Join(?:ing|ed) group|leader of group) `([^`]+)`",
+        r"\bgroup `([^`]+)`",
         r"\"groupId\":\"([^\"]+)",
         r"; group: ([^,\s]+)",
         r"consumergr?oup ([^\s]+) ",
@@ -49,7 +49,7 @@ _PATTERNS = {
         r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
         r"\"err(?:or)?\":\"([^\"]+)",
         r", err(?:or)?: (.+)$",
-        r"^Error sending heartbeat: (.+)$",
+        r"^Error (?:sending heartbeat|committing offsets): (.+)$",
         r"^Problem getting partitions (?:during startup|while checking for changes), (.+)$",
         r"^(?:Unable to establish connection to|Failed to fetch offsets|Failed to sync) .*?group \S+?: (.+)$",
     ),

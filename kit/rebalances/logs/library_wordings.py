@@ -103,7 +103,9 @@ joining|0.3+|Joining group `
 joined|0.3+|Joined group `{}` with member id
 assigned|0.3+|Partitions assigned for `
 leader_assigning|0.3+|Chosen as leader of group
+leaving|0.3+|Leaving group `
 heartbeat_failed|0.3+|Error sending heartbeat: Kafka::
+commit_failed|0.3+|Error committing offsets: Kafka::
 coordinator_failed|0.3+|Failed to find coordinator for group
 coordinator_failed|0.3+|Group coordinator not available for group
 join_failed|0.3+|Failed to join group; resetting member id
@@ -130,7 +132,7 @@ leaving|0.3+|Leaving group {}, member
 join_reason|0.3+|Problem getting partitions during startup
 join_reason|0.3+|Problem getting partitions while checking for changes
 join_reason|0.3+|Partition changes found, re
-coordinator_failed|0.3+|Unable to establish connection to consumer group coordinator
+coordinator_failed|0.3+|Unable to establish connection to consumer group coordinator for group
 sync_failed|0.3+|Failed to sync group
 offsets_failed|0.3+|Failed to fetch offsets for group
 context|0.3+|started partition watcher for group

@@ -47,6 +47,7 @@ __all__ = [
     "LIBRDKAFKA",
     "OLD_CONSUMER",
     "PYTHON",
+    "RUBY_KAFKA",
     "LogTemplate",
 ]
 
