@@ -217,6 +217,7 @@ class Sight:
     def __init__(self, found: Mapping[str, GroupState], unread: Mapping[str, str] | None = None) -> None:
         self.found, self.unread = found, dict(unread or {})
         self.read_timings = pl.DataFrame({"duration_ms": [1.0]})
+        self.read_errors = pl.DataFrame(schema=dict.fromkeys(("group_id", "topic", "subject", "error"), pl.String))
 
     @property
     def migration_states(self) -> pl.DataFrame:
