@@ -162,7 +162,7 @@ class RebalanceLoop:
             topic, partition = min(result.blocked)
             self._logger.warn(
                 f"the rebalance was blocked {quantity(self._n_blocked, 'time')}: "
-                f"others hold {quantity(len(result.blocked), 'partition')}, "
+                f"other members hold {quantity(len(result.blocked), 'partition')}, "
                 f"{topic}-{partition} among them. It is tried again; check that the members that own them run"
             )
         return self._backoff

@@ -36,7 +36,7 @@ def _ids(config: Config) -> None:
         refuse(
             "N01",
             "broker.id is missing or negative: a generated id is refused",
-            "Write broker.id, from its meta.properties.",
+            "Write broker.id with the value of the node's meta.properties.",
         )
     most = config.whole("reserved.broker.max.id")
     if config.get("broker.id.generation.enable"):

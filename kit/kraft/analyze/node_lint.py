@@ -94,7 +94,7 @@ def _flag(node: NodeSettings) -> Found:
 def _authorizer(node: NodeSettings) -> Found:
     name = (node.get("authorizer.class.name") or "").strip()
     if node.mode in (KRAFT, CONTROLLER, FINAL_CONTROLLER) and name == ACL_AUTHORIZER:
-        yield "AclAuthorizer needs ZooKeeper: the node dies at its start", f"Use {STANDARD_AUTHORIZER}."
+        yield "AclAuthorizer needs ZooKeeper: the node ends when it starts", f"Use {STANDARD_AUTHORIZER}."
     if node.mode in (ZOOKEEPER, MIGRATION) and name == STANDARD_AUTHORIZER:
         yield "StandardAuthorizer needs KRaft mode", f"Use {ACL_AUTHORIZER}."
 

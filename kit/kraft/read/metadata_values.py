@@ -150,7 +150,7 @@ def acl_value(data: bytes) -> list[str]:
         raise BadValue(f"its version is {shown(str(held.get('version')))}, not 1")
     acls = held.get("acls", [])
     if not isinstance(acls, list):
-        raise BadValue("its acls are no list")
+        raise BadValue("its field acls is not a list")
     return sorted({_rule(each) for each in acls})
 
 
