@@ -181,7 +181,7 @@ def utc(at: datetime, what: str) -> datetime:
 def _refuse_contradictions(plan: Plan) -> None:
     for name in ("kind", "cluster_id", "made_by"):
         if not getattr(plan, name).strip():
-            raise PlanError(f"a plan must say its {name}")
+            raise PlanError(f"a plan needs its {name}")
     if not plan.targets or not all(plan.targets) or len(set(plan.targets)) < len(plan.targets):
         raise PlanError("a plan needs the groups or the cluster it concerns, each once")
     if not any(step.changes for step in plan.steps):

@@ -256,7 +256,10 @@ def rehearse_(
     file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
     controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
     runs: Annotated[
-        Path, typer.Option("--runs", help="Folder of plans and runs, in which the result is kept for plans to move.")
+        Path,
+        typer.Option(
+            "--runs", help=("Folder of plans and runs. It keeps the result, which plans to move the cluster read.")
+        ),
     ] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:

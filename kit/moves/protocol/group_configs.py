@@ -162,7 +162,7 @@ class ConfigActor:
             for each in acted.written
             if now[each.item] not in (parameters.before[each.item], parameters.after[each.item])
         }
-        return Checked(True, "configs that are as this run left them get their former values", left)
+        return Checked(True, "group configs that no other client changed since this run get their former values", left)
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         parameters = ConfigParameters.of(step)
