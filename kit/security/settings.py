@@ -100,9 +100,14 @@ class KafkaSecurity(_Tls, _Kerberos):
 
     def __post_init__(self) -> None:
         self._check_tls()
+        tls = [key for key in ("ca_file", "certificate_file") if getattr(self, key)]
+        if tls and not self.uses_tls:
+            raise ValueError(f"{tls[0]} needs protocol SSL or SASL_SSL: with {self.protocol} nothing is encrypted")
         if not self.uses_sasl:
-            if self.mechanism is not None:
-                raise ValueError(f"mechanism {self.mechanism} needs protocol SASL_SSL or SASL_PLAINTEXT")
+            given = sorted({key for keys in KAFKA_KEYS.values() for key in keys if getattr(self, key)})
+            if self.mechanism is not None or given:
+                given = given if self.mechanism is None else [f"mechanism {self.mechanism}"]
+                raise ValueError(f"{given[0]} needs protocol SASL_SSL or SASL_PLAINTEXT: {self.protocol} has no login")
             return
         if self.mechanism is None:
             raise ValueError(f"{self.protocol} needs mechanism, and the keys of that mechanism")

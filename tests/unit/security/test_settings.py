@@ -34,6 +34,12 @@ PASSWORD = {"username": "u", "password": SECRET}
 CLIENT = {"client_id": "c", "client_secret": SECRET}
 WRONG = [
     ({"mechanism": "PLAIN", **PASSWORD}, "needs protocol SASL_SSL or SASL_PLAINTEXT"),
+    ({"protocol": "SSL", **PASSWORD}, "password needs protocol SASL_SSL or SASL_PLAINTEXT"),
+    ({"ca_file": Path("ca")}, "ca_file needs protocol SSL or SASL_SSL"),
+    (
+        {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", **PASSWORD, "certificate_file": Path("c")},
+        "certificate_file needs protocol SSL or SASL_SSL",
+    ),
     ({"protocol": "SASL_SSL"}, "needs mechanism"),
     ({"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "u"}, "needs mechanism, username and password"),
     ({"protocol": "SASL_SSL", "mechanism": "GSSAPI", **PASSWORD}, "remove password, username"),
