@@ -279,6 +279,16 @@ def raised() -> Iterator[tuple[str, str, str]]:
                 yield node.func.id, path, _text(node.args[0], known)
 
 
+def test_no_part_of_a_message_has_lost_its_f():
+    """A literal beside an f-string that has a name of its module in braces."""
+    for path in FILES:
+        nodes = list(nodes_of(path))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        parts = [part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values]
+        texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        assert [text for text in texts if names.intersection(re.findall(r"\{(\w+)\}", text))] == [], path
+
+
 def _text(node: ast.AST, known: Mapping[str, str]) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)

@@ -67,7 +67,7 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"user {user}",
                 f"The {item} credential of user {user} has {iterations} iterations: it is copied, but in "
-                "KRaft no client can set one with fewer than {_LEAST_ITERATIONS}.",
+                f"KRaft no client can set one with fewer than {_LEAST_ITERATIONS}.",
                 "Set the user's password again, with more iterations.",
                 severity=WARN,
             )
