@@ -282,7 +282,7 @@ def raised() -> Iterator[tuple[str, str, str]]:
 def test_no_part_of_a_message_has_lost_its_f():
     """A literal beside an f-string that has a name of its module in braces."""
     for path in FILES:
-        nodes = list(nodes_of(path))
+        nodes = list(ast.walk(nodes_of(path)[0]))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         parts = [part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values]
         texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
