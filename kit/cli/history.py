@@ -102,7 +102,7 @@ def expire(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Delete days that are older than so many. Nothing brings them back."""
+    """Delete the days before the newest --days days. This cannot be undone."""
     before = datetime.now(UTC).date() - timedelta(days=days - 1)
     with _upkeep(folder, profile, profile_file) as upkeep:
         with waiting(f"reading {folder}"):
@@ -138,7 +138,7 @@ def report(
             "--target-age-s",
             min=0,
             callback=a_number,
-            help="The age that an unread record may have, in seconds [no such target].",
+            help="Target: the greatest age of an unread record, in seconds; 0: no target.",
         ),
     ] = 0.0,
     holes: Annotated[

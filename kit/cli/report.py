@@ -25,7 +25,10 @@ def report(
     profile_file: ProfileFile = None,
     pattern: Pattern = ".*",
     history: Annotated[str, typer.Option("--history", help="Folder of the history [<output>/history].")] = "",
-    keep: Annotated[int | None, typer.Option("--keep", help="Reports of this cluster that stay [all].")] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", help="Number of reports of this cluster to keep; older ones are deleted [all]."),
+    ] = None,
 ) -> None:
     """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network.
 

@@ -99,7 +99,10 @@ def _topic_rights(topics: list[Any]) -> Iterator[Check]:
         yield Check("brokers", "rights: topics", OK, f"The login has READ on all {len(users):,} topics that it sees.")
     internal = {each.name: each.authorized_operations for each in topics if each.is_internal}
     if READ not in internal.get(OFFSETS_TOPIC, ()):
-        sentence = f"The login lacks READ on Topic {OFFSETS_TOPIC}, or it does not exist. rebalances needs it."
+        sentence = (
+            f"The login lacks READ on the topic {OFFSETS_TOPIC}, or the topic does not exist. `offramp rebalances` "
+            "without logs, and `--offsets-topic`, need this right."
+        )
         yield Check("brokers", f"rights: {OFFSETS_TOPIC}", WARNING, sentence)
 
 

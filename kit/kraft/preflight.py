@@ -215,7 +215,7 @@ def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | Non
 def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> Preflight:
     """As ``kraft_preflight`` said, or would have said, when the file was saved."""
     age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
-    age = f"{age_h:.1f} h ago" if age_h >= 0 else "which is still to come by this machine's clock"
+    age = f"{age_h:.1f} h ago" if age_h >= 0 else "which is in the future by this machine's clock; correct the clock"
     note = (
         f"As of {saved.taken_at:%F %T} UTC, {age}. A file can't determine what has changed since, nor whether "
         "the nodes answer now: run the preflight on the live cluster before you begin."

@@ -268,6 +268,6 @@ class KraftHistory:
             return pl.scan_parquet(files, hive_partitioning=False).select(table.stamped_schema.names).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise HistoryError(
-                f"{self._folder / table.name} can't be read: {str(error).splitlines()[0]}; "
-                "a file is damaged, or of another offramp"
+                f"{self._folder / table.name} can't be read: {str(error).splitlines()[0]}: "
+                "a file is damaged, or another version of offramp wrote it. Name another folder by --history"
             ) from error

@@ -115,7 +115,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         *("k848_stable", BLOCK, BLOCK, BOTH, "The group is stable, and all its epochs are equal.", _MEMBERS),
-        *(judge.stable, False, OPERATOR),
+        judge.stable,
     ),
     _check(
         *("k848_size", BLOCK, BLOCK, BOTH, "The group has no more members than the brokers allow."),

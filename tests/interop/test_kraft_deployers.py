@@ -358,7 +358,7 @@ def lies() -> Lies:
 
 def test_brokers_that_changed_places_are_named_and_nothing_is_ordered(lies):
     assert lies.said["swapped"].exit_code == RunError.exit_code
-    assert "where the plan knows broker 2" in lies.said["swapped"].stderr
+    assert "in the plan, broker 2 has this address" in lies.said["swapped"].stderr
     assert "put them back, or make a new plan" in lies.said["swapped"].stderr
     assert lies.ordered["swapped"] == []
 

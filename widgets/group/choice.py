@@ -30,7 +30,9 @@ class GroupChoice(t.HasTraits):
         OfframpError: the groups can't be read, or the named one can't be opened.
     """
 
-    search = t.Unicode(help="A part of the group's name, upper or lower case; words between blanks must all be there.")
+    search = t.Unicode(
+        help="Part of the group's name. Upper and lower case are equal. Each of several words must occur."
+    )
     group_id = t.Unicode(help="The chosen group; empty: none yet.")
     error = t.Unicode(help="Why the chosen group can't be opened.")
 

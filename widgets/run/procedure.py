@@ -45,7 +45,7 @@ class Procedure(PlanModel):
     ``close_all`` closes the connections.
     """
 
-    direction = t.Unicode(help="Where the run goes that this process executes now: forward or back; empty: no run.")
+    direction = t.Unicode(help="Direction of the run that this process executes: forward or back. Empty: no run.")
     instruction = t.Unicode(help="What a person must do now, a line each.")
     waiting = t.Unicode(help="What the run waits for now.")
     typed_undo = t.Unicode(help="Typed to undo: the subject of the run's plan.")

@@ -339,7 +339,7 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
         )
     if key not in known:
         raise ApprovalError(
-            f"the key {fingerprint(key)} is none that the profile names for {approval.approved_by};"
+            f"the profile does not name the key {fingerprint(key)} for {approval.approved_by};"
             f" sign with the key {' or '.join(map(fingerprint, known))}"
         )
 

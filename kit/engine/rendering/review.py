@@ -100,7 +100,11 @@ def _how(watched: Json) -> str:
         return "ZooKeeper reported each change"
     if watched == "with interruptions":
         return "the connection to ZooKeeper broke: changes may have been missed"
-    return f"read {watched}: shorter changes may have been missed" if watched else "how it was seen is not known"
+    return (
+        f"read {watched}: shorter changes may have been missed"
+        if watched
+        else "an earlier release of offramp did not record how the changes were observed"
+    )
 
 
 def moment(iso: str) -> str:

@@ -89,7 +89,7 @@ def export(
         typer.Option("--limit", min=0, help="Partitions with series of their own; groups with the most lag first."),
     ] = _LIMIT,
     labels: Annotated[
-        Literal["kminion", "kafka_exporter"], typer.Option("--labels", help="Whose names of labels to use.")
+        Literal["kminion", "kafka_exporter"], typer.Option("--labels", help="Use the label names of this exporter.")
     ] = "kminion",
     no_times: Annotated[
         bool, typer.Option("--no-times", help="Without lags in time and the outlook, which cost most requests.")

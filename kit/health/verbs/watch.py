@@ -59,7 +59,7 @@ def watch(
     profile_file: ProfileFile = None,
     pattern: Pattern = EVERY_GROUP,
     every: Every = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many observations.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
     history: Annotated[str, typer.Option("--history", help="Append each observation to this history.")] = "",
 ) -> None:
     """Every group's lag, poll after poll: stalled groups and groups with growing lag first. Ctrl-C ends it.

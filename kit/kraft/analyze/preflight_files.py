@@ -36,7 +36,9 @@ def listeners(facts: PreflightFacts) -> Iterator[Problem]:
     of_brokers = {inter_broker_listener(each) for each in facts.brokers}
     if any(not of_brokers <= advertised_listeners(each) for each in facts.brokers):
         sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}, and not every broker has each."
-        yield Problem("brokers", sentence, "Use one on every broker, and roll.")
+        yield Problem(
+            "brokers", sentence, "Set the same inter-broker listener on every broker. Restart the brokers one by one."
+        )
     for controller in facts.controllers:
         name = inter_broker_listener(controller)
         lacking = [each.name for each in facts.brokers if name not in advertised_listeners(each)]

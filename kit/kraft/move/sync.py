@@ -118,7 +118,7 @@ def _swapped(places: Mapping[int, str], brokers: Mapping[int, str]) -> str | Non
     """Brokers where the plan knows another one: orders by its ids would reach the wrong host."""
     planned = {address: number for number, address in brokers.items()}
     there = [
-        f"broker {number} is at {at}, where the plan knows broker {planned[at]}"
+        f"broker {number} answers at {at}; in the plan, broker {planned[at]} has this address"
         for number, at in sorted(places.items())
         if planned.get(at, number) != number
     ]

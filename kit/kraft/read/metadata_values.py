@@ -275,7 +275,7 @@ def _replica_map(held: Any, key: str) -> dict[int, tuple[int, ...]]:
         raise BadValue(f"its {key} are no list of broker ids")
     numbers = list(map(_partition, held))
     if None in numbers:
-        raise BadValue(f"its {key} name the partition {shown(list(held)[numbers.index(None)])}")
+        raise BadValue(f"its {key} have {shown(list(held)[numbers.index(None)])}, which is no partition number")
     return {number: tuple(ids) for number, ids in zip(numbers, lists) if number is not None}
 
 

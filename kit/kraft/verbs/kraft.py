@@ -313,7 +313,7 @@ def watch(
             help="From observation to observation.",
         ),
     ] = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many observations.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:

@@ -34,7 +34,8 @@ def znodes(
     ] = None,
     path: Annotated[str, typer.Option("--path", "-z", help="A znode; what is below it is shown, too.")] = "/",
     at: Annotated[
-        str | None, typer.Option(help="As of a time (ISO 8601; without a zone UTC), or of so long ago: 90m, 6h, 2d.")
+        str | None,
+        typer.Option(help="The state at a time: ISO 8601 (UTC if it names no zone), or an age such as 90m, 6h, 2d."),
     ] = None,
     history: Annotated[
         bool, typer.Option("--history", help="What was done to them, when, and by which session.")

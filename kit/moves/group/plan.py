@@ -197,7 +197,10 @@ def _sets_toggle(now: GroupState, request: GroupPlanRequest) -> bool:
 
 def _refuse_off_the_path(now: GroupState, request: GroupPlanRequest) -> None:
     if now.stage not in PATH:
-        raise PlanError(f"group {request.group_id} is not on the path from OZKCC to KC: its stage is {now.stage!r}")
+        raise PlanError(
+            f"group {request.group_id} has the stage {now.stage!r}, so no plan can move it; "
+            f"see its blockers: offramp readiness -g {request.group_id}"
+        )
     if now.stage == request.to_stage:
         raise NothingToDo(f"group {request.group_id} is at {request.to_stage!r} already")
     n_members = len(now.members)

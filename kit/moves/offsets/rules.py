@@ -44,7 +44,7 @@ RESTORABLE = Rule(
 )
 EXCLUSIVE = Rule(
     "exclusive",
-    "Each group is a classic consumer group: the exclusive writer joins it, and would change the type of another.",
+    "Each group is a classic consumer group. With --exclusive, offramp joins it; that would convert another type.",
     overridden_by=NEVER,
 )
 SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", severity=WARN)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-Moment = Annotated[str | None, typer.Option(help="A time (ISO 8601; without a zone UTC), or so long ago: 90m, 6h, 2d.")]
+Moment = Annotated[str | None, typer.Option(help="A time: ISO 8601 (UTC if it names no zone), or an age: 90m, 6h, 2d.")]
 _SHOWN = ("group_id", "life", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
 
 
@@ -34,8 +34,12 @@ def rebalances(
     group: Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")] = None,
     since: Moment = None,
     until: Moment = None,
-    zone: Annotated[str | None, typer.Option(help="Of times that don't say theirs: Europe/Paris, +05:30.")] = None,
-    layout: Annotated[str | None, typer.Option(help="Of the lines, where it isn't found by itself.")] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="Time zone of log times that name none: Europe/Paris, +05:30.")
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Layout of the log lines, if offramp does not recognise it.")
+    ] = None,
     timeline: Annotated[Path | None, typer.Option(help="Draw who did what when into this .svg or .html.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")] = False,
     profile: ProfileName = None,

@@ -184,7 +184,9 @@ def test_a_damaged_file_is_named(tmp_path, held):
         pl.DataFrame({"at": [1]}).write_parquet(whole)
     else:
         whole.write_bytes(held)
-    with pytest.raises(HistoryError, match=r"kraft_states can't be read: .*damaged, or of another offramp"):
+    with pytest.raises(
+        HistoryError, match=r"kraft_states can't be read: .*damaged, or another version of offramp wrote it"
+    ):
         kept.states("one")
 
 

@@ -61,7 +61,10 @@ def copy(
         str | None, typer.Option(help="MirrorMaker 2's topic of offset syncs, on this cluster.")
     ] = None,
     topic_prefix: Annotated[
-        str, typer.Option(help=("Prefix of the topics' names on the other cluster, such as us-east."))
+        str,
+        typer.Option(
+            help="Prefix of the topics' names on the other cluster, with its separator: `us-east.` of us-east.orders."
+        ),
     ] = "",
     groups: Groups = None,
     topics: Topics = None,
@@ -191,7 +194,10 @@ def import_(
     """Write the offsets of a file to a store."""
     path = file or from_file
     if path is None or (file is not None and from_file is not None):
-        raise typer.BadParameter("name one file: one of `offramp plan offsets export`, or by --from-file")
+        raise typer.BadParameter(
+            "name one file: as the argument, a file of `offramp plan offsets export`; or with --from-file, one of"
+            " another tool"
+        )
     with open_operations(profile, profile_file, runs) as operations:
         from kit.moves.offsets.fetch import chosen_store
         from kit.moves.offsets.plan import plan_import

@@ -44,8 +44,8 @@ def test_who_what_and_how_long_stand_first(record):
          "owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper reported each change)."),
         (0, None, "with interruptions", "no owner znode was seen to change (the connection to ZooKeeper broke: changes "
          "may have been missed)."),
-        (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (how it was seen is "
-         "not known)."),
+        (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (an earlier "
+         "release of offramp did not record how the changes were observed)."),
         (None, None, None, "not measured, for this process did not watch the owner znodes."),
     ],
 )  # fmt: skip
