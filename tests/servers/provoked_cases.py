@@ -76,12 +76,12 @@ CASES: tuple[Case, ...] = (
         ("L01", "the metadata log", BLOCK, "says the state NONE, not PRE_MIGRATION", "wipe their metadata folders"),
         ("L02", "controllers", BLOCK, "log says the state NONE", "wipe their metadata folders"),
         ("L03", "controllers", BLOCK, "a controller was alone for a while", "Or continue: the plan to go back raises"),
-        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The plan to go back raises it"),
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The rollback plan raises"),
     ),
     *_seen(
         "begun wrongly",
         "two controllers without the flag, one of them alone first",
-        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The plan to go back raises it"),
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "The rollback plan raises"),
         look=STATUS,
     ),
     *_seen(
@@ -144,7 +144,7 @@ CASES: tuple[Case, ...] = (
             "/controller_epoch",
             BLOCK,
             "/controller_epoch is 3, and 12 was used",
-            "The plan to go back raises it",
+            "The rollback plan raises",
         ),
         (
             "deleted_user",

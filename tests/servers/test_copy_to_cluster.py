@@ -162,7 +162,7 @@ def test_the_verb_names_the_cluster_whose_plan_it_is(clusters, profile, tmp_path
 def test_a_group_that_still_reads_on_the_source_is_named(labs, clusters):
     (member,) = labs[0].start_new_consumers([NewMember(GROUP, [TOPIC], "reader")])
     awaited(lambda: fetch_stores(clusters[0], GROUP.__eq__).group("kafka", GROUP).members, len, "its member")
-    assert any("what they commit after this plan is not copied" in each for each in planned(clusters).risks)
+    assert any("their commits after this plan are not copied" in each for each in planned(clusters).risks)
     member.stop()
 
 

@@ -167,7 +167,7 @@ def test_an_interrupted_soak_continues_and_its_table_has_all_runs(repository: Pa
     printed, _ = begin().communicate()
     assert " 2 tests passed before" in printed
     assert "[soak] A test failed." in printed
-    (repository / "build/mended").touch()
+    (repository / "build/repaired").touch()
     printed, _ = begin().communicate()
     assert " 3 tests passed before" in printed
     assert "[soak] A test failed." in printed, "a failure is not forgotten on its tree"

@@ -120,7 +120,7 @@ def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 _RAISED = (
-    "The plan to go back raises it in the transaction that deletes /controller: offramp plan kraft --to zookeeper. "
+    "The rollback plan raises it in the transaction that deletes /controller: offramp plan kraft --to zookeeper. "
     "While controllers run, do not write it."
 )
 _MAKE_IT = "--write-settings makes one, but for what is secret."

@@ -102,6 +102,7 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
         "fetch_metadata": lambda client: ClusterMetadata("id", brokers, partitions, {}),
         "fetch_groups": lambda client, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
         "fetch_unseen_groups": lambda client: None,
+        "fetch_undescribable": lambda client, topics: set(),
         "fetch_log_offsets": lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
     }
     for name, answer in answers.items():
