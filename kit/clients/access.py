@@ -24,6 +24,15 @@ HIDDEN = ":x"
 AS_IT_IS: tuple[str, ...] = ("world", "ip", "sasl", "x509", "digest", "super")
 
 
+def lacking(right: str, path: str) -> str:
+    """The sentence about a refused operation. ``right`` is one of ZooKeeper's: READ, WRITE, CREATE, DELETE, ADMIN.
+
+    >>> lacking("CREATE", "/offramp/locks")
+    'the login needs the right CREATE on /offramp/locks: ZooKeeper answered NoAuthError'
+    """
+    return f"the login needs the right {right} on {path}: ZooKeeper answered NoAuthError"
+
+
 def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
     """The access list of the nearest existing znode above ``path``. With ``makepath`` each new level gets it.
 

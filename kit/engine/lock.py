@@ -9,23 +9,30 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from platform import node
 from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, ConnectionLoss, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+)
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.cluster import Cluster
 from kit.clients.paths import CONSUMERS
-from kit.errors import ConnectError, LockLost, OfframpError, PlanError, TargetBusy
+from kit.errors import AuthenticationFailed, ConnectError, LockLost, OfframpError, PlanError, TargetBusy
 
 OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
@@ -76,20 +83,20 @@ class ZookeeperLock:
         Raises:
             TargetBusy: another run has one of them; which, on which host, since when.
             ConnectError: ZooKeeper does not answer.
-            AuthenticationFailed: it is not known which other clients may delete such a lock.
+            AuthenticationFailed: the login lacks a right, or it is not known which other clients may delete such a
+                lock.
         """
-        holder = json.dumps(_holder_of(run_id)).encode()
+        holder, doing = json.dumps(_holder_of(run_id)).encode(), "the lock can't be taken"
         try:
-            acl = self._access_list()
-            for target in sorted(set(targets)):
-                self._take(target, holder, acl)
-            self._refuse_excluded()
+            with self._answered(doing, "CREATE", f"{self._locks}, or on the znode above it if it does not exist"):
+                acl = self._access_list()
+                for target in sorted(set(targets)):
+                    self._take(target, holder, acl)
+            with self._answered(doing, "READ", self._excluded):
+                self._refuse_excluded()
         except OfframpError:
             self.release()
             raise
-        except self._silences as error:
-            self.release()
-            raise ConnectError(f"the lock can't be taken: ZooKeeper answered {error!r}") from error
 
     def assert_held(self) -> None:
         """Ask the leader whether each lock is still this session's.
@@ -104,6 +111,8 @@ class ZookeeperLock:
             if children is None or children != self._children:
                 self._refuse_lost()
                 self._children = children
+        except NoAuthError as error:
+            raise LockLost(f"can't confirm that the lock is still held: {lacking('READ', self._locks)}") from error
         except self._silences as error:
             raise LockLost(f"can't confirm that the lock is still held: ZooKeeper answered {error!r}") from error
 
@@ -118,18 +127,18 @@ class ZookeeperLock:
 
         Raises:
             ConnectError: ZooKeeper does not answer.
-            AuthenticationFailed: it is not known which other clients may delete such a mark.
+            AuthenticationFailed: the login lacks a right, or it is not known which other clients may delete such a
+                mark.
         """
         word, paths = json.dumps(_holder_of(run_id)).encode(), [self._mark_of(target) for target in targets]
-        try:
-            missing = self._absent({path: self._client.set_async(path, word) for path in paths})
-            if missing:
+        doing = f"the run can't be marked under {self._runs}"
+        missing = self._absent(doing, {path: self._client.set_async(path, word) for path in paths})
+        if missing:
+            with self._answered(doing, "CREATE", f"{self._runs}, or on the znode above it if it does not exist"):
                 acl = self._access_list()
                 self._client.ensure_path_async(self._runs, acl=acl).get(timeout=ANSWER_S)
                 for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
                     made.get(timeout=ANSWER_S)
-        except self._silences as error:
-            raise ConnectError(f"the run can't be marked under {self._runs}: ZooKeeper answered {error!r}") from error
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run.
@@ -140,12 +149,9 @@ class ZookeeperLock:
         self._client.sync_async(self._runs)
         asked = {target: self._client.get_async(self._mark_of(target)) for target in targets}
         last_runs: dict[str, str] = {}
-        try:
-            for target, answer in asked.items():
-                with suppress(NoNodeError):
-                    last_runs[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
-        except self._silences as error:
-            raise ConnectError(f"{self._runs} can't be read: ZooKeeper answered {error!r}") from error
+        for target, answer in asked.items():
+            with self._answered(f"{self._runs} can't be read", "READ", self._mark_of(target)), suppress(NoNodeError):
+                last_runs[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
         return {target: other for target, other in last_runs.items() if other != run_id}
 
     def mark_settled(self, targets: Sequence[str], run_id: str) -> None:
@@ -190,14 +196,25 @@ class ZookeeperLock:
 
         self._client.exists_async(path).rawlink(looked)
 
-    def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
+    @contextmanager
+    def _answered(self, doing: str, right: str, path: str) -> Iterator[None]:
+        """Raise errors of the project for ZooKeeper's; ``right`` on ``path`` is what the requests need."""
+        try:
+            yield
+        except NoAuthError as error:
+            raise AuthenticationFailed(f"{doing}: {lacking(right, path)}") from error
+        except self._silences as error:
+            raise ConnectError(f"{doing}: ZooKeeper answered {error!r}") from error
+
+    def _absent(self, doing: str, asked: Mapping[str, IAsyncResult]) -> list[str]:
         """Those paths that are not there."""
         absent = []
         for path, answer in asked.items():
-            try:
-                answer.get(timeout=ANSWER_S)
-            except NoNodeError:
-                absent.append(path)
+            with self._answered(doing, "WRITE", path):
+                try:
+                    answer.get(timeout=ANSWER_S)
+                except NoNodeError:
+                    absent.append(path)
         return absent
 
     def _take(self, target: str, holder: bytes, acl: list[ACL]) -> None:
@@ -302,27 +319,22 @@ class ClusterLock(ZookeeperLock):
             ConnectError: ZooKeeper does not answer; whoever comes next then waits for once.
         """
         word = json.dumps({**_holder_of(run_id), _AT_REST: True}).encode()
-        try:
-            for target in targets:
-                data, stat = self._client.get_async(self._mark_of(target)).get(timeout=ANSWER_S)
+        for target in targets:
+            path = self._mark_of(target)
+            with self._answered(f"the run's mark under {self._runs} can't be set", "READ and WRITE", path):
+                data, stat = self._client.get_async(path).get(timeout=ANSWER_S)
                 if _run_of(data) == run_id:
-                    self._client.set_async(self._mark_of(target), word, stat.version).get(timeout=ANSWER_S)
-        except self._silences as error:
-            raise ConnectError(
-                f"the run's mark under {self._runs} can't be set: ZooKeeper answered {error!r}"
-            ) from error
+                    self._client.set_async(path, word, stat.version).get(timeout=ANSWER_S)
 
     def unsettled(self, targets: Sequence[str], run_id: str) -> str | None:
         """Raises ConnectError: ZooKeeper does not answer."""
         self._client.sync_async(self._runs)
-        try:
-            for target in targets:
-                with suppress(NoNodeError):
-                    data, _ = self._client.get_async(self._mark_of(target)).get(timeout=ANSWER_S)
-                    if _run_of(data) != run_id and not _is_at_rest(data):
-                        return _run_of(data)
-        except self._silences as error:
-            raise ConnectError(f"{self._runs} can't be read: ZooKeeper answered {error!r}") from error
+        for target in targets:
+            path = self._mark_of(target)
+            with self._answered(f"{self._runs} can't be read", "READ", path), suppress(NoNodeError):
+                data, _ = self._client.get_async(path).get(timeout=ANSWER_S)
+                if _run_of(data) != run_id and not _is_at_rest(data):
+                    return _run_of(data)
         return None
 
     def _describe_excluded(self, others: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from kazoo.exceptions import KazooException
 
+from kit.clients.multiread import refusal
 from kit.clients.paths import group_path
 from kit.clients.values import shown
 from kit.errors import HistoryError
@@ -90,7 +91,7 @@ class Lives:
         if begin is None:
             return
         if isinstance(znode, KazooException):
-            self._open[path] = known or replace(begin, error=f"ZooKeeper refused the read: {type(znode).__name__}")
+            self._open[path] = known or replace(begin, error=f"{path} {refusal(znode)}")
         elif znode is None:
             self._end(path, at_ms, "missed")
         else:

@@ -130,6 +130,8 @@ def expand_subscriptions(
 
 
 ZnodeAnswer: TypeAlias = Znode | KazooException | None
+BRANCHES = ("ids", "migration/ids", "owners", "offsets")
+"""The branches of a group, in the order in which they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,7 @@ class _Listing:
 def _fetch_groups(client: KazooClient, group_ids: Sequence[str]) -> dict[str, _Listing]:
     """Reads ``ids`` before ``migration/ids``, so that a member that registers in both meanwhile is not taken for an old
     one (race R7)."""
-    branches = ("ids", "migration/ids", "owners", "offsets")
-    names = iter(fetch_children(client, [f"{CONSUMERS}/{each}/{branch}" for each in group_ids for branch in branches]))
+    names = iter(fetch_children(client, [f"{CONSUMERS}/{each}/{branch}" for each in group_ids for branch in BRANCHES]))
     modes = fetch_data(client, [f"{CONSUMERS}/{each}/migration/mode" for each in group_ids])
     return {
         each: _Listing(next(names), next(names), next(names), next(names), mode) for each, mode in zip(group_ids, modes)
@@ -178,6 +179,7 @@ def _fetch_members(client: KazooClient, listed: dict[str, _Listing]) -> list[tup
 class _Leaves:
     """Znodes named by group, topic and partition, as columns."""
 
+    branch: str
     group_ids: list[str] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     partitions: list[int] = field(default_factory=list)
@@ -195,10 +197,13 @@ class _Leaves:
         errors: list[str | None] = [None] * len(known)
         for index, value in enumerate(known):
             if value is None:
-                refusal = self.znodes.refusals.get(index)
+                refused = self.znodes.refusals.get(index)
                 holds = f"the znode holds {shown(texts[index])}, not {expected}"
-                errors[index] = _refused(refusal) if refusal else holds
+                errors[index] = f"{self._path(index)} {refusal(refused)}" if refused else holds
         return errors
+
+    def _path(self, index: int) -> str:
+        return f"{CONSUMERS}/{self.group_ids[index]}/{self.branch}/{self.topics[index]}/{self.partitions[index]}"
 
 
 def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str) -> _Leaves:
@@ -208,12 +213,12 @@ def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str)
     """
     topics = [(group_id, topic) for group_id, each in listed.items() for topic in sorted(_names(getattr(each, branch)))]
     listing = fetch_children(client, [f"{CONSUMERS}/{group_id}/{branch}/{topic}" for group_id, topic in topics])
-    leaves = _Leaves()
+    leaves = _Leaves(branch)
     paths: list[str] = []
     for (group_id, topic), names in zip(topics, listing):
         path = f"{CONSUMERS}/{group_id}/{branch}/{topic}"
         if isinstance(names, KazooException):
-            leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path.lstrip("/"), _refused(names)))
+            leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path.lstrip("/"), refusal(names, "listed")))
         numbers, strays = _partitions(tuple(_names(names)))
         leaves.strays.extend(
             _stray(f"{path}/{name}", "a partition's number", group_id, f"{topic}/{name}") for name in strays
@@ -240,6 +245,7 @@ def _without_vanished(leaves: _Leaves) -> _Leaves:
         return leaves
     moved = {new: refusals[old] for new, old in enumerate(there) if old in refusals}
     return _Leaves(
+        leaves.branch,
         [leaves.group_ids[index] for index in there],
         [leaves.topics[index] for index in there],
         [leaves.partitions[index] for index in there],
@@ -275,21 +281,23 @@ def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
 
 
 def _group(group_id: str, listing: _Listing) -> Group:
+    names = (listing.ids, listing.migration_ids, listing.owners, listing.offsets)
     refusals = [
-        each
-        for each in (listing.ids, listing.migration_ids, listing.owners, listing.offsets)
+        f"{CONSUMERS}/{group_id}/{branch} {refusal(each, 'listed')}"
+        for branch, each in zip(BRANCHES, names)
         if isinstance(each, KazooException)
     ]
-    return Group(group_id, ZOOKEEPER, None, None, None, None, None, _refused(refusals[0]) if refusals else None)
+    return Group(group_id, ZOOKEEPER, None, None, None, None, None, refusals[0] if refusals else None)
 
 
 def _member(
     group_id: str, name: str, answer: Znode | KazooException, in_migration_ids: bool | None
 ) -> tuple[Member, Registration]:
     znode = answer if isinstance(answer, Znode) else None
-    registration = (
-        parse_registration(answer.data) if isinstance(answer, Znode) else Registration(None, {}, _refused(answer))
-    )
+    if isinstance(answer, Znode):
+        registration = parse_registration(answer.data)
+    else:
+        registration = Registration(None, {}, f"{CONSUMERS}/{group_id}/ids/{name} {refusal(answer)}")
     return Member(
         group_id=group_id,
         source=ZOOKEEPER,
@@ -308,7 +316,8 @@ def _member(
 def _migration_state(group_id: str, mode: ZnodeAnswer) -> MigrationState:
     if isinstance(mode, Znode):
         return MigrationState(group_id, mode.data.decode(errors="replace"), mode.version, mode.mzxid)
-    return MigrationState(group_id, None, None, None, _refused(mode) if mode else None)
+    error = f"{CONSUMERS}/{group_id}/migration/mode {refusal(mode)}" if mode else None
+    return MigrationState(group_id, None, None, None, error)
 
 
 def _is_among(name: str, answer: Names) -> bool | None:
@@ -322,10 +331,6 @@ def _names(answer: Names) -> list[str]:
 
 def _is_refused(answer: object) -> TypeGuard[KazooException]:
     return isinstance(answer, KazooException)
-
-
-def _refused(error: KazooException) -> str:
-    return f"ZooKeeper refused the read: {type(error).__name__}"
 
 
 def _stray(path: str, expected: str, group_id: str | None = None, topic: str | None = None) -> ReadError:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.cluster import Cluster
 from kit.clients.paths import partition_path
 from kit.clients.values import shown
@@ -56,6 +56,8 @@ def _raise(
             return None
     except AuthenticationFailed as error:
         return str(error)
+    except NoAuthError:
+        return f"{path} could not be raised to {goal}: {lacking('READ and WRITE', f'{path}, or CREATE above it')}"
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return f"{path} could not be raised to {goal}: ZooKeeper answered {error!r}"
     return f"{path} is being written by another operator or tool all the time"

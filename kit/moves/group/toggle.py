@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.cluster import Cluster, zookeeper_settings
 from kit.clients.paths import group_path
 from kit.clients.zookeeper_rights import DELETE
@@ -228,13 +228,16 @@ def read_toggle(client: KazooClient, group: str) -> Toggle:
     """The toggle as the leader has it now.
 
     Raises:
-        ConnectError: ZooKeeper does not answer.
+        ConnectError: ZooKeeper does not answer, or refuses the login (AuthenticationFailed).
     """
     try:
         client.sync_async(mode_path(group))
         data, stat = client.get_async(mode_path(group)).get(timeout=ANSWER_S)
     except NoNodeError:
         return Toggle(None, None)
+    except NoAuthError as error:
+        path = mode_path(group)
+        raise AuthenticationFailed(f"{path} can't be read: {lacking('READ', path)}") from error
     except (KazooException, client.handler.timeout_exception) as error:
         raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
     return Toggle(data.decode("utf-8", "replace"), stat.version, stat.mzxid)
@@ -242,6 +245,7 @@ def read_toggle(client: KazooClient, group: str) -> Toggle:
 
 def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, left: Mapping[str, Json]) -> ItemOutcome:
     path, before = mode_path(group), toggle.mode
+    parent = path.rpartition("/")[0]
     try:
         if after is None:
             client.delete_async(path, version=toggle.version).get(timeout=ANSWER_S)
@@ -250,13 +254,20 @@ def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, l
             client.create_async(path, after.encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
         else:
             client.set_async(path, after.encode(), version=toggle.version).get(timeout=ANSWER_S)
-        back = read_toggle(client, group)
     except AuthenticationFailed as error:
         return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
+    except NoAuthError:
+        is_set = after is not None and toggle.version is not None
+        needed = ("WRITE", path) if is_set else ("DELETE" if after is None else "CREATE", parent)
+        return ItemOutcome(path, Outcome.REFUSED, before, None, lacking(*needed))
     except (BadVersionError, NodeExistsError, NoNodeError):
         return ItemOutcome(path, Outcome.REFUSED, before, None, "another operator or tool changed it at the same time")
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
+    try:
+        back = read_toggle(client, group)
+    except ConnectError as error:
+        return ItemOutcome(path, Outcome.UNKNOWN, before, None, str(error), left)
     if back.mode == after and back.version == (left.get("version") if left else back.version):
         return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
     why = f"the toggle was written, and another operator or tool set it to {back} at once"

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from kafka.protocol.metadata import MetadataRequest
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
+from kit.clients.access import lacking
 from kit.clients.cluster import Cluster
 from kit.clients.multiread import refusal
 from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, LOCKS, escaped
@@ -181,5 +182,8 @@ def _delete(cluster: Cluster, lock: HeldLock) -> None:
             _, stat = cluster.zookeeper.get_async(lock.place).get(timeout=ANSWER_S)
             if (str(stat.czxid),) == lock.holder:
                 cluster.zookeeper.delete_async(lock.place).get(timeout=ANSWER_S)
+    except NoAuthError as error:
+        needed = lacking("DELETE", lock.place.rpartition("/")[0])
+        raise AuthenticationFailed(f"{lock.place} can't be deleted: {needed}. Use a login that has it") from error
     except (KazooException, cluster.zookeeper.handler.timeout_exception) as error:
         raise ConnectError(f"{lock.place} can't be deleted: ZooKeeper answered {error!r}") from error

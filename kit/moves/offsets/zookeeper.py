@@ -17,15 +17,16 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     BadVersionError,
     KazooException,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     RolledBackError,
     RuntimeInconsistency,
 )
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.broker_client import DEADLINE_S, Deadline, backoff_s
-from kit.clients.multiread import Names, Znode, catch_up, fetch_children, fetch_data
+from kit.clients.multiread import Names, Znode, catch_up, fetch_children, fetch_data, refusal
 from kit.clients.paths import group_path, partition_path
 from kit.clients.values import shown
 from kit.errors import AuthenticationFailed, ConnectError, InputError
@@ -92,7 +93,7 @@ class ZookeeperWriter:
         refused = _refused(keys := list(keys))
         asked = [key for key in keys if key not in refused]
         znodes = self._patiently(lambda: self._fetch(asked))
-        stored = {key: _stored(znode) for key, znode in zip(asked, znodes)}
+        stored = {key: _stored(key, znode) for key, znode in zip(asked, znodes)}
         return {key: stored[key] if key in stored else Stored(error=refused[key]) for key in keys}
 
     def _fetch(self, keys: Sequence[Key]) -> Iterable[Znode | KazooException | None]:
@@ -125,11 +126,12 @@ class ZookeeperWriter:
         todo = {key: stored for key, stored in wanted.items() if key not in answers}
         created = [key for key, stored in todo.items() if stored.offset is not None and known[key].version is None]
         try:
-            lists = self._make_parents(created)
+            lists, refusals = self._make_parents(created)
+            answers |= {key: Answer(refusals[path]) for key in created for path in parents_of(key) if path in refusals}
         except (AuthenticationFailed, KazooException, self._client.handler.timeout_exception) as error:
             answers |= {key: Answer(f"its parent znodes were not created: {error}") for key in created}
-            todo = {key: stored for key, stored in todo.items() if key not in answers}
             lists = {}
+        todo = {key: stored for key, stored in todo.items() if key not in answers}
         for chunk in _chunks(list(todo)):
             answers |= self._commit({key: todo[key] for key in chunk}, known, lists)
         return answers
@@ -174,13 +176,16 @@ class ZookeeperWriter:
         busy = {}
         for group_id, ids in zip(asked, names):
             if isinstance(ids, KazooException):
-                busy[group_id] = f"ZooKeeper does not show the registered members: {type(ids).__name__}"
+                busy[group_id] = f"the registered members, {group_path(group_id)}/ids, {refusal(ids, 'listed')}"
             elif ids:
                 busy[group_id] = f"the group has {quantity(len(ids), 'member')} now, first {min(ids)}: stop them"
         return busy
 
-    def _make_parents(self, created: Sequence[Key]) -> dict[str, Any]:
-        """Create the missing parents of these znodes; the access list for new children, by parent."""
+    def _make_parents(self, created: Sequence[Key]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Create the missing parents of these znodes.
+
+        Return the access list for new children by parent, and by path why the login may not create a parent.
+        """
         lists: dict[str, Any] = {}
         parents = {path for key in created for path in parents_of(key)}
         missing = self._patiently(lambda: missing_of(self._client, parents))
@@ -189,14 +194,14 @@ class ZookeeperWriter:
         for path in missing:
             above = path.rpartition("/")[0]
             lists[path] = lists[above] if above in lists else lists.setdefault(above, self._access_list(above))
-        made = list[str]()
+        made, refusals = list[str](), dict[str, str]()
         for start in range(0, len(missing), OPERATIONS_PER_TRANSACTION):
-            made += self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists)
+            made += self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists, refusals)
         self._made |= self._lives(made) if made else {}
-        return lists
+        return lists, refusals
 
-    def _make(self, paths: Sequence[str], lists: Mapping[str, Any]) -> list[str]:
-        """Those that this client created, for certain."""
+    def _make(self, paths: Sequence[str], lists: Mapping[str, Any], refusals: dict[str, str]) -> list[str]:
+        """Those that this client created, for certain. What the login may not create is added to ``refusals``."""
         transaction = self._client.transaction()
         for path in paths:
             transaction.create(path, b"", acl=lists[path])
@@ -209,8 +214,11 @@ class ZookeeperWriter:
         made = list[str]()
         for path in paths:
             with suppress(KazooException):  # It exists by now, or the creation of the offsets fails and reports why.
-                self._client.retry(self._client.create, path, b"", acl=lists[path])
-                made.append(path)
+                try:
+                    self._client.retry(self._client.create, path, b"", acl=lists[path])
+                    made.append(path)
+                except NoAuthError:
+                    refusals[path] = lacking("CREATE", path.rpartition("/")[0])
         return made
 
     def _access_list(self, path: str) -> Any:
@@ -234,7 +242,11 @@ class ZookeeperWriter:
                 self._sleep(backoff_s(attempt))
                 attempt += 1
             else:
-                answers |= {pending[index]: Answer(_described(error), is_certain) for index, error in failed.items()}
+                answers |= {
+                    key: Answer(_described(error, key, wanted[key], known[key]), is_certain)
+                    for index, error in failed.items()
+                    for key in [pending[index]]
+                }
                 answers |= self._moved(pending, known, is_certain) if failed else dict.fromkeys(pending, ACCEPTED)
             pending = [key for key in pending if key not in answers]
         return answers
@@ -288,15 +300,20 @@ def _errors(results: Sequence[Any]) -> dict[int, Exception]:
     }
 
 
-def _described(error: Exception) -> str:
+def _described(error: Exception, key: Key, wanted: Stored, known: Stored) -> str:
+    if isinstance(error, NoAuthError):
+        path = offset_path(key)
+        is_set = wanted.offset is not None and known.version is not None
+        right = "DELETE" if wanted.offset is None else "CREATE"
+        return lacking("WRITE", path) if is_set else lacking(right, path.rpartition("/")[0])
     return _CHANGED.get(type(error), f"ZooKeeper refused the write: {type(error).__name__}")
 
 
-def _stored(znode: Znode | KazooException | None) -> Stored:
+def _stored(key: Key, znode: Znode | KazooException | None) -> Stored:
     if znode is None:
         return Stored()
     if isinstance(znode, KazooException):
-        return Stored(error=f"ZooKeeper refused the read: {type(znode).__name__}")
+        return Stored(error=f"{offset_path(key)} {refusal(znode)}")
     text = znode.data.decode("utf-8", "replace")
     offset = offset_in(text)
     if offset is not None:

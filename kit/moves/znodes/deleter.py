@@ -24,7 +24,7 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.cluster import Cluster
 from kit.clients.multiread import READ_TIMEOUT_S, Znode, refusal
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
@@ -43,7 +43,6 @@ _REFUSALS = {
     NodeExistsError: "another client created this znode meanwhile",
     NoChildrenForEphemeralsError: "it is ephemeral now: a live member may hold it",
     NotEmptyError: "it has children",
-    NoAuthError: "the login needs the rights CREATE and DELETE there",
 }
 _ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
 Found: TypeAlias = Znode | KazooException | None
@@ -131,13 +130,15 @@ class ZnodeDeleter:
         report.attempt([item])
         error = self._sent(path, found.version)
         back = self._found(path)
-        if error is None or (back is None and not isinstance(error, tuple(_REFUSALS))):
+        is_refused = isinstance(error, (AuthenticationFailed, *_REFUSALS))
+        if error is None or (back is None and not is_refused):
             return ItemOutcome(item, Outcome.CONFIRMED, text, None)
-        outcome = Outcome.REFUSED if isinstance(error, tuple(_REFUSALS)) else Outcome.UNKNOWN
+        outcome = Outcome.REFUSED if is_refused else Outcome.UNKNOWN
         return ItemOutcome(item, outcome, text, _text(back), _said(error))
 
     def _sent(self, path: str, version: int) -> Exception | None:
         transaction, probe = self._client.transaction(), f"{path}/{PROBE}"
+        needed = (("CREATE", path), ("DELETE", path), ("DELETE", path.rpartition("/")[0]))
         transaction.create(probe, b"")
         transaction.delete(probe)
         transaction.delete(path, version=version)
@@ -146,8 +147,12 @@ class ZnodeDeleter:
         except (KazooException, self._client.handler.timeout_exception) as error:
             failure: Exception = error
             return failure
-        errors = [each for each in answers if isinstance(each, Exception)]
-        causes: list[Exception] = [each for each in errors if not isinstance(each, _ROLLED_BACK)] or errors
+        errors: list[Exception] = [
+            AuthenticationFailed(lacking(*right)) if isinstance(each, NoAuthError) else each
+            for right, each in zip(needed, answers, strict=True)
+            if isinstance(each, Exception)
+        ]
+        causes = [each for each in errors if not isinstance(each, _ROLLED_BACK)] or errors
         return causes[0] if causes else None
 
     def _create(self, item: str, path: str, text: str, report: Report) -> ItemOutcome:
@@ -163,6 +168,9 @@ class ZnodeDeleter:
         try:
             access = inherited(self._client, path, READ_TIMEOUT_S)
             self._client.create(path, text.encode(), acl=access)
+        except NoAuthError:
+            parent = path.rpartition("/")[0]
+            return ItemOutcome(item, Outcome.NOT_ATTEMPTED, text, None, lacking("CREATE", parent))
         except (AuthenticationFailed, *_REFUSALS) as error:
             return ItemOutcome(item, Outcome.NOT_ATTEMPTED, text, None, _said(error))
         except (ConnectError, KazooException, self._client.handler.timeout_exception) as error:
