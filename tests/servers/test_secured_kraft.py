@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -22,6 +23,7 @@ from kit.lab.servers.migrating import connected
 from kit.lab.servers.security import PASSWORD_VARIABLE, ZOOKEEPER_VARIABLE
 from tests.servers.awaiting import awaited
 from tests.servers.kraft_walk import KraftWalk
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -172,3 +174,37 @@ def test_nodes_talk_to_each_other_over_tls_and_sasl(seen):
 
 def nodes_of(lab: Lab):
     return [*lab.migration.migrating, *lab.migration.controllers]
+
+
+WITHOUT = {
+    AclOperation.CLUSTER_ACTION: dict.fromkeys(
+        ("status", "diff", "preflight", "plan"), "needs the right ClusterAction"
+    ),
+    AclOperation.DESCRIBE: {
+        **dict.fromkeys(("status", "preflight", "plan"), "the login lacks DESCRIBE on the cluster"),
+        "diff": "DescribeQuorum: Describe) on the cluster",
+    },
+    AclOperation.DESCRIBE_CONFIGS: {"preflight": "the right DESCRIBE_CONFIGS on the cluster"},
+}
+"""Right on the cluster → command → what its output has without this right alone."""
+
+
+@soak_only
+@pytest.mark.parametrize("right", WITHOUT, ids=lambda each: each.name)
+def test_without_any_one_right_each_command_names_it(seen, right):
+    admin = AdminClient({**topics.QUIET, "bootstrap.servers": seen.lab.servers.addresses()})
+    cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
+    plan = ("plan", "kraft", "--to", "zookeeper", "--runs", str(seen.lab.folder / "runs"))
+    commands = {"status": ("kraft", "status"), "diff": ("kraft", "diff"), "preflight": ("kraft", "preflight", "--json")}
+    allowed = AclPermissionType.ALLOW
+    done(admin.delete_acls([AclBindingFilter(*cluster, right, allowed)]), "ACL")
+    try:
+        for command, sentence in WITHOUT[right].items():
+            words = {**commands, "plan": plan}[command]
+            awaited(
+                lambda words=words: " ".join(seen.run("without a right", *words).output.split()),
+                lambda output, sentence=sentence: sentence in output,
+                f"{command} names the right",
+            )
+    finally:
+        done(admin.create_acls([AclBinding(*cluster, right, allowed)]), "ACL")

@@ -6,6 +6,8 @@ The znodes of a cluster are copied below a chroot, so that the lab's broker neve
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ from kit.errors import AuthenticationFailed
 from kit.lab import Lab
 from kit.moves.group.toggle import read_toggle, set_toggle, unset_toggle
 from tests.reporting import Permissive
+from tests.servers.awaiting import awaited
 from tests.servers.coordinators import commit
 from tests.soak import first
 
@@ -232,6 +235,38 @@ def test_an_undo_names_each_right_that_its_login_lacks(
     assert names(ended.output, right, path), ended.output
     again = world.type(("undo", run), tmp_path)
     assert again.exit_code == 0, again.output
+
+
+MEMBERS = [
+    (flavour, right, path, shown)
+    for flavour in ("ozkcc", "mezkcc")
+    for right, path, shown in (
+        (WRITE, f"{OFFSETS}/0", f"{OFFSETS}/0"),
+        (CREATE, f"/consumers/{GROUP}/owners/{TOPIC}", f"each topic's znode below /consumers/{GROUP}/owners"),
+        (CREATE, f"/consumers/{GROUP}/ids", f"/consumers/{GROUP}/ids"),
+        (READ, f"/consumers/{GROUP}/ids", f"/consumers/{GROUP}/ids"),
+        (READ, f"/brokers/topics/{TOPIC}", f"/brokers/topics/{TOPIC}"),
+        (READ, "/brokers/ids", "/brokers/ids"),
+    )
+]
+
+
+@pytest.mark.parametrize(("flavour", "right", "path", "shown"), first(MEMBERS))
+def test_a_member_names_each_right_that_its_login_lacks(
+    world: World, tmp_path: Path, flavour: str, right: str, path: str, shown: str
+) -> None:
+    """A member without a right tries again: it is in the group as soon as the right is granted."""
+    world.fill()
+    words = ["consume", "--flavour", flavour, "-g", GROUP, "-t", TOPIC, "--from-beginning", "--max-messages", "1"]
+    said = tmp_path / "stderr"
+    with world.without(right, path), said.open("w") as stderr:
+        command = [sys.executable, "-m", "kit", *words, "--profile-file", str(world.profile)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr) as member:
+            try:
+                needed = f"the login needs the right {right.upper()} on {shown}:"
+                awaited(lambda: said.read_text()[-600:], lambda text: needed in text, "the sentence of the member")
+            finally:
+                member.kill()
 
 
 def test_exactly_the_rights_of_the_page_are_enough_for_a_reset_and_its_undo(world: World, tmp_path: Path) -> None:

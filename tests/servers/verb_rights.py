@@ -116,7 +116,7 @@ WITH_ZOOKEEPER = {
 ELSEWHERE = {
     "connect": "tests/servers/test_connect.py grants the rights one by one",
     "plan offsets import": "as plan offsets reset, from a file",
-    "plan kraft": "tests/interop/test_kraft_secured.py",
+    "plan kraft": "tests/servers/test_secured_kraft.py, tests/interop/test_kraft_secured.py",
     "kraft status": "tests/servers/test_secured_kraft.py",
     "kraft preflight": "tests/servers/test_secured_kraft.py",
     "kraft diff": "tests/servers/test_secured_kraft.py",
@@ -128,7 +128,7 @@ ELSEWHERE = {
     "act": "tests/servers/test_rights.py",
     "resume": "as act",
     "undo": "tests/servers/test_rights.py, test_undo_rights.py",
-    "consume": "tests/servers/test_rights.py",
+    "consume": "tests/servers/test_rights.py, test_znode_rights.py",
 }
 """Verbs of the page that are not in this table, and where their rights are tried, or why they are not."""
 

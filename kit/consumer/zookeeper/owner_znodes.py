@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.states import EventType, WatchedEvent
 
+from kit.clients.access import lacking
 from kit.clients.multiread import Znode, fetch_children, fetch_data
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, Pairs
 from kit.consumer.zookeeper.znode_requests import Changed, ZnodeRequests
+from kit.errors import AuthenticationFailed
 from kit.text.numbers import partition_in
 
 BYTES_PER_TRANSACTION = 200_000
@@ -197,6 +199,8 @@ class OwnerZnodes(ZnodeRequests):
             if not isinstance(error, (NodeExistsError, RolledBackError, RuntimeInconsistency)):
                 self._parents.clear()
                 self._access.clear()
+                if isinstance(error, NoAuthError):
+                    raise AuthenticationFailed(lacking("CREATE", f"each topic's znode below {self._base}/owners"))
                 raise error
         return not errors
 

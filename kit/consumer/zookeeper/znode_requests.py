@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import ACL
 
-from kit.clients.access import inherited
+from kit.clients.access import inherited, lacking
 from kit.clients.paths import group_path
-from kit.errors import ConnectError
+from kit.errors import AuthenticationFailed, ConnectError
 
 Changed = Callable[[str], None]
 
@@ -67,6 +67,13 @@ class ZnodeRequests:
         except self._client.handler.timeout_exception:
             raise ConnectError(f"ZooKeeper {self._hosts} did not answer within {self._timeout:g} s") from None
 
+    def _read(self, path: str, result: Any) -> Any:
+        """The answer about this znode. Raises AuthenticationFailed if the login may not read it."""
+        try:
+            return self._ask(result)
+        except NoAuthError:
+            raise AuthenticationFailed(lacking("READ", path)) from None
+
     def _commit(self, transaction: Any) -> list[Any]:
         results: list[Any] = self._ask(transaction.commit_async())
         return results
@@ -87,7 +94,7 @@ class ZnodeRequests:
 
     def _children(self, path: str, word: str) -> list[str]:
         try:
-            names: list[str] = self._ask(self._client.get_children_async(path, watch=self._note(word)))
+            names: list[str] = self._read(path, self._client.get_children_async(path, watch=self._note(word)))
         except NoNodeError:
             self._ask(self._client.exists_async(path, watch=self._note(word)))
             return []
@@ -95,7 +102,7 @@ class ZnodeRequests:
 
     def _data(self, path: str, word: str) -> str | None:
         try:
-            data, _ = self._ask(self._client.get_async(path, watch=self._note(word)))
+            data, _ = self._read(path, self._client.get_async(path, watch=self._note(word)))
         except NoNodeError:
             self._ask(self._client.exists_async(path, watch=self._note(word)))
             return None
@@ -103,7 +110,10 @@ class ZnodeRequests:
 
     def _make_path(self, path: str) -> None:
         """Create each missing level, with the access list of the nearest znode above it."""
-        self._client.ensure_path(path, acl=inherited(self._client, f"{path}/any", self._timeout))
+        try:
+            self._client.ensure_path(path, acl=inherited(self._client, f"{path}/any", self._timeout))
+        except NoAuthError:
+            raise AuthenticationFailed(lacking("CREATE", f"the znodes above {path}")) from None
 
     def _access_of(self, path: str) -> list[ACL]:
         """The access list of the znode above, read once: a claim of many partitions needs one answer, not many."""

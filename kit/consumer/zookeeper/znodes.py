@@ -9,15 +9,16 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
 
+from kit.clients.access import lacking
 from kit.clients.multiread import Znode, fetch_data
 from kit.clients.registration import Registration, parse_registration
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import GroupView
 from kit.consumer.zookeeper.owner_znodes import OwnerZnodes
 from kit.consumer.zookeeper.znode_requests import Changed
-from kit.errors import ConnectError, NotFound, ReadError
+from kit.errors import AuthenticationFailed, ConnectError, NotFound, ReadError
 
 
 class GroupZnodes(OwnerZnodes):
@@ -51,7 +52,7 @@ class GroupZnodes(OwnerZnodes):
 
     def check_brokers(self) -> None:
         """Search for brokers: NotFound when none ever registered there, by a wrong chroot or in a KRaft cluster."""
-        if self._ask(self._client.exists_async("/brokers/ids")) is None:
+        if self._read("/brokers/ids", self._client.exists_async("/brokers/ids")) is None:
             raise NotFound(
                 f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids: check the chroot in "
                 "zookeeper.connect; where brokers don't use ZooKeeper (KRaft), old consumers can't work"
@@ -76,6 +77,9 @@ class GroupZnodes(OwnerZnodes):
         if any(isinstance(error, NodeExistsError) for error in errors):
             stats = [self._ask(self._client.exists_async(path, watch=self._note("ids"))) for path in paths]
             return all(stat is not None and stat.ephemeralOwner == session for stat in stats)
+        refused = [path for path, error in zip(reversed(paths), errors) if isinstance(error, NoAuthError)]
+        if refused:
+            raise AuthenticationFailed(lacking("CREATE", refused[0].rpartition("/")[0]))
         raise errors[-1]
 
     # Reading
@@ -125,7 +129,7 @@ class GroupZnodes(OwnerZnodes):
         partitions = {}
         for topic, result in under_way:
             try:
-                data, _ = self._ask(result)
+                data, _ = self._read(f"/brokers/topics/{topic}", result)
             except NoNodeError:
                 self._ask(self._client.exists_async(f"/brokers/topics/{topic}", watch=self._note("topics")))
                 continue
@@ -161,4 +165,10 @@ class GroupZnodes(OwnerZnodes):
         results = self._commit(transaction)
         if isinstance(results[0], Exception) and isinstance(results[0], NoNodeError):
             raise ConnectError(f"the session of {self._consumer_id} has ended; its offsets were not written")
+        for pair, result in zip(offsets, results[1:]):
+            if isinstance(result, NoAuthError):
+                path = self.offset_path(pair)
+                above = path.rpartition("/")[0]
+                needed = ("CREATE", above) if versions[pair] is None else ("WRITE", path)
+                raise AuthenticationFailed(lacking(*needed))
         return not any(isinstance(result, Exception) for result in results)

@@ -222,7 +222,7 @@ _WHY = {
     "znodes": "the profile names no ZooKeeper, or it did not answer",
     "kraft_items": "no controller was asked for it",
     "differences": "no diff was made",
-    "brokers": "no broker reported them, and no file was given",
+    "brokers": "no broker reported them (it needs the right DESCRIBE_CONFIGS on the cluster), and no file was given",
     "controllers": "no controller reported them, and no file was given",
     "metas": "no file was given",
 }
