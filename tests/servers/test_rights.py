@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
-from kit.errors import NotFound, ReadError, RunError, UnsafePlan
+from kit.errors import NotFound, PartialRead, ReadError, RunError, UnsafePlan
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.members.python import PythonMember
 from tests.servers.awaiting import SECONDS
@@ -26,6 +26,7 @@ from tests.servers.verb_rights import (
     LOCK_NAMES,
     LOCK_TOPIC,
     MOVING,
+    OBSERVED,
     RUNS,
     VERBS,
     WITH_ZOOKEEPER,
@@ -202,6 +203,23 @@ def test_each_verb_with_zookeeper_needs_exactly_its_rights(
     old_lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str
 ) -> None:
     needs_exactly(old_lab, issuer, tmp_path, verb, WITH_ZOOKEEPER[verb])
+
+
+@soak_only
+@pytest.mark.parametrize("right", [None, *OBSERVED])
+def test_a_report_names_each_right_that_its_login_lacks(
+    watched: SaslLab, issuer: Issuer, tmp_path: Path, right: Right | None
+) -> None:
+    """In the page, or beside it."""
+    user = f"reports without {right}"
+    grant(watched, user, *(each for each in OBSERVED if each != right))
+    file = str(profile_of(watched, issuer, user, tmp_path))
+    words = [sys.executable, "-m", "kit", "report", "--output", str(tmp_path / "pages"), "--profile-file", file]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert ended.returncode in (0, PartialRead.exit_code), ended.stderr
+    (page,) = (tmp_path / "pages").glob("report-*.html")
+    shown = ended.stderr + page.read_text(encoding="utf-8")
+    assert [each for each, sentence in OBSERVED.items() if sentence in shown] == ([right] if right else [])
 
 
 def needs_exactly(lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, needed: Verb) -> None:

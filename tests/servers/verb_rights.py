@@ -123,7 +123,7 @@ ELSEWHERE = {
     "kraft save": "as kraft preflight",
     "kraft watch": "as kraft status and kraft diff",
     "rebalances": "reads as groups --idle --offsets-topic does",
-    "report": "reads as snapshot does, in a notebook: half a minute each",
+    "report": "tests/servers/test_rights.py, in the long form: half a minute each",
     "plan show": "the rights of the plan's command",
     "act": "tests/servers/test_rights.py",
     "resume": "as act",
