@@ -66,3 +66,18 @@ def test_a_migration_is_not_deleted_when_controllers_have_claimed_the_cluster_si
     client.set("/controller", b'{"brokerid":3000}')
     assert _transaction(client, before, None, ["/migration"]).outcome == Outcome.REFUSED
     assert client.exists("/migration")
+
+
+@pytest.mark.parametrize(
+    ("closed", "refused", "right"),
+    [("/controller_epoch", "write", "WRITE on /controller_epoch"), ("", "delete", "DELETE on /")],
+    ids=["write", "delete"],
+)
+def test_the_right_that_the_login_lacks_is_named(client, closed, refused, right):
+    rights = {each: each != refused for each in ("read", "write", "create", "delete", "admin")}
+    client.set_acls(closed or "/", [make_acl("world", "anyone", **rights)])
+    outcome = _transaction(client, _read(client), 10, ["/controller"])
+    assert outcome.outcome == Outcome.REFUSED
+    assert f"needs the right {right}:" in outcome.error
+    assert client.get("/controller_epoch")[0] == b"3"
+    client.set_acls(closed or "/", [make_acl("world", "anyone", all=True)])

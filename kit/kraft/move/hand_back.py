@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError, RolledBackError, RuntimeInconsistency
 
+from kit.clients.access import lacking
 from kit.clients.nodes import KRAFT_MODE
 from kit.clients.values import json_in
 from kit.engine.lock import ANSWER_S
@@ -33,6 +34,8 @@ from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state
 ANSWERS = 5
 """So many times running each broker must name ``/controller``'s holder: while KRaft controls, it names any broker."""
 _BROKER = 4
+_ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
+"""What ZooKeeper answers for the other parts of a transaction that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,25 +238,31 @@ def _transaction(
     client: KazooClient, before: Mapping[str, Saved], epoch: int | None, deleted: Sequence[str]
 ) -> ItemOutcome:
     """All or nothing, each part on the condition of its znode's version; ``epoch``: the new one, if there is one."""
-    change = client.transaction()
+    change, rights = client.transaction(), list[tuple[str, str]]()
     previous: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
     try:
         if epoch is not None and EPOCH in before:
             change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
+            rights.append(("WRITE", EPOCH))
         elif epoch is not None:
             acl, _ = client.get_acls_async(CONTROLLER).get(timeout=ANSWER_S)
             change.create(EPOCH, str(epoch).encode(), acl=acl)
+            rights.append(("CREATE", "/"))
         if CONTROLLER in before and CONTROLLER not in deleted:
             change.check(CONTROLLER, before[CONTROLLER].version)
+            rights.append(("READ", CONTROLLER))
         for path in deleted:
             change.delete(path, before[path].version)
+            rights.append(("DELETE", path.rpartition("/")[0] or "/"))
         results = change.commit_async().get(timeout=ANSWER_S)
     except (KazooException, client.handler.timeout_exception) as error:
         return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, f"ZooKeeper did not answer: {error!r}")
-    refused = [each for each in results if isinstance(each, Exception)]
-    if refused:
-        why = f"another client wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
-        return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, why)
+    failed = [(each, right) for each, right in zip(results, rights, strict=True) if isinstance(each, Exception)]
+    if failed:
+        cause, right = next((it for it in failed if not isinstance(it[0], _ROLLED_BACK)), failed[0])
+        changed = f"another client wrote one of the znodes at the same time: {cause!r}"
+        why = lacking(*right) if isinstance(cause, NoAuthError) else changed
+        return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, f"{why}; nothing was written")
     left = _read(client)
     if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:
         return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, "/migration is there again")
