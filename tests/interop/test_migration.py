@@ -57,7 +57,8 @@ def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup, 
         shared.left(each)
         shared.await_agreed()
     found = assert_exclusive(shared)
-    assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    kinds = ("duplicates_tail", "duplicates_stale", "duplicates_rewind")
+    assert {kind: found[kind] for kind in kinds} == dict.fromkeys(kinds, 0)
 
 
 def test_the_toggle_to_and_fro_under_load(group: MakeGroup, record_property: Record) -> None:
