@@ -319,6 +319,8 @@ class BrokerClient:
             line.waiting.append(turn)
             await turn  # The request that ends leaves its place to this one.
         try:
+            if self.asks_metadata and broker_id is not None and broker_id not in self.broker_ids():
+                await self.refresh_metadata()  # It joined, or came back, since the metadata were read.
             return await self._send_to(await self._ready_node(broker_id), request)
         finally:
             if line.waiting:

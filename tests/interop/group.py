@@ -21,6 +21,7 @@ from kit.lab.members.handles import Consumer
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
+from kit.proof.analyze.duplicates import CAUSES
 from kit.proof.consumption import load_consumption, load_production
 from kit.proof.verify import Proof, prove
 from kit.tables import schema as tables
@@ -223,6 +224,20 @@ class Group:
         assert found["lost"] == 0
         assert max(found["overlaps"], found["unowned"], found["duplicates_stale"]) <= len(in_hand)
 
+    def assert_nothing_repeated(self, *causes: str) -> None:
+        """What offramp's members delivered is not delivered again, by none of the causes; without causes by any.
+
+        A stream of an old consumer may go on with a chunk that it was taking from its queue when a rebalance cleared
+        the chunks and then committed: the rest of it is delivered after the commit, and again by the next owner,
+        itself or another (``closeFetchersForQueues`` and ``ConsumerIterator.makeNext`` of Kafka 0.8 to 1.1).
+        """
+        found, jvm = self.proof().duplicates, self._old_jvm_members()
+        repeated = [] if found is None else found.to_dicts()
+        assert [row for row in repeated if row["consumer"] not in jvm and row["cause"] in (causes or CAUSES)] == []
+
+    def _old_jvm_members(self) -> list[str]:
+        return [member.consumer_id for member in self.everyone if member.process.name.startswith("old-")]
+
     def release_seconds(self) -> list[float]:
         """Per JVM member: from its registration to its last first claim, by ZooKeeper's own times."""
         lives = self.watch.rows()
@@ -231,8 +246,7 @@ class Group:
         for life in sorted(lives, key=lambda life: life.from_ms):
             if life.kind == "owner" and life.member_id in joined:
                 claims.setdefault(life.member_id, []).append(life.from_ms)
-        jvm = [member.consumer_id for member in self.everyone if not member.events("METRICS")]
-        return [(claims[name][0] - joined[name]) / 1000 for name in jvm if name in claims]
+        return [(claims[name][0] - joined[name]) / 1000 for name in self._old_jvm_members() if name in claims]
 
     def logs(self) -> str:
         """What the members' processes said last."""

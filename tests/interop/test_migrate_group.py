@@ -93,8 +93,8 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Oper
     shared = old_group(group, 5 if IS_SOAK else 3)
     there = move(operations, shared, "all KC")
     back = move(operations, shared, "OZKCC")
-    found = assert_nothing_lost(shared)
-    assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    assert_nothing_lost(shared)
+    shared.assert_nothing_repeated()
     for ending in (there, back):
         record = load_run(operations.runs / ending.run_id)
         assert record.verified == {step.step_id for step in record.plan.steps}
@@ -113,8 +113,8 @@ def test_there_back_and_there_again(group: MakeGroup, operations: Operations) ->
         ending = move(operations, shared, stage)
         assert not load_run(operations.runs / ending.run_id).plan.overridden
     assert in_kafka == [0, 6, 6]
-    found = assert_nothing_lost(shared)
-    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    assert_nothing_lost(shared)
+    shared.assert_nothing_repeated("stale", "rewind")
 
 
 @pytest.mark.parametrize("offsets", first(["kafka", "both"]))
@@ -296,8 +296,8 @@ def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operati
     shared.add_old(1)
     run._tell = None
     run.resume().raise_unless()
-    found = assert_nothing_lost(shared)
-    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    assert_nothing_lost(shared)
+    shared.assert_nothing_repeated("stale", "rewind")
 
 
 def ids(shared: Group) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from kafka.protocol.metadata import MetadataRequest
 
 from kit import connect, observe
 from kit.groups import views
 from kit.groups.snapshot import verify_read
 from kit.lab import Lab, faults
 from kit.profile import load_profile
+from tests.servers.awaiting import SECONDS
 
 GROUPS = [f"roll-{number}" for number in range(12)]
 
@@ -56,7 +58,12 @@ def test_a_dead_coordinator_and_leader_is_followed(cluster):
     assert victim not in set(coordinators(during).values())
     verify_read(during)
 
+    client = connected.broker_client
+    client.run(client.refresh_metadata)
+    assert victim not in client.broker_ids()
     faults.restart_broker(lab, victim)
+    nothing = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    assert client.run(client.send_within, nothing, victim, SECONDS).brokers
     after = observe(connected, "roll-.*")
     assert lags(after) == expected
     verify_read(after)

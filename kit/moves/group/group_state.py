@@ -197,9 +197,8 @@ class _Seen:
         self._errors: dict[tuple[str | None, str | None], str] = {}
         for row in snapshot.read_errors.rows(named=True):
             of = row["group_id"], row["topic"]
-            # An error of the whole cluster does not name its znode or broker itself.
-            told = row["error"] if any(of) else f"{row['subject']}: {row['error']}"
-            self._errors.setdefault(of, told)
+            # Only an error of a topic or partition names its place itself.
+            self._errors.setdefault(of, row["error"] if row["topic"] else f"{row['subject']}: {row['error']}")
 
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
+from kit.clients.broker_client import DEADLINE_S, Deadline
 from kit.clients.brokers import fetch_log_offsets, fetch_metadata
 from kit.clients.cluster import Cluster
 from kit.errors import InputError, ReadError
@@ -178,17 +181,42 @@ def fetch_topics(cluster: Cluster) -> dict[str, Topic]:
 def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> Present:
     """The topics now, and the logs for those ``offsets`` whose topic has no known id.
 
+    While brokers disagree whether a topic exists, they are asked again until the deadline: one may have just started.
+
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
-    topics, offsets = fetch_topics(cluster), list(offsets)
-    unlisted = fetch_unsure(cluster, {topic for (topic, _), _ in offsets} - set(topics))
+    offsets, client = list(offsets), cluster.broker_client
+    named = {topic for (topic, _), _ in offsets}
+
+    def read() -> Seen:
+        topics = fetch_topics(cluster)
+        return Seen(topics, *_unlisted(cluster, named - topics.keys()))
+
+    topics, hidden, listed = agreed(read, partial(client.run, client.pause), Deadline(DEADLINE_S))
     unsure = {
         place[0]
         for place, stored in offsets
         if stored.offset is not None and place[0] in topics and not is_told_by_id(topics, place[0], stored)
     }
-    return Present(topics, fetch_logs(cluster, unsure) if unsure else {}, unlisted)
+    return Present(topics, fetch_logs(cluster, unsure) if unsure else {}, _reasons(hidden, listed))
+
+
+class Seen(NamedTuple):
+    """The topics that a broker listed, and of those that it did not, the ones that are hidden or that another lists."""
+
+    topics: dict[str, Topic]
+    hidden: set[str]
+    listed: set[str]
+
+
+def agreed(read: Callable[[], Seen], pause: Callable[[int], object], deadline: Deadline) -> Seen:
+    """Read until no other broker lists a topic that the one does not; what was read last, at the deadline."""
+    seen, attempt = read(), 0
+    while seen.listed and deadline.allows(attempt):
+        pause(attempt)
+        seen, attempt = read(), attempt + 1
+    return seen
 
 
 def fetch_unsure(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
@@ -197,8 +225,16 @@ def fetch_unsure(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
     Raises:
         ConnectError, ReadError: the brokers or ZooKeeper did not answer, or refused.
     """
+    return _reasons(*_unlisted(cluster, topics))
+
+
+def _unlisted(cluster: Cluster, topics: Collection[str]) -> tuple[set[str], set[str]]:
+    """Of topics that a broker did not list, those that the login may not describe, and those that another one lists."""
     hidden = fetch_undescribable(cluster.broker_client, topics)
-    listed = fetch_listed(cluster.broker_client, cluster.zookeeper, set(topics) - hidden)
+    return hidden, fetch_listed(cluster.broker_client, cluster.zookeeper, set(topics) - hidden)
+
+
+def _reasons(hidden: Collection[str], listed: Collection[str]) -> dict[str, str]:
     return {each: hidden_reason(each) for each in sorted(hidden)} | {each: contested_reason(each) for each in listed}
 
 

@@ -305,6 +305,9 @@ class _Writing:
         """Take the answers. Return the halves of a request that was too large for a batch, as far as can be known."""
         try:
             response = await future
+        except kafka_errors.UnknownBrokerIdError:  # Nothing was sent.
+            self.take(group_id, asked, _NO_COORDINATOR)
+            return []
         except RETRIABLE_FAILURES:
             self.take(group_id, asked, UNANSWERED)
             return []

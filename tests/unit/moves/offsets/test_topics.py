@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kit.clients.broker_client import Deadline
 from kit.engine.model.performer import Outcome
 from kit.errors import PlanError
+from kit.moves.offsets.fetch import Seen, agreed
 from kit.moves.offsets.files import load_offsets, save_offsets
 from kit.moves.offsets.group_steps import DeleteGroupsParameters, before_of as before_of_groups, delete_steps
 from kit.moves.offsets.moves import OffsetTarget, Stored, clamp
@@ -114,3 +116,19 @@ def test_a_file_of_an_older_version_has_no_topic_ids(tmp_path):
     path.write_text("\n".join(line.removesuffix(",") for line in text.splitlines()) + "\n")
     stored = load_offsets(path, "cluster").offsets[key]
     assert (stored, stored.topic_id) == (Stored(5, "m", 3), None)
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_brokers_that_disagree_about_a_topic_are_asked_again(late):
+    paused = list[int]()
+
+    def read() -> Seen:
+        return Seen({}, set(), {"orders"} if len(paused) < late else set())
+
+    assert agreed(read, paused.append, Deadline(60.0)).listed == set()
+    assert paused == list(range(late))
+
+
+def test_brokers_that_disagree_to_the_end_are_believed_in_nothing():
+    found = agreed(lambda: Seen({}, set(), {"orders"}), lambda attempt: None, Deadline(0.0))
+    assert found.listed == {"orders"}
