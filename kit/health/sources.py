@@ -324,7 +324,7 @@ def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:
     """When the snapshots of a history were complete, as the times of observations: at_ms, in order.
 
     Args:
-        every_min: at most one observation in so many minutes.
+        every_min: minutes; at most one observation of each such interval is read.
     """
     looks = list[int]()
     for at_ms in snapshots["ended_at"].dt.epoch("ms").sort():

@@ -96,10 +96,10 @@ def _with_lag(commits: FrameT, ends: FrameT) -> FrameT:
 
 
 def _remembered(rows: FrameT, key: Sequence[str], time: str, order: list[str], intervals: int) -> FrameT:
-    """With entered_ms and left_ms: a row is remembered from its arrival until so many have come after it.
+    """Add entered_ms and left_ms: a row is remembered from its arrival until ``intervals`` more rows have arrived.
 
-    One that is not is_known ends what is remembered, itself too. Searched for among so many rows: further on, all have
-    left anyway. By one order, since Spark sorts for each.
+    A row that is not is_known ends what is remembered, itself included. It is searched for among ``intervals`` rows:
+    later rows have all left. One order serves all windows, because Spark sorts once per order.
     """
     rows = rows.with_columns(entered_ms=nw.col(time).cum_max().over(*key, order_by=order))
     rows = rows.with_columns(ended_ms=nw.when(~nw.col("is_known")).then(nw.col("entered_ms")))

@@ -17,7 +17,7 @@ from kit.text.visible import cell, visible
 
 NAMED = 5
 _GAP = 3
-"""A hole in the history: so many times the usual time between two observations."""
+"""A gap of the history is at least this multiple of the usual time between two observations."""
 
 
 def health_brief(
@@ -70,10 +70,10 @@ def _period(looks_ms: list[int]) -> str:
         return f"{quantity(len(looks_ms), 'observation')}: too few for any trend."
     steps = sorted(after - before for before, after in pairwise(looks_ms))
     usual, longest = steps[len(steps) // 2], steps[-1]
-    told = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, an observation each {duration(usual)}."
+    period = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, one observation per {duration(usual)}."
     if longest < _GAP * usual:
-        return told
-    return f"{told} The longest time without an observation was {duration(longest)}: what happened in it is not known."
+        return period
+    return f"{period} The longest gap is {duration(longest)}: offramp does not know what happened during it."
 
 
 def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:

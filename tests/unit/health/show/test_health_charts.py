@@ -71,7 +71,7 @@ def test_a_brief_of_a_quiet_time_and_of_one_look():
     none = pl.DataFrame(schema=dict.fromkeys(("since_ms", "from_ms", "until_ms", "n_partitions", "max_lag"), pl.Int64))
     none = none.with_columns(group_id=pl.lit(""), cause=pl.lit(""), evidence=pl.lit(""))
     quiet = health_brief(within, none, [0, 60_000, 120_000], 1)
-    assert quiet.sentences[0] == "From 1970-01-01 00:00:00 UTC to 1970-01-01 00:02:00 UTC, an observation each 1 min."
+    assert quiet.sentences[0] == "From 1970-01-01 00:00:00 UTC to 1970-01-01 00:02:00 UTC, one observation per 1 min."
     assert quiet.sentences[1:] == (
         "No group was in trouble by these rules.",
         "No group was ever more than 1 record behind.",
