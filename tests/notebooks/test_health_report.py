@@ -87,7 +87,7 @@ def test_the_brief_names_them_the_period_and_its_hole(made):
     (page,) = [text for text in texts(made, "text/html") if 'class="brief"' in text]
     told = [line.get_text() for line in BeautifulSoup(page, "html.parser").select("li")]
     assert told[0].startswith("From 2026-11-22 22:00:00 UTC to 2026-11-23 02:00:00 UTC, one observation per 2 min.")
-    assert "The longest time without an observation was 22 min" in told[0]
+    assert "The longest gap is 22 min" in told[0]
     assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
     assert any(line.startswith("dead: from ") and "is not over" in line for line in told)
     assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
