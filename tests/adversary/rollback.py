@@ -62,12 +62,13 @@ class _Transaction:
     client: JudgingZookeeper
     deleted: list[str] = field(default_factory=list)
     epoch: bytes | None = None
+    n_checks: int = 0
 
     def set_data(self, path: str, data: bytes, version: int) -> None:
         self.epoch = data
 
     def check(self, path: str, version: int) -> None:
-        pass
+        self.n_checks += 1
 
     def delete(self, path: str, version: int) -> None:
         self.deleted.append(path)
@@ -81,7 +82,7 @@ class _Transaction:
             self.client.put("/controller_epoch", self.epoch)
         self.client.world.elect()
         answer = self.client.handler.async_result()
-        answer.value = [True]
+        answer.value = [True] * (len(self.deleted) + self.n_checks + (self.epoch is not None))
         return answer
 
 
