@@ -7,19 +7,20 @@ from typing import Annotated
 
 import typer
 
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, tell
+from kit.terminal.options import ChosenProfile, with_options
+from kit.terminal.terminal import AsJson, print_json, refusals, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("connect")
+@with_options
 def connect(
+    profile: ChosenProfile,
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=1, max=300, help="Seconds to wait for each server.")
     ] = 10,
     as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Check the profile: names, TCP, TLS, logins and rights of each server. Writes nothing.
 
@@ -27,12 +28,11 @@ def connect(
     """
     with refusals():
         from kit.connections import Check, check_connections
-        from kit.profile import load_profile
 
         def told(row: Check) -> None:
             tell(f"{row.state:<8}{row.component}, {row.tried}: {row.sentence}")
 
-        rows = check_connections(load_profile(profile, profile_file), timeout_s, (lambda _: None) if as_json else told)
+        rows = check_connections(profile.load(), timeout_s, (lambda _: None) if as_json else told)
         if as_json:
             print_json([asdict(row) for row in rows])
     code = next((row.exit_code for row in rows if row.exit_code), 0)

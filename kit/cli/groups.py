@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,23 +11,12 @@ import typer
 from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.time_lag import Method, print_time_lag
-from kit.groups.unseen import hidden_topics, say_unseen
+from kit.groups.chosen import ChosenGroup, ChosenGroups, hidden_topics
 from kit.history.keeping import keeper
-from kit.profile import load_profile
-from kit.terminal.listing import Listing, listing
+from kit.terminal.listing import Listing
+from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import (
-    EVERY_GROUP,
-    AsJson,
-    Pattern,
-    ProfileFile,
-    ProfileName,
-    print_sentences,
-    refusals,
-    say,
-    say_left_out,
-    tell,
-)
+from kit.terminal.terminal import AsJson, print_sentences, refusals, say, tell
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -40,7 +27,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
 _ANALYSING = "analysing"
 _SPARE = (
@@ -78,12 +64,10 @@ _ZOOKEEPER_WORDS = (
 
 
 @app.command()
-@listing
+@with_options
 def groups(
     listing: Listing,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroups,
     idle: Annotated[
         bool,
         typer.Option(
@@ -97,14 +81,14 @@ def groups(
 ) -> None:
     """Every group in one line: stage, members, lag in both stores, findings; or who uses it no more."""
     if idle:
-        print_idle(listing, profile, profile_file, pattern, dead_after, history, offsets_topic)
+        print_idle(listing, chosen, dead_after, history, offsets_topic)
         return
     if history is not None or offsets_topic:
         raise typer.BadParameter("--history and --offsets-topic give the last commit of a group: add --idle")
     from kit.cli.worst_first import by_attention
     from kit.groups import views
 
-    with _snapshot(profile, profile_file, None, pattern) as snapshot:
+    with _snapshot(chosen) as snapshot:
         with waiting(_ANALYSING):
             rows = by_attention(views.summary(snapshot))
         has_words = listing.is_data or _knows_zookeeper(snapshot)
@@ -114,13 +98,10 @@ def groups(
 
 
 @app.command()
-@listing
+@with_options
 def lag(
     listing: Listing,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    group: GroupId = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroup,
     time: Annotated[bool, typer.Option("--time", help="Age of the oldest unread record of each partition.")] = False,
     method: Method = "bisection",
     outlook: Annotated[
@@ -132,19 +113,19 @@ def lag(
     if time and outlook:
         raise typer.BadParameter("--time and --outlook are two listings: choose one")
     if time:
-        print_time_lag(listing, profile, profile_file, group, pattern, method)
+        print_time_lag(listing, chosen, method)
         return
     if outlook:
-        print_outlook(listing, profile, profile_file, group, pattern, over_s)
+        print_outlook(listing, chosen, over_s)
         return
     from kit.cli.worst_first import most_behind
     from kit.groups import views
 
-    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+    with _snapshot(chosen) as snapshot:
         with waiting(_ANALYSING):
             partitions = views.lag(snapshot)
             totals = views.group_lag(partitions)
-        if group is None:
+        if chosen.group is None:
             listing.print(most_behind(totals, "group_id", "store"), _SPARE)
             if not listing.is_data:
                 _tell_stale(views.stale_stores(snapshot))
@@ -153,13 +134,10 @@ def lag(
 
 
 @app.command()
-@listing
+@with_options
 def ownership(
     listing: Listing,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    group: GroupId = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroup,
 ) -> None:
     """Owner of each partition of one group; without a group, ownership problems of all groups."""
     import polars as pl
@@ -167,10 +145,10 @@ def ownership(
     from kit.cli.worst_first import worst_findings, worst_owned
     from kit.groups import views
 
-    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+    with _snapshot(chosen) as snapshot:
         with waiting(_ANALYSING):
             findings = worst_findings(views.findings(snapshot))
-        if group is None:
+        if chosen.group is None:
             listing.print(findings if listing.is_data else worst_findings(views.finding_summary(findings)))
             return
         shown = listing.print(worst_owned(views.owners(snapshot), findings), _SPARE)
@@ -183,13 +161,10 @@ def ownership(
 
 
 @app.command()
-@listing
+@with_options
 def readiness(
     listing: Listing,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    group: GroupId = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroup,
 ) -> None:
     """Where each group is on the way to Kafka coordination (KIP-125), and what blocks it."""
     import polars as pl
@@ -197,7 +172,7 @@ def readiness(
     from kit.cli.worst_first import most_blocked, worst_blockers
     from kit.groups import analyses, views
 
-    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+    with _snapshot(chosen) as snapshot:
         known = snapshot.groups, snapshot.members, snapshot.migration_states
         with waiting(_ANALYSING):
             blocking = worst_blockers(views.blockers(snapshot))
@@ -220,33 +195,30 @@ def readiness(
 
 
 @app.command()
+@with_options
 def snapshot(
+    chosen: ChosenGroups,
     history: Folder,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    pattern: Pattern = EVERY_GROUP,
     as_json: AsJson = False,
 ) -> None:
     """Read the cluster once and append the snapshot to a history of Parquet files."""
     from kit.clients.cluster import connect
-    from kit.groups.snapshot import observe, verify_read
+    from kit.groups.snapshot import verify_read
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
-        say_left_out(chosen, pattern)
-        keep = keeper(chosen, history)
-        with waiting(f"connecting to {chosen.name}"):
-            connected = connect(chosen, is_patient=False)
+        profile = chosen.load()
+        keep = keeper(profile, history)
+        with waiting(f"connecting to {profile.name}"):
+            connected = connect(profile, is_patient=False)
         with connected as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             with waiting("reading"):
-                taken = observe(cluster, pattern)
+                taken = chosen.observe(cluster)
                 hidden = hidden_topics(cluster)
         keep(taken)
         rows = taken.read_timings.select("snapshot_id", "step", "duration_ms", "n_rows")
         Listing(as_json=as_json).print(rows.with_columns(rows["duration_ms"].round(1)))
-        say(*hidden)
-        say_unseen(taken)
+        chosen.say_unseen(taken, hidden)
         verify_read(taken)
 
 
@@ -284,22 +256,14 @@ def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
 
 
 @contextmanager
-def _snapshot(
-    profile: str | None, profile_file: Path | None, group: str | None, pattern: str
-) -> Iterator[Snapshot[pl.DataFrame]]:
+def _snapshot(chosen: ChosenGroups) -> Iterator[Snapshot[pl.DataFrame]]:
     """One snapshot to print from; afterwards says what the login can't see, and what could not be read."""
-    from kit.clients.cluster import connect
-    from kit.groups.snapshot import observe, of_group, verify_read
+    from kit.groups.snapshot import verify_read
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
-        if group is None:
-            say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
-            taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+        with chosen.connected() as cluster:
+            taken = chosen.observe(cluster)
             hidden = hidden_topics(cluster)
         yield taken
-        say(*hidden)
-        if group is None:
-            say_unseen(taken)
+        chosen.say_unseen(taken, hidden)
         verify_read(taken)

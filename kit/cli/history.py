@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kit.profile import Profile, load_profile
-from kit.terminal.listing import Listing, listing
+from kit.profile import Profile
+from kit.terminal.listing import Listing
+from kit.terminal.options import ChosenProfile, with_options
 from kit.terminal.progress import waiting
 from kit.terminal.spark_start import started_spark
-from kit.terminal.terminal import ProfileFile, ProfileName, a_number, refusals, tell
+from kit.terminal.terminal import a_number, refusals, tell
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -38,11 +39,11 @@ Folder = Annotated[str, typer.Argument(help="The history: a folder, or any URL t
 
 
 @app.command()
-@listing
-def info(listing: Listing, folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def info(listing: Listing, profile: ChosenProfile, folder: Folder) -> None:
     """Each day's snapshots, files and bytes."""
     with refusals():
-        days = _days(folder, load_profile(profile, profile_file))
+        days = _days(folder, profile.load())
         listing.print(days)
         if not listing.is_data:
             n_snapshots, n_files, n_bytes = (int(days[name].sum()) for name in ("n_snapshots", "n_files", "n_bytes"))
@@ -53,13 +54,14 @@ def info(listing: Listing, folder: Folder, profile: ProfileName = None, profile_
 
 
 @app.command()
-def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def compact(profile: ChosenProfile, folder: Folder) -> None:
     """Put the snapshots of each past day (UTC) into a few sorted files; run it once a day.
 
     Nothing is lost when it is interrupted, and snapshots may be taken meanwhile. The files that were replaced are
     deleted by the next run that comes an hour later or more: who is reading them can end.
     """
-    with _upkeep(folder, profile, profile_file) as upkeep:
+    with _upkeep(folder, profile) as upkeep:
         n_days = 0
         with waiting(f"compacting {folder}"):
             for done in upkeep.compact():
@@ -73,7 +75,8 @@ def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFi
 
 
 @app.command()
-def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def hours(profile: ChosenProfile, folder: Folder) -> None:
     """Put each group's past hours (UTC) into a row each: lag, age, verdicts, owners that changed.
 
     What is made is not made again, unless a snapshot comes late. Reports over more than a day make and use them; they
@@ -82,7 +85,7 @@ def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile
     from kit.health.hours import Hours
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         spark, n_made = started_spark(chosen), 0
         with waiting(f"making the hours of {folder}"):
             for day, n_hours in Hours(spark, folder).make():
@@ -93,18 +96,18 @@ def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile
 
 
 @app.command()
+@with_options
 def expire(
+    profile: ChosenProfile,
     folder: Folder,
     days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) to keep, today included.")],
     is_meant: Annotated[
         bool, typer.Option("--delete", help=("Delete these days; without this option they are only listed."))
     ] = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Delete the days before the newest --days days. This cannot be undone."""
     before = datetime.now(UTC).date() - timedelta(days=days - 1)
-    with _upkeep(folder, profile, profile_file) as upkeep:
+    with _upkeep(folder, profile) as upkeep:
         with waiting(f"reading {folder}"):
             lying = upkeep.days()
         old = lying.filter(lying["date"] < before)
@@ -122,7 +125,9 @@ def expire(
 
 
 @app.command()
+@with_options
 def report(
+    profile: ChosenProfile,
     folder: Folder,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
         "runs"
@@ -159,8 +164,6 @@ def report(
     every_min: Annotated[
         float, typer.Option("--every-min", min=0, callback=a_number, help="Minutes between observations, at least.")
     ] = 1.0,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """How groups got on: incidents with begin, end and cause, shares within a target, the worst hours.
 
@@ -169,7 +172,7 @@ def report(
     from kit.groups.report import HealthTargets, run_health_report
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         targets = HealthTargets(hours, target, target_age_s, silence_min, every_min, "\n".join(holes or []))
         with waiting(f"making the report over {folder}") as at:
             made = run_health_report(chosen, folder, output, targets, logs or [], zone, at)
@@ -193,11 +196,11 @@ def _days(folder: str, profile: Profile) -> pl.DataFrame:
 
 
 @contextmanager
-def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iterator[Upkeep]:
+def _upkeep(folder: str, profile: ChosenProfile) -> Iterator[Upkeep]:
     from kit.history import Upkeep
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         spark = started_spark(chosen)
         with waiting(f"reading {folder}"):
             upkeep = Upkeep(spark, folder)

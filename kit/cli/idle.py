@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from kit.errors import InputError
-from kit.groups.unseen import hidden_topics, say_unseen
-from kit.profile import Profile, load_profile
+from kit.groups.chosen import ChosenGroups, hidden_topics
+from kit.profile import Profile
 from kit.terminal.listing import Listing
 from kit.terminal.progress import waiting
 from kit.terminal.spark_start import spark_when_needed, started_spark
-from kit.terminal.terminal import a_number, refusals, say, say_left_out, tell
+from kit.terminal.terminal import a_number, refusals, say, tell
 from kit.text.duration import duration
 from kit.text.quantity import quantity
 
@@ -44,41 +43,30 @@ _SPARE = ("n_partitions", "store", "lag")
 
 
 def print_idle(
-    listing: Listing,
-    profile: str | None,
-    profile_file: Path | None,
-    pattern: str,
-    dead_after: float,
-    history: str | None,
-    offsets_topic: bool,
+    listing: Listing, chosen: ChosenGroups, dead_after: float, history: str | None, offsets_topic: bool
 ) -> None:
     """Each group in each store, dead ones first, and of these those that were quiet for the longest."""
-    from kit.clients.cluster import connect
     from kit.groups import views
-    from kit.groups.snapshot import observe
     from kit.health.sources import idle_groups, verify_idle
 
     with refusals():
         if history is not None and offsets_topic:
             raise InputError("--history and --offsets-topic both give the last commit: choose one")
-        chosen = load_profile(profile, profile_file)
-        say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
-            taken = observe(cluster, pattern)
+        with chosen.connected() as cluster:
+            taken = chosen.observe(cluster)
             hidden = hidden_topics(cluster)
         topic: OffsetsTopic | None = None
         activity = None
         if history is not None:
-            activity = _in_history(chosen, history)
+            activity = _in_history(cluster.profile, history)
         elif offsets_topic:
-            activity, topic = _in_topic(chosen, pattern)
+            activity, topic = _in_topic(cluster.profile, chosen.pattern)
         with waiting("judging"):
             rows = idle_groups(taken, views.lag(taken), activity, dead_after)
         listing.print(_deadest_first(rows), _SPARE, _in_words)
         if not listing.is_data:
             _tell_unknown(rows, activity is not None)
-        say(*hidden)
-        say_unseen(taken)
+        chosen.say_unseen(taken, hidden)
         verify_idle(taken)
         if topic is not None:
             from kit.rebalances.offsets_topic import verify_offsets_topic

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from kit.groups.unseen import hidden_topics, say_unseen
-from kit.profile import load_profile
+from kit.groups.chosen import ChosenGroup, hidden_topics
 from kit.terminal.listing import Listing
-from kit.terminal.progress import waiting
-from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals, say, say_left_out
+from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals
 from kit.text.bracket import bracket
 from kit.text.duration import duration
 
@@ -39,49 +35,35 @@ _LOOKS = 4
 _SPARE = ("store", "lag_retained", "expired_unread")
 
 
-def print_outlook(
-    listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, over_s: float
-) -> None:
+def print_outlook(listing: Listing, chosen: ChosenGroup, over_s: float) -> None:
     """Each partition of the group, or of every group; first where records will be deleted unread the soonest."""
-    from kit.clients.cluster import connect
     from kit.groups.snapshot import verify_each, verify_read
     from kit.health.sources import outlook, verify_outlook
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
-        if group is None:
-            say_left_out(chosen, pattern)
-        with (
-            waiting(f"reading {chosen.name} {_LOOKS} times in {over_s:g} s"),
-            connect(chosen, is_patient=False) as cluster,
-        ):
-            looks, last = _look(cluster, group, pattern, over_s)
+        with chosen.connected(f" {_LOOKS} times in {over_s:g} s") as cluster:
+            looks, last = _look(cluster, chosen, over_s)
             rows = outlook(cluster, looks)
             hidden = hidden_topics(cluster)
         order = ["group_id", "store", "topic", "partition"]
         urgent = ["deletion_lower_ms", "is_never_closed", "lag"]
         rows = rows.sort(*urgent, *order, descending=[False, True, True, *[False] * 4], nulls_last=True)
         listing.print(rows, _SPARE, _in_words)
-        say(*hidden)
-        if group is None:
-            say_unseen(last)
+        chosen.say_unseen(last, hidden)
         verify_each(partial(verify_read, last), partial(verify_outlook, rows))
 
 
-def _look(
-    cluster: Cluster, group: str | None, pattern: str, over_s: float
-) -> tuple[pl.DataFrame, Snapshot[pl.DataFrame]]:
+def _look(cluster: Cluster, chosen: ChosenGroup, over_s: float) -> tuple[pl.DataFrame, Snapshot[pl.DataFrame]]:
     """All observations, and the last snapshot."""
     import polars as pl
 
     from kit.groups import views
-    from kit.groups.snapshot import observe, of_group
     from kit.health.sources import seen_at_ms
 
     looks, begun = [], time.monotonic()
     for number in range(_LOOKS):
         time.sleep(max(0.0, begun + number * over_s / (_LOOKS - 1) - time.monotonic()))
-        taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+        taken = chosen.observe(cluster)
         partitions = views.lag(taken).filter(~pl.col("is_stale"))
         looks.append(partitions.with_columns(at_ms=pl.lit(seen_at_ms(taken), pl.Int64)))
     return pl.concat(looks), taken

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kit.cli.groups import GroupId
-from kit.profile import load_profile
-from kit.terminal.listing import Listing, listing
+from kit.groups.chosen import ChosenGroup
+from kit.terminal.listing import Listing
+from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
 from kit.terminal.protocol_answers import ClientsReady, Monitoring, RemoteAssignor, RightsGranted, tools_of
-from kit.terminal.terminal import EVERY_GROUP, Pattern, ProfileFile, ProfileName, refusals, say_left_out, tell
+from kit.terminal.terminal import refusals, tell
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 
@@ -39,13 +39,10 @@ def _protocol() -> None: ...
 
 
 @app.command()
-@listing
+@with_options
 def check(
     listing: Listing,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    group: GroupId = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroup,
     to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")] = "consumer",
     how: Annotated[str, typer.Option(help="With -g: replace members one by one (rolling), or stop all (stopped).")] = (
         "rolling"
@@ -69,16 +66,14 @@ def check(
 
     with refusals():
         request = Request(to, how, Answers(clients_ready, rights_granted, tools_of(monitoring), assignor))
-        chosen = load_profile(profile, profile_file)
-        if group is None:
-            say_left_out(chosen, pattern)
-        accepts = chosen_groups(chosen, pattern if group is None else re.escape(group))
-        with waiting(f"reading {chosen.name}") as at, connect(chosen, is_patient=False) as cluster:
+        profile = chosen.load()
+        accepts = chosen_groups(profile, chosen.pattern if chosen.one is None else re.escape(chosen.one))
+        with waiting(f"reading {profile.name}") as at, connect(profile, is_patient=False) as cluster:
             facts = read_facts(cluster, accepts, offsets_topic, at)
-        if group is None:
+        if chosen.one is None:
             _print_all(listing, facts, request)
         else:
-            _print_one(listing, facts, group, request)
+            _print_one(listing, facts, chosen.one, request)
 
 
 def _print_all(listing: Listing, facts: ProtocolFacts, request: Request) -> None:

@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 from kit.errors import PartialRead
-from kit.profile import load_profile
+from kit.terminal.options import ChosenProfile, with_options
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
+from kit.terminal.terminal import Pattern, refusals, say, tell
 from kit.text.quantity import quantity
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
+@with_options
 def report(
+    profile: ChosenProfile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
         "runs"
     ),
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
     pattern: Pattern = ".*",
     history: Annotated[str, typer.Option("--history", help="Folder of the history [<output>/history].")] = "",
     keep: Annotated[
@@ -37,7 +37,7 @@ def report(
     from kit.groups.report import run_report
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         with waiting(f"the report of {chosen.name} is being made"):
             made = run_report(chosen, output, pattern, history, say, keep)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")

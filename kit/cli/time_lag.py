@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from kit.groups.unseen import hidden_topics, say_unseen
-from kit.profile import load_profile
+from kit.groups.chosen import ChosenGroup, hidden_topics
 from kit.terminal.listing import Listing
-from kit.terminal.progress import waiting
-from kit.terminal.terminal import refusals, say, say_left_out
+from kit.terminal.terminal import refusals
 from kit.text.duration import duration
 
 if TYPE_CHECKING:
@@ -26,32 +22,24 @@ Method: TypeAlias = Annotated[
 _SPARE = ("beyond_end", "is_idle", "is_extrapolated", "is_truncated", "method", "committed_offset", "store")
 
 
-def print_time_lag(
-    listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, method: Method
-) -> None:
+def print_time_lag(listing: Listing, chosen: ChosenGroup, method: Method) -> None:
     """Each partition of the group, or of every group, the oldest unread record first."""
     import polars as pl
 
-    from kit.clients.cluster import connect
     from kit.groups import views
-    from kit.groups.snapshot import observe, of_group, verify_each, verify_read
+    from kit.groups.snapshot import verify_each, verify_read
     from kit.health.sources import seen_at_ms, time_lag, verify_time_lag
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
-        if group is None:
-            say_left_out(chosen, pattern)
-        with waiting(f"reading {chosen.name}"), connect(chosen, is_patient=False) as cluster:
-            taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+        with chosen.connected() as cluster:
+            taken = chosen.observe(cluster)
             partitions = views.lag(taken).filter(~pl.col("is_stale"))
             rows = time_lag(cluster, partitions, seen_at_ms(taken), method)
             hidden = hidden_topics(cluster)
         order = ["group_id", "store", "topic", "partition"]
         oldest_first = rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True)
         listing.print(oldest_first, _SPARE, _in_words)
-        say(*hidden)
-        if group is None:
-            say_unseen(taken)
+        chosen.say_unseen(taken, hidden)
         verify_each(partial(verify_read, taken), partial(verify_time_lag, rows))
 
 

@@ -22,10 +22,10 @@ from traitlets import CaselessStrEnum, default
 from kit import errors
 from kit.clients.cluster import connect
 from kit.errors import InputError, OfframpError, PartialRead, ReadError, StoresDiffer
+from kit.groups.chosen import hidden_topics
 from kit.groups.notebook_files import notebooks
 from kit.groups.read.rights import fetch_unseen_groups
 from kit.groups.show.page import render_html
-from kit.groups.unseen import hidden_topics
 from kit.profile import Profile
 from kit.text.quantity import quantity
 from kit.text.visible import file_name

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,6 +39,10 @@ class Listing:
     as_json: AsJson = False
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV on standard output.")] = False
     parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="As a Parquet file.")] = None
+
+    def __post_init__(self) -> None:
+        if self.as_json + self.as_csv + (self.parquet is not None) > 1:
+            raise typer.BadParameter("--json, --csv and --parquet are three output formats: choose one")
 
     @property
     def is_data(self) -> bool:
@@ -132,31 +134,6 @@ def _texts(rows: pl.DataFrame) -> tuple[dict[str, bool], list[list[str]]]:
     rows = with_worded_times(rows)
     columns = {name: kind.is_numeric() for name, kind in rows.schema.items()}
     return columns, [[cell_text(value) for value in row] for row in rows.iter_rows()]
-
-
-def listing(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb with a parameter ``listing`` as one with the options of :class:`Listing` instead."""
-    options = {
-        field.name: inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hint
-        )
-        for field, hint in zip(fields(Listing), inspect.get_annotations(Listing, eval_str=True).values())
-    }
-    own = inspect.signature(verb, eval_str=True)
-    kept = [parameter for name, parameter in own.parameters.items() if name != "listing"]
-
-    @wraps(verb)
-    def with_options(*arguments: Any, **typed: Any) -> None:
-        chosen = Listing(**{name: typed.pop(name) for name in options})
-        if chosen.as_json + chosen.as_csv + (chosen.parquet is not None) > 1:
-            raise typer.BadParameter("--json, --csv and --parquet are three output formats: choose one")
-        verb(*arguments, **typed, listing=chosen)
-
-    del with_options.__wrapped__  # Typer would examine the verb's own parameters.
-    together = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept), *options.values()]
-    with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
-    return with_options
 
 
 def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:

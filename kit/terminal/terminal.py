@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
     from kit.profile import Profile
 
-ProfileName = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
-]
-ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
-
 RunsFolder = Annotated[
     Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
 ]

@@ -307,7 +307,7 @@ MAY_PATCH = {
     # A verb of the command line takes strings alone. It connects, asks Spark and starts a lab by itself.
     "tests/property/history/faults.py": {"kit.spark.session.spark_session"},
     "tests/unit/cli/conftest.py": {"kit.clients.cluster.connect", "name"},
-    "tests/unit/cli/opened.py": {"f'{verbs.__name__}.open_operations'"},
+    "tests/unit/cli/opened.py": {"kit.operations.verbs.operations.open_operations"},
     "tests/unit/cli/test_progress.py": {"name"},
     "tests/unit/kraft/move/test_overrides.py": {"kit.kraft.rehearsal.rehearse"},
     "tests/unit/kraft/test_kraft_watch.py": {"kit.kraft.watch.look"},

@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 
 from kit.consumer.verbs.consume_options import ConsumeOptions, Flavour, properties_of
-from kit.profile import load_profile
-from kit.terminal.terminal import LONGEST_WAIT_S, ProfileFile, ProfileName, a_number, refusals
+from kit.terminal.options import ChosenProfile, with_options
+from kit.terminal.terminal import LONGEST_WAIT_S, a_number, refusals
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
+@with_options
 def consume(
+    profile: ChosenProfile,
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -63,8 +65,6 @@ def consume(
             callback=a_number,
         ),
     ] = 0.0,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Consume as a member of a group, as any of KIP-125's kinds of consumers: a manual canary.
 
@@ -95,4 +95,4 @@ def consume(
             metrics,
             properties_of(property_ or (), properties),
         )
-        run_consumers(load_profile(profile, profile_file), options)
+        run_consumers(profile.load(), options)

@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kit.errors import InputError, OfframpError, PartialRead
-from kit.groups.unseen import hidden_topics, say_unseen
-from kit.profile import load_profile
+from kit.groups.chosen import ChosenGroups, hidden_topics
+from kit.terminal.options import with_options
 from kit.terminal.terminal import (
-    EVERY_GROUP,
     LONGEST_WAIT_S,
-    Pattern,
-    ProfileFile,
-    ProfileName,
     a_number,
     refusals,
     say,
-    say_left_out,
     tell,
 )
 
@@ -52,10 +47,9 @@ class _Pace:
 
 
 @app.command()
+@with_options
 def export(
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroups,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where to serve; port 0: any that is free.")
     ] = "127.0.0.1:0",
@@ -115,14 +109,12 @@ def export(
             tell(*map(str, copy_files(files)))
             return
         server = None if once or textfile is not None else Server(*_address(listen))
-        chosen = load_profile(profile, profile_file)
-        say_left_out(chosen, pattern)
+        profile = chosen.load()
         pace = _Pace(every, requests)
-        with _ended_quietly(once), connect(chosen, is_patient=not once) as cluster:
-            looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])
+        with _ended_quietly(once), connect(profile, is_patient=not once) as cluster:
+            looks = _Looks(Readings(cluster, chosen.pattern, limit, not no_times), pace, LABELS[labels])
             page = looks.first()
-            say(*hidden_topics(cluster))
-            say_unseen(looks.reading.snapshot)
+            chosen.say_unseen(looks.reading.snapshot, hidden_topics(cluster))
             if once:
                 _write_once(page, textfile)
                 looks.reading.verify()
@@ -132,7 +124,7 @@ def export(
             else:
                 server.page = page
                 with server.serving():
-                    say(f"offramp: {chosen.name} at {server.url}, each {pace.every_s:g} s")
+                    say(f"offramp: {profile.name} at {server.url}, each {pace.every_s:g} s")
                     looks.go_on(page, lambda page: setattr(server, "page", page))
 
 

@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from kit.groups.unseen import hidden_topics
+from kit.groups.chosen import ChosenGroups, hidden_topics
 from kit.history.keeping import keeper
-from kit.profile import load_profile
 from kit.terminal.listing import print_frame, that_fit
+from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
 from kit.terminal.terminal import (
-    EVERY_GROUP,
     LONGEST_WAIT_S,
-    Pattern,
-    ProfileFile,
-    ProfileName,
     a_number,
     clear_screen,
     refusals,
     say,
-    say_left_out,
     screen_size,
     tell,
 )
@@ -54,10 +49,9 @@ _SPARE = ("n_unknown", "n_beyond_end", "store")
 
 
 @app.command()
+@with_options
 def watch(
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    pattern: Pattern = EVERY_GROUP,
+    chosen: ChosenGroups,
     every: Every = 10.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
     history: Annotated[str, typer.Option("--history", help="Append each observation to this history.")] = "",
@@ -71,20 +65,19 @@ def watch(
     from kit.health.live import FEWEST, TOO_FEW, GroupTrends, Looks
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
-        say_left_out(chosen, pattern)
-        keep = keeper(chosen, history) if history else None
-        with waiting(f"connecting to {chosen.name}"):
-            connected = connect(chosen, is_patient=False)
+        profile = chosen.load()
+        keep = keeper(profile, history) if history else None
+        with waiting(f"connecting to {profile.name}"):
+            connected = connect(profile, is_patient=False)
         with connected as cluster:
             say(*hidden_topics(cluster))
-            looks, of_late = Looks(cluster, pattern), GroupTrends()
+            looks, of_late = Looks(cluster, chosen.pattern), GroupTrends()
             while True:
                 begun = time.monotonic()
-                with waiting(f"reading {chosen.name}"):
+                with waiting(f"reading {profile.name}"):
                     look = looks.take()
                     rows = of_late.add(look.partitions)
-                where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, poll {look.number:,}"
+                where = f"{profile.name} at {look.at:%H:%M:%S} UTC, poll {look.number:,}"
                 notes = [TOO_FEW] * (look.number < FEWEST) + [_UNSEEN] * (unseen_groups(look.snapshot) is not None)
                 _print(rows, "; ".join([f"{where}: {_counted(rows)}", look.cost, *notes]))
                 if keep is not None:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead, StoresDiffer
-from kit.profile import Profile, load_profile
+from kit.profile import Profile
 from kit.terminal.listing import print_frame
+from kit.terminal.options import ChosenProfile, with_options
 from kit.terminal.progress import waiting
 from kit.terminal.terminal import (
     LONGEST_WAIT_S,
     AsJson,
-    ProfileFile,
-    ProfileName,
     a_number,
     print_json,
     refusals,
@@ -58,14 +57,15 @@ SETTLE_S = 30.0
 
 
 @app.command()
-def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
+@with_options
+def status(profile: ChosenProfile, as_json: AsJson = False) -> None:
     """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
     import polars as pl
 
     from kit.tables import schema as tables
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         with waiting(f"reading {chosen.name}"):
             status = _status_of(chosen)
         state = pl.DataFrame(tables.KRAFT_STATES.from_rows([status.state]))
@@ -114,9 +114,9 @@ WriteTo = Annotated[
 
 
 @app.command()
+@with_options
 def preflight(
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
+    profile: ChosenProfile,
     settings_dir: SettingsFolder = None,
     write_settings: WriteTo = None,
     saved: Annotated[
@@ -139,7 +139,7 @@ def preflight(
             with waiting(f"checking {saved}"):
                 result = preflight_of(load_metadata(saved), folder)
         else:
-            chosen = load_profile(profile, profile_file)
+            chosen = profile.load()
             with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
                 result = kraft_preflight(cluster, folder)
         if as_json:
@@ -165,9 +165,9 @@ def _tell_preflight(result: Preflight) -> None:
 
 
 @app.command()
+@with_options
 def diff(
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
+    profile: ChosenProfile,
     settle_s: Annotated[
         float,
         typer.Option(
@@ -187,7 +187,7 @@ def diff(
     from kit.kraft.both_stores import kraft_diff
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         with waiting(f"comparing both stores of {chosen.name}"), connect(chosen) as cluster:
             compared = kraft_diff(cluster, settle_s)
         open_rows = compared.of("diverged", "in_flight", "unknown")
@@ -226,10 +226,9 @@ def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
 
 
 @app.command()
+@with_options
 def save(
-    file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")],
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
+    profile: ChosenProfile, file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")]
 ) -> None:
     """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
 
@@ -240,7 +239,7 @@ def save(
     from kit.kraft.preflight import save_metadata
 
     with refusals():
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             saved = save_metadata(cluster, file)
         tell(f"{file}: {_about(saved)}")
@@ -300,7 +299,9 @@ def _tell_rehearsal(rehearsal: Rehearsal) -> None:
 
 
 @app.command()
+@with_options
 def watch(
+    profile: ChosenProfile,
     history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each observation to.")],
     every: Annotated[
         float,
@@ -314,8 +315,6 @@ def watch(
         ),
     ] = 10.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Observe repeatedly, in dual write with a diff, and append each observation to a history. Ctrl-C ends it.
 
@@ -325,7 +324,7 @@ def watch(
     from kit.kraft.watch import KraftHistory, look
 
     with refusals():
-        chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
+        chosen, kept = profile.load(), KraftHistory(history)
         for number in itertools.count(1):
             begun = time.monotonic()
             with waiting(f"reading {chosen.name}"):

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from kit.errors import InputError
-from kit.operations.verbs.operations import WAY_BACK_HOURS, Overrides, WayBack, open_operations, show_plan
-from kit.terminal.progress import waiting
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
+from kit.operations.verbs.operations import WAY_BACK_HOURS, Planning, WayBack
+from kit.terminal.options import with_options
+from kit.terminal.terminal import refusals, say
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -20,7 +20,9 @@ REPAIR, FAIL_OVER, UNREGISTER = "repair", "fail over", "unregister broker"
 
 
 @app.command("kraft")
+@with_options
 def plan_kraft(
+    planning: Planning,
     to: Annotated[str | None, typer.Option("--to", help=f"The phase to reach: {', '.join(PHASES)}.")] = None,
     repair: Annotated[
         bool,
@@ -39,11 +41,6 @@ def plan_kraft(
         float, typer.Option("--node-timeout", help="Seconds that one node may take to run in its new mode.")
     ] = NODE_TIMEOUT_S,
     way_back: WayBack = WAY_BACK_HOURS,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
 
@@ -59,8 +56,6 @@ def plan_kraft(
         if len(asked) != 1:
             raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
-    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
+    with planning.open(is_patient=True) as operations:
         say(f"reading cluster {operations.cluster.name} …")
-        with waiting(f"reading cluster {operations.cluster.name}"):
-            plan = operations.make_plan(request, override or ())
-        show_plan(plan, as_json)
+        planning.make(operations, request, f"cluster {operations.cluster.name}")

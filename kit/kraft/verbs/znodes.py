@@ -10,8 +10,9 @@ import typer
 
 from kit.errors import InputError, NotFound
 from kit.terminal.listing import print_frame
+from kit.terminal.options import ChosenProfile, with_options
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say
+from kit.terminal.terminal import AsJson, print_json, refusals, say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,9 @@ _MOST_TEXT = 60
 
 
 @app.command()
+@with_options
 def znodes(
+    profile: ChosenProfile,
     files: Annotated[
         list[Path] | None, typer.Argument(help="Snapshots and logs of one ZooKeeper server, or its data folder.")
     ] = None,
@@ -41,8 +44,6 @@ def znodes(
         bool, typer.Option("--history", help="What was done to them, when, and by which session.")
     ] = False,
     as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """What znodes hold, or held at a time, and which session wrote it.
 
@@ -62,7 +63,7 @@ def znodes(
         elif at is not None or history:
             raise InputError("a live ZooKeeper knows no past: give copies of its files, for example version-2")
         else:
-            _print_live(path, as_json, profile, profile_file)
+            _print_live(path, as_json, profile)
 
 
 def _print_stored(files: list[Path], path: str, at: str | None, history: bool, as_json: bool) -> None:
@@ -87,14 +88,13 @@ def _with_writers(znodes: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
     return znodes.join(writers.unique(["path", "mzxid"]), ["path", "mzxid"], "left").sort("path")
 
 
-def _print_live(path: str, as_json: bool, profile: str | None, profile_file: Path | None) -> None:
+def _print_live(path: str, as_json: bool, profile: ChosenProfile) -> None:
     import polars as pl
 
     from kit.clients.cluster import connect
     from kit.kraft.read.znode_tree import fetch_znodes
-    from kit.profile import load_profile
 
-    chosen = load_profile(profile, profile_file)
+    chosen = profile.load()
     with waiting(f"reading {path}"), connect(chosen) as cluster:
         if cluster.zookeeper is None:
             raise InputError(f"cluster {cluster.name} has no zookeeper_connect in offramp.toml")

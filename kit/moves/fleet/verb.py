@@ -6,19 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kit.engine.model.plan import STOP, UNDO
-from kit.operations.verbs.operations import (
-    WAY_BACK_HOURS,
-    GroupsToo,
-    Overrides,
-    UndoOnFailure,
-    WayBack,
-    named_groups,
-    open_operations,
-    show_plan,
-)
-from kit.terminal.progress import waiting
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder
+from kit.operations.verbs.operations import WAY_BACK_HOURS, GroupsToo, PlanningWithUndo, WayBack, named_groups
+from kit.terminal.options import with_options
 
 app = typer.Typer(rich_markup_mode=None)
 SETTLE_S = 180.0
@@ -26,7 +15,9 @@ SETTLE_S = 180.0
 
 
 @app.command("fleet")
+@with_options
 def plan_fleet(
+    planning: PlanningWithUndo,
     to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
     groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
     groups_too: GroupsToo = None,
@@ -46,20 +37,20 @@ def plan_fleet(
         float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
     ] = SETTLE_S,
     way_back: WayBack = WAY_BACK_HOURS,
-    undo_on_failure: UndoOnFailure = False,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Toggle all stable groups with only migration-enabled members, in waves; or back. Writes nothing."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with planning.open() as operations:
         from kit.moves.fleet.plan import FleetPlanRequest
 
-        on_failure = UNDO if undo_on_failure else STOP
-        limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
+        limits = (
+            wave,
+            pause,
+            min_stable,
+            lag_tolerance,
+            max_read_ms,
+            step_timeout,
+            planning.on_failure,
+            way_back * 3600,
+        )
         request = FleetPlanRequest(to, pattern, named_groups(groups, groups_too), *limits)
-        with waiting(f"reading the groups of {operations.cluster.name}"):
-            plan = operations.make_plan(request, override or ())
-        show_plan(plan, as_json)
+        planning.make(operations, request)

@@ -6,19 +6,9 @@ from typing import Annotated
 
 import typer
 
-from kit.engine.model.plan import STOP, UNDO
-from kit.operations.verbs.operations import (
-    WAY_BACK_HOURS,
-    GroupToo,
-    Overrides,
-    UndoOnFailure,
-    WayBack,
-    named_groups,
-    open_operations,
-    show_plan,
-)
-from kit.terminal.progress import waiting
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.operations.verbs.operations import WAY_BACK_HOURS, GroupToo, PlanningWithUndo, WayBack, named_groups
+from kit.terminal.options import with_options
+from kit.terminal.terminal import say
 
 app = typer.Typer(rich_markup_mode=None)
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
@@ -26,7 +16,9 @@ PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC
 
 
 @app.command("group")
+@with_options
 def plan_group(
+    planning: PlanningWithUndo,
     to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
     group: Annotated[str | None, typer.Argument(help="The group.")] = None,
     group_too: GroupToo = None,
@@ -47,22 +39,13 @@ def plan_group(
         float, typer.Option("--observe", "--look", help="Seconds between the two observations of the group.")
     ] = 5.0,
     way_back: WayBack = WAY_BACK_HOURS,
-    undo_on_failure: UndoOnFailure = False,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with planning.open() as operations:
         from kit.moves.group.plan import GroupPlanRequest
 
-        on_failure = UNDO if undo_on_failure else STOP
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
         (group,) = named_groups([group] if group else [], [group_too] if group_too else [], exactly_one=True)
-        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
+        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), planning.on_failure, way_back * 3600)
         say(f"reading {group} …")
-        with waiting(f"reading {group}"):
-            plan = operations.make_plan(request, override or ())
-        show_plan(plan, as_json)
+        planning.make(operations, request, group)

@@ -10,7 +10,8 @@ import typer
 from kit.errors import PartialRead
 from kit.operations.verbs.operations import GroupToo, open_operations
 from kit.terminal.listing import print_frame
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, print_json, say
+from kit.terminal.options import ChosenProfile, with_options
+from kit.terminal.terminal import AsJson, print_json, say
 
 app = typer.Typer(
     help="Locks of groups: show which run holds which lock, end a lock.", no_args_is_help=True, rich_markup_mode=None
@@ -23,19 +24,19 @@ Whole = Annotated[
 
 
 @app.command("show")
+@with_options
 def show(
+    profile: ChosenProfile,
     target: Target = None,
     group: GroupToo = None,
     as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Show the locks that runs hold now, in ZooKeeper and in Kafka. Writes nothing.
 
     Exit code 12: the login may not see every lock.
     """
     target = target or group
-    with open_operations(profile, profile_file, None) as operations:
+    with open_operations(profile) as operations:
         import polars as pl
 
         from kit.moves.locks.held_locks import held_locks, hidden_locks
@@ -53,21 +54,21 @@ def show(
 
 
 @app.command("break")
+@with_options
 def break_(
+    profile: ChosenProfile,
     target: Target = None,
     group: GroupToo = None,
     whole: Whole = False,
     typed_run: Annotated[
         str | None, typer.Option("--run", help="The run that holds it, as a confirmation; without it you are asked.")
     ] = None,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """End a lock, for example of a process that hangs. Its run stops before its next write."""
     target = target or group
     if (target is None) != whole:
         raise typer.BadParameter("name one group, or --whole-cluster")
-    with open_operations(profile, profile_file, None) as operations:
+    with open_operations(profile) as operations:
         from kit.moves.locks.held_locks import break_locks, held_locks
 
         for each in held_locks(operations.cluster):

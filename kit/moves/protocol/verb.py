@@ -6,26 +6,18 @@ from typing import Annotated
 
 import typer
 
-from kit.engine.model.plan import STOP, UNDO
-from kit.operations.verbs.operations import (
-    WAY_BACK_HOURS,
-    GroupsToo,
-    Overrides,
-    UndoOnFailure,
-    WayBack,
-    named_groups,
-    open_operations,
-    show_plan,
-)
-from kit.terminal.progress import waiting
+from kit.operations.verbs.operations import WAY_BACK_HOURS, GroupsToo, PlanningWithUndo, WayBack, named_groups
+from kit.terminal.options import with_options
 from kit.terminal.protocol_answers import ClientsReady, Monitoring, RemoteAssignor, RightsGranted, tools_of
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.terminal.terminal import say
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("protocol")
+@with_options
 def plan_protocol(
+    planning: PlanningWithUndo,
     to: Annotated[str, typer.Option("--to", help="The protocol of all members: consumer or classic.")],
     groups: Annotated[list[str] | None, typer.Argument(help="The group, or several.")] = None,
     groups_too: GroupsToo = None,
@@ -57,19 +49,13 @@ def plan_protocol(
         float | None, typer.Option(help="Of several groups: longest read of them; by default 5 times now.")
     ] = None,
     way_back: WayBack = WAY_BACK_HOURS,
-    undo_on_failure: UndoOnFailure = False,
-    override: Overrides = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Move groups to the consumer protocol (KIP-848), or back to the classic one. Writes nothing to the cluster.
 
     The plan replaces the members one by one. The first consumer-protocol member converts the group. With --how stopped,
     all members stop before the first new one starts. Several groups are moved one after the other, in waves.
     """
-    with open_operations(profile, profile_file, runs) as operations:
+    with planning.open() as operations:
         from kit.moves.protocol.fleet import ProtocolFleetRequest
         from kit.moves.protocol.plan import ProtocolPlanRequest, parse_configs
         from kit.protocol.facts import Answers
@@ -85,7 +71,7 @@ def plan_protocol(
             step_timeout_s=step_timeout,
             observe_s=observe,
             members=tuple(member or ()),
-            on_failure=UNDO if undo_on_failure else STOP,
+            on_failure=planning.on_failure,
             way_back_s=way_back * 3600,
             configs=parse_configs(group_config or ()),
             answers=Answers(clients_ready, rights_granted, tools_of(monitoring), assignor),
@@ -94,6 +80,4 @@ def plan_protocol(
         fleet = None if is_one else ProtocolFleetRequest(each, names, pattern, wave, pause, max_read_ms)
         whom = f"group {names[0]}" if is_one else f"the groups of {operations.cluster.name}"
         say(f"reading {whom} …")
-        with waiting(f"reading {whom}"):
-            plan = operations.make_plan(fleet or each, override or ())
-        show_plan(plan, as_json)
+        planning.make(operations, fleet or each, whom)

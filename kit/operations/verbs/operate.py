@@ -14,12 +14,10 @@ import typer
 from kit.engine.model.plan import Plan
 from kit.engine.model.states import RunState
 from kit.errors import InputError, OfframpError
-from kit.operations.verbs.operations import (
-    open_operations,
-    show_plan,
-)
+from kit.operations.verbs.operations import ChosenRuns, show_plan
+from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
+from kit.terminal.terminal import AsJson, RunId, say
 
 if TYPE_CHECKING:
     from kit.engine.execution.run import Run, RunResult
@@ -31,15 +29,14 @@ Named = Annotated[str, typer.Argument(help="The plan: the first characters of it
 
 
 @plan_app.command("show")
+@with_options
 def show(
+    chosen: ChosenRuns,
     plan: Named,
-    runs: RunsFolder = None,
     as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Print a plan, and the changes of the cluster since it was made. Writes nothing to the cluster."""
-    with open_operations(profile, profile_file, runs) as operations:
+    with chosen.open() as operations:
         loaded = operations.plan(plan)
         show_plan(loaded, as_json)
         with waiting("comparing the cluster with the plan"):
@@ -51,7 +48,9 @@ def show(
 
 
 @app.command()
+@with_options
 def approve(
+    chosen: ChosenRuns,
     plan: Named,
     typed_subject: Annotated[
         str | None,
@@ -68,12 +67,9 @@ def approve(
     sign_with: Annotated[
         Path | None, typer.Option("--sign-with", help="Your private SSH key, such as ~/.ssh/id_ed25519.")
     ] = None,
-    runs: RunsFolder = None,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """Show one plan and approve it, by typing what it is for (a group's name) and the beginning of its digest."""
-    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
+    with chosen.open(is_patient=True) as operations:
         from kit.engine.rendering.text import plan_text
 
         loaded = operations.plan(plan)
@@ -94,36 +90,39 @@ def approve(
 
 
 @app.command()
-def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def act(chosen: ChosenRuns, plan: Named) -> None:
     """Execute an approved plan. Ctrl-C stops the run after the present write; then resume it or undo it."""
-    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
+    with chosen.open(is_patient=True) as operations:
         _carry_out(operations.begin(operations.plan(plan)), lambda run: run.act(), RunState.VERIFIED)
 
 
 @app.command()
-def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def resume(chosen: ChosenRuns, run: RunId) -> None:
     """Continue a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
-    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
-        chosen = operations.run(run)
-        wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
-        newer = operations.newer_approval(chosen.record)
-        if not chosen.record.has_written and not chosen.record.is_at_work:
+    with chosen.open(is_patient=True) as operations:
+        found = operations.run(run)
+        wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
+        newer = operations.newer_approval(found.record)
+        if not found.record.has_written and not found.record.is_at_work:
             say(f"run {run} has written nothing to the cluster so far")
-        _carry_out(chosen, lambda going: going.resume(newer), wanted)
+        _carry_out(found, lambda going: going.resume(newer), wanted)
 
 
 @app.command()
-def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def undo(chosen: ChosenRuns, run: RunId) -> None:
     """Undo what a run did, the newest step first.
 
     The plan says for how long an undo needs no new approval. After that, approve the same plan again, then undo.
     """
-    with open_operations(profile, profile_file, runs, is_patient=True) as operations:
-        chosen = operations.run(run)
-        newer = operations.newer_approval(chosen.record)
-        if not chosen.record.has_written and not chosen.record.is_at_work:
+    with chosen.open(is_patient=True) as operations:
+        found = operations.run(run)
+        newer = operations.newer_approval(found.record)
+        if not found.record.has_written and not found.record.is_at_work:
             say(f"run {run} wrote nothing to the cluster: there is nothing to undo")
-        _carry_out(chosen, lambda going: going.undo(newer), RunState.UNDONE)
+        _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
 
 
 def _asked_subject(plan: Plan) -> str:

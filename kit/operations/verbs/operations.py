@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kit.engine.model.plan import WAY_BACK_S, Plan
+from kit.engine.model.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.errors import InputError
-from kit.profile import load_profile
+from kit.terminal.options import ChosenProfile
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import print_json, refusals, say, tell
+from kit.terminal.terminal import AsJson, RunsFolder, print_json, refusals, say, tell
 
 if TYPE_CHECKING:
+    from kit.engine.plan_kind import PlanRequest
     from kit.operations.operations import Operations
 
 WAY_BACK_HOURS = WAY_BACK_S / 3600
@@ -41,9 +43,7 @@ def named_groups(arguments: list[str] | None, options: list[str] | None, exactly
 
 
 @contextmanager
-def open_operations(
-    profile: str | None, profile_file: Path | None, runs: Path | None, is_patient: bool = False
-) -> Iterator[Operations]:
+def open_operations(profile: ChosenProfile, runs: Path | None = None, is_patient: bool = False) -> Iterator[Operations]:
     """What an operator does with the profile's cluster; events and requests go to standard error.
 
     ``is_patient``: see ``kit.clients.cluster.connect``; a run sets it.
@@ -53,11 +53,55 @@ def open_operations(
         from kit.engine.rendering.text import event_text
         from kit.operations.operations import Operations
 
-        chosen = load_profile(profile, profile_file)
+        chosen = profile.load()
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen, is_patient=is_patient)
         with connected as cluster:
             yield Operations(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenRuns(ChosenProfile):
+    """The options that name a cluster, and its folder of plans and runs."""
+
+    runs: RunsFolder = None
+
+    def folder(self) -> Path:
+        """The folder of plans and runs; raises as :meth:`load` if the profile has to name it."""
+        from kit.engine.runs_folder import runs_beside
+
+        return self.runs or runs_beside(self.load())
+
+    def open(self, is_patient: bool = False) -> AbstractContextManager[Operations]:
+        """See :func:`open_operations`."""
+        return open_operations(self, self.runs, is_patient)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planning(ChosenRuns):
+    """The options of a verb that makes a plan."""
+
+    override: Overrides = None
+    as_json: AsJson = False
+
+    def make(self, operations: Operations, request: PlanRequest, subject: str | None = None) -> Plan:
+        """Make the plan, save it and print it. ``subject``: what is read; by default the groups of the cluster."""
+        with waiting(f"reading {subject or f'the groups of {operations.cluster.name}'}"):
+            plan = operations.make_plan(request, self.override or ())
+        show_plan(plan, self.as_json)
+        return plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningWithUndo(Planning):
+    """As :class:`Planning`; the run may undo its steps by itself."""
+
+    undo_on_failure: UndoOnFailure = False
+
+    @property
+    def on_failure(self) -> str:
+        """What the run does if a step fails: ``STOP`` or ``UNDO``."""
+        return UNDO if self.undo_on_failure else STOP
 
 
 def show_plan(plan: Plan, as_json: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,13 +14,14 @@ from kit.engine.model.journal import request_stop
 from kit.engine.model.record import list_runs, load_run
 from kit.engine.model.states import RunState
 from kit.engine.rendering.text import record_text
-from kit.engine.runs_folder import PlanRow, list_plans, run_folder, runs_beside
+from kit.engine.runs_folder import PlanRow, list_plans, run_folder
 from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
 from kit.identity.login import system_user
-from kit.profile import load_profile
-from kit.terminal.listing import Listing, listing
+from kit.operations.verbs.operations import ChosenRuns
+from kit.terminal.listing import Listing
+from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
-from kit.terminal.terminal import ProfileFile, ProfileName, RunId, RunsFolder, print_json, refusals, say, tell
+from kit.terminal.terminal import RunId, print_json, refusals, say, tell
 
 app = typer.Typer(rich_markup_mode=None)
 plan_app = typer.Typer(rich_markup_mode=None)
@@ -30,30 +30,26 @@ _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "las
 
 
 @plan_app.command("list")
-@listing
-def list_plans_(
-    listing: Listing, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None
-) -> None:
+@with_options
+def list_plans_(listing: Listing, chosen: ChosenRuns) -> None:
     """List all plans: plans that need attention first, then the newest. Reads the folder, no cluster."""
     with refusals():
-        folder = _folder(runs, profile, profile_file)
+        folder = chosen.folder()
         with waiting(f"reading {folder}"):
             rows = list_plans(folder)
         _print(rows, [field.name for field in fields(PlanRow)], listing)
 
 
 @app.command("runs")
-@listing
+@with_options
 def list_(
     listing: Listing,
+    chosen: ChosenRuns,
     run: Annotated[str | None, typer.Argument(help="A run to show in full.")] = None,
-    runs: RunsFolder = None,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """List all runs, or show one. Reads the folder, no cluster."""
     with refusals():
-        folder = _folder(runs, profile, profile_file)
+        folder = chosen.folder()
         if run is not None:
             tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
             return
@@ -63,13 +59,14 @@ def list_(
 
 
 @app.command()
-def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def verify(chosen: ChosenRuns, run: RunId) -> None:
     """Check a run's evidence: unedited, and the run ended verified or undone. If not, the exit code is not 0."""
     with refusals():
-        record = load_run(run_folder(_folder(runs, profile, profile_file), run))
+        record = load_run(run_folder(chosen.folder(), run))
         tell(*record_text(record).split("\n"))
         for approval in record.approvals:
-            tell(f"approval by {approval.approved_by}: {describe_signature(approval, _signers(profile, profile_file))}")
+            tell(f"approval by {approval.approved_by}: {describe_signature(approval, _signers(chosen))}")
         if any(is_badly_signed(approval) for approval in record.approvals):
             raise EvidenceError(f"run {run}: an approval was edited after it was signed")
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
@@ -77,10 +74,11 @@ def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
 
 
 @app.command()
-def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+@with_options
+def stop(chosen: ChosenRuns, run: RunId) -> None:
     """Ask a run that continues elsewhere to stop after the present write; then resume it or undo it."""
     with refusals():
-        folder = run_folder(_folder(runs, profile, profile_file), run)
+        folder = run_folder(chosen.folder(), run)
         record = load_run(folder)
         if not record.is_at_work:
             raise IllegalMove(
@@ -102,15 +100,11 @@ def _print(rows: Iterable[object], columns: Sequence[str], listing: Listing) -> 
     listing.print(pl.DataFrame(values, dict.fromkeys(columns, pl.String)))
 
 
-def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
+def _signers(chosen: ChosenRuns) -> dict[str, tuple[str, ...]] | None:
     """The profile's signers; None without a profile: evidence can be verified on any machine."""
     try:
-        return load_profile(profile, profile_file).approvals.signers
+        return chosen.load().approvals.signers
     except ProfileError:
-        if profile or profile_file:
+        if chosen.profile or chosen.profile_file:
             raise
         return None
-
-
-def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
-    return runs or runs_beside(load_profile(profile, profile_file))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kit.errors import InputError
-from kit.profile import load_profile
 from kit.terminal.listing import print_frame
+from kit.terminal.options import ChosenProfile, with_options
 from kit.terminal.progress import waiting
 from kit.terminal.spark_start import spark_when_needed
-from kit.terminal.terminal import ProfileFile, ProfileName, print_json, print_sentences, refusals, say, tell
+from kit.terminal.terminal import print_json, print_sentences, refusals, say, tell
 
 if TYPE_CHECKING:
     from kit.rebalances.sources import Rebalances
@@ -27,7 +27,9 @@ _SHOWN = ("group_id", "life", "generation", "is_utc", "started_at", "ended_at", 
 
 
 @app.command()
+@with_options
 def rebalances(
+    profile: ChosenProfile,
     logs: Annotated[
         list[str] | None, typer.Argument(help="Log files, folders or patterns; gz too. - is standard input.")
     ] = None,
@@ -42,8 +44,6 @@ def rebalances(
     ] = None,
     timeline: Annotated[Path | None, typer.Option(help="Draw who did what when into this .svg or .html.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")] = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
 ) -> None:
     """What happened to groups: each generation, who was late, what moved, what is wrong – to paste into a ticket.
 
@@ -60,8 +60,8 @@ def rebalances(
 
     with refusals(), TemporaryDirectory(prefix="offramp-") as folder:
         paths = _with_standard_input(logs or [], Path(folder))
-        wants_topic = not logs or profile is not None
-        chosen = load_profile(profile, profile_file) if wants_topic else None
+        wants_topic = not logs or profile.profile is not None
+        chosen = profile.load() if wants_topic else None
         began, ended = moment(since), moment(until)
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")

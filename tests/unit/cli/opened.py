@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,12 +11,12 @@ import pytest
 from kit.terminal.terminal import refusals
 
 
-def find_open(monkeypatch: pytest.MonkeyPatch, verbs: ModuleType, operations: Any) -> None:
-    """Let the verbs of a module use these operations. By themselves they connect to a cluster."""
+def find_open(monkeypatch: pytest.MonkeyPatch, operations: Any) -> None:
+    """Let the verbs use these operations. By themselves they connect to a cluster."""
 
     @contextmanager
     def opened(*_: object, **__: object) -> Iterator[Any]:
         with refusals():
             yield operations
 
-    monkeypatch.setattr(f"{verbs.__name__}.open_operations", opened)
+    monkeypatch.setattr("kit.operations.verbs.operations.open_operations", opened)

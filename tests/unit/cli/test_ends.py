@@ -143,7 +143,7 @@ def test_ctrl_c_stops_a_run_whose_messages_can_not_be_written(monkeypatch, tmp_p
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
     operations = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    find_open(monkeypatch, operate, operations)
+    find_open(monkeypatch, operations)
     monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
     with Path(os.devnull).open(encoding="utf-8") as nobody:
         monkeypatch.setattr(sys, "stdin", nobody)

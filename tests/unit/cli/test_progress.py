@@ -23,6 +23,7 @@ from kit.groups.report import run_report
 from kit.health import live, sources as health
 from kit.kraft import rehearsal, watch as kraft_watch
 from kit.lab.process import wait_until
+from kit.profile import load_profile
 from kit.rebalances import offsets_topic
 from kit.terminal import progress, terminal
 from tests.limits import lower
@@ -169,6 +170,7 @@ def stand_in(monkeypatch, profile):
         zookeeper=object(),
         cluster_id="id",
         broker_client=SimpleNamespace(run=lambda *_: TopicSight()),
+        profile=load_profile(),
     )
     taken = SimpleNamespace(groups=None, members=None, migration_states=None)
     run = SimpleNamespace(

@@ -221,7 +221,7 @@ def test_it_says_what_a_look_costs(observe, capsys):
         return looks.pop(0)
 
     observe(read, cluster)
-    verb.watch(None, None, ".*", every=0.0, count=4, history="")
+    verb.watch(every=0.0, count=4, history="")
     lines = capsys.readouterr().out.splitlines()
     first, second, third, fourth = [line for line in lines if line.startswith("fake at ")]
     assert "poll 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 polls, and a trend 4" in first

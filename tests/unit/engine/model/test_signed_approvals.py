@@ -19,7 +19,6 @@ from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, EvidenceError, ProfileError
 from kit.identity.ssh_signature import sign
 from kit.moves.group.plan import GroupPlanRequest
-from kit.operations.verbs import operate
 from kit.profile import ApprovalSettings, load_profile
 from tests.models.engine import START, ModelRun, approve_plan, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations
@@ -243,7 +242,7 @@ def test_plans_and_runs_are_nobody_elses_to_read(operations):
 
 @pytest.fixture
 def terminal(operations, monkeypatch, tmp_path):
-    find_open(monkeypatch, operate, operations)
+    find_open(monkeypatch, operations)
     text = '[clusters.p]\nbootstrap_servers = "b:1"\n'
     (tmp_path / "offramp.toml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))

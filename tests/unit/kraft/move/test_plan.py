@@ -31,7 +31,6 @@ from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import REPAIRS, consent_of, roll_step
 from kit.kraft.preflight import Preflight
 from kit.kraft.status import KraftStatus
-from kit.kraft.verbs import plan as kraft_plan
 from kit.kraft.watch import KraftHistory, KraftLook
 from kit.moves.locks.run_lock import RunLock
 from kit.operations.kinds import refuse_altered
@@ -535,7 +534,7 @@ def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
             return self.save_plan(plan)
 
     desk = operations(tmp_path, Made)
-    find_open(monkeypatch, kraft_plan, desk)
+    find_open(monkeypatch, desk)
     return CliRunner().invoke(app, ["plan", "kraft", *words]), asked
 
 
