@@ -51,7 +51,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
         members = _consumption(lab, group)
         produced = pl.concat([load_production(folder).records for folder in (production_folder(lab), written)])
     history = pl.DataFrame(tables.OWNER_HISTORY.from_rows(watch.rows()))
-    written_since = produced.filter(_of(topic, since))
+    written_since = produced.filter((pl.col("topic") == topic) & (pl.col("at_ms") >= since))
     proof = prove(handed_out_of(members, written_since), written_since, history)
     row = proof.summary.row(0, named=True)
     if not (row["is_exclusive"] and row["is_complete"]):
@@ -115,7 +115,3 @@ def _consumption(lab: Path, group: str) -> pl.DataFrame:
 def _has_all(lab: Path, group: str, producer: PacedProducer) -> bool:
     read = set(_consumption(lab, group).select("partition", "offset").rows())
     return all((record["partition"], record["offset"]) in read for record in producer.acknowledged())
-
-
-def _of(topic: str, since: int) -> pl.Expr:
-    return (pl.col("topic") == topic) & (pl.col("at_ms") >= since)

@@ -89,7 +89,7 @@ def metadata_diff(
         verdict=_verdict(),
         rule=nw.when(_is_equal() | _is_expected()).then(nw.col("rule")),
         cause=nw.when(_is_expected())
-        .then(_cause_of_expected())
+        .then(nw.when(nw.col("entity").str.starts_with(METRICS_PREFIX)).then(nw.lit(CLIENT_METRICS)))
         .when(_is_stateless() & ~_is_equal())
         .then(nw.lit(NO_STATE))
         .when(~_is_unread() & ~_is_equal())
@@ -250,10 +250,6 @@ def _is_stateless() -> nw.Expr:
 def _cause_in_flight(sync_cause: str | None) -> nw.Expr:
     known = nw.lit(sync_cause, nw.String)
     return nw.when(known.is_null() & nw.col("is_remade")).then(nw.lit(MADE_AGAIN)).otherwise(known)
-
-
-def _cause_of_expected() -> nw.Expr:
-    return nw.when(nw.col("entity").str.starts_with(METRICS_PREFIX)).then(nw.lit(CLIENT_METRICS))
 
 
 def _cause() -> nw.Expr:

@@ -93,14 +93,10 @@ def _voter_ends(cluster: Cluster, address: str) -> dict[int, int]:
     return fetch_voter_ends(kafka_settings(cluster.profile), address)
 
 
-def _log(cluster: Cluster) -> MetadataLog:
-    return read_log(metadata_controllers(cluster.profile, cluster.cluster_id))
-
-
 def _replicas(cluster: Cluster, facts: Facts) -> Mapping[Partition, Sequence[int]]:
     """By the metadata log once the copy is completed: ZooKeeper may lack a change then. Before it by ZooKeeper."""
     if facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
-        return _replicas_in_log(_log(cluster))
+        return _replicas_in_log(read_log(metadata_controllers(cluster.profile, cluster.cluster_id)))
     control = facts.control
     if control is not None and control.is_controller_persistent and not facts.is_copying:
         raise ReadError(f"the partitions are not known: the metadata log can't be read: {facts.log_error}")

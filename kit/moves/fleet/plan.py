@@ -128,7 +128,7 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.
     blocking = blockers.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
-    age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
+    age_s = (pl.lit(snapshot.read_timings["observed_at"][0]) - pl.col("youngest_at")).dt.total_seconds()
     not_ready_code = (
         pl.when(pl.col("stage") != READY[to])
         .then(pl.lit(STAGE))
@@ -274,10 +274,6 @@ def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Js
     """The same from a snapshot that was read before."""
     waves = [WaveParameters.of(step).groups for step in plan.steps if step.kind == WAVE]
     return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
-
-
-def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
-    return pl.lit(snapshot.read_timings["observed_at"][0])
 
 
 def _chosen(rows: pl.DataFrame, errors: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
