@@ -5,8 +5,9 @@ What is guaranteed, and what isn't: ``docs/consumers.md`` and ``docs/rebalance-l
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.consumer.kafka.consumer import KafkaConsumer
@@ -19,22 +20,6 @@ if TYPE_CHECKING:
     from kit.consumer.zookeeper.migration import Mode
     from kit.consumer.zookeeper.streams import ConsumerTimeout, Stream
 
-_HOMES = {
-    "ConsumerGroupMetadata": ("kafka.values", "ConsumerGroupMetadata"),
-    "ConsumerRebalanceListener": ("kafka.listener", "ConsumerRebalanceListener"),
-    "ConsumerTimeout": ("zookeeper.streams", "ConsumerTimeout"),
-    "KafkaConsumer": ("kafka.consumer", "KafkaConsumer"),
-    "Mode": ("zookeeper.migration", "Mode"),
-    "OffsetAndMetadata": ("kafka.values", "OffsetAndMetadata"),
-    "OffsetAndTimestamp": ("kafka.values", "OffsetAndTimestamp"),
-    "PartitionInfo": ("kafka.values", "PartitionInfo"),
-    "PrometheusCollector": ("metrics", "PrometheusCollector"),
-    "RebalanceConsumer": ("kafka.rebalance_consumer", "RebalanceConsumer"),
-    "RebalanceListener": ("kafka.listener", "RebalanceListener"),
-    "Stream": ("zookeeper.streams", "Stream"),
-    "ZookeeperConsumer": ("zookeeper.connector", "ZookeeperConsumer"),
-    "ZookeeperRebalanceListener": ("zookeeper.driver", "ConsumerRebalanceListener"),
-}
 
 __all__ = [
     "ConsumerGroupMetadata",
@@ -52,10 +37,4 @@ __all__ = [
     "ZookeeperConsumer",
     "ZookeeperRebalanceListener",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kit.consumer' has no attribute {name!r}")
-    home, inner = _HOMES[name]
-    return getattr(import_module(f"kit.consumer.{home}"), inner)
+_, __getattr__ = lazy_names(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.groups.analyze.blocking import blockers as blockers
@@ -53,44 +54,4 @@ if TYPE_CHECKING:
         group_summary as group_summary,
     )
 
-_MODULES = {
-    "blockers": "blocking",
-    "lag_change": "change",
-    "partition_progress": "change",
-    "canary_share": "distribution",
-    "group_balance": "distribution",
-    "member_shares": "distribution",
-    "thread_shares": "distribution",
-    "ownership_findings": "findings",
-    "member_flavours": "flavours",
-    "CLASSES": "idle",
-    "idle_groups": "idle",
-    "partition_lag": "lag",
-    "group_lag": "lag_totals",
-    "member_lag": "lag_totals",
-    "topic_lag": "lag_totals",
-    "partition_owners": "ownership",
-    "VERDICTS": "parity",
-    "group_parity": "parity",
-    "store_parity": "parity",
-    "broker_load": "placement",
-    "topic_skew": "placement",
-    "protocol_stages": "protocol_stages",
-    "group_readiness": "readiness",
-    "readiness": "readiness",
-    "STAGES": "stages",
-    "stale_stores": "stale",
-    "stickiness": "stickiness",
-    "ATTENTION": "summary",
-    "finding_summary": "summary",
-    "group_summary": "summary",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"kit.groups.analyze.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__ = lazy_names(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.health.analyze.backtest import (
@@ -65,52 +66,4 @@ if TYPE_CHECKING:
         end_rings as end_rings,
     )
 
-_MODULES = {
-    "false_alarms": "backtest",
-    "group_alarms": "backtest",
-    "incident_outcomes": "backtest",
-    "verdict_spans": "backtest",
-    "with_beyond_end": "beyond_end",
-    "group_health": "burrow",
-    "partition_health": "burrow",
-    "window_health": "burrow",
-    "group_outlook": "by_group",
-    "incident_causes": "causes",
-    "DEFINITIONS": "definitions",
-    "lag_as": "definitions",
-    "lag_definitions": "definitions",
-    "lag_explained": "definitions",
-    "group_hours": "hours",
-    "looks_of_hours": "hours",
-    "troubled": "hours",
-    "within_target_by_hours": "hours",
-    "lag_outlook": "outlook",
-    "outlook_positions": "outlook",
-    "lag_by_hour": "over_time",
-    "lag_over_time": "over_time",
-    "time_lag_over_time": "over_time",
-    "within_age": "over_time",
-    "within_target": "over_time",
-    "AnyRule": "rules",
-    "BurrowRule": "rules",
-    "LagRule": "rules",
-    "SilenceRule": "rules",
-    "commits_seen": "seen",
-    "topic_commits": "seen",
-    "time_lag_by_anchors": "time_lag",
-    "time_lag_by_polls": "time_lag",
-    "time_lag_by_records": "time_lag",
-    "lag_velocity": "velocity",
-    "waiting_since": "waiting",
-    "commit_windows": "windows",
-    "end_rings": "windows",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"kit.health.analyze.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__ = lazy_names(__name__)

@@ -15,8 +15,9 @@ Plain Spark reads either: ``spark.read.parquet(f"{folder}/committed_offsets")``,
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.history.here import HistoryHere, folder_here
@@ -24,17 +25,4 @@ if TYPE_CHECKING:
     from kit.history.upkeep import Compacted, Upkeep
 
 __all__ = ["Compacted", "History", "HistoryHere", "Upkeep", "folder_here"]
-_HOMES = {
-    "Compacted": "upkeep",
-    "History": "snapshots",
-    "HistoryHere": "here",
-    "Upkeep": "upkeep",
-    "folder_here": "here",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Imported when first used: what needs no Spark does not load it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+_, __getattr__ = lazy_names(__name__)

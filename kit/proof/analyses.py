@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.proof.analyze.consumption_intervals import (
@@ -25,26 +26,4 @@ if TYPE_CHECKING:
         verdict_summary as verdict_summary,
     )
 
-_MODULES = {
-    "consumption_intervals": "consumption_intervals",
-    "with_intervals": "consumption_intervals",
-    "duplicates": "duplicates",
-    "overlaps": "exclusivity",
-    "lost": "lost",
-    "unowned_consumption": "ownership_at",
-    "records_of": "records",
-    "handovers": "stalls",
-    "stalls": "stalls",
-    "verdict": "verdict",
-    "verdict_sentences": "verdict",
-    "verdict_summary": "verdict",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"kit.proof.analyze.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__ = lazy_names(__name__)

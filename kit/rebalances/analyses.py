@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.rebalances.analyze.epochs import epoch_rebalances as epoch_rebalances
     from kit.rebalances.analyze.stored import topic_rebalances as topic_rebalances
 
-_MODULES = {
-    "epoch_rebalances": "epochs",
-    "topic_rebalances": "stored",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"kit.rebalances.analyze.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__ = lazy_names(__name__)

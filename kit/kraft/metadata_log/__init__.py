@@ -18,27 +18,15 @@ Names are imported when first used: a copied log needs no client of a cluster.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kit.text.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from kit.kraft.metadata_log.controllers import Controllers
     from kit.kraft.metadata_log.log import MetadataLog, read_log, verify_log
     from kit.kraft.metadata_log.tasks import MetadataFiles, read_files
 
-_HOMES = {
-    "Controllers": "controllers",
-    "MetadataFiles": "tasks",
-    "MetadataLog": "log",
-    "read_files": "tasks",
-    "read_log": "log",
-    "verify_log": "log",
-}
 
 __all__ = ["Controllers", "MetadataFiles", "MetadataLog", "read_files", "read_log", "verify_log"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"kit.kraft.metadata_log.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'kit.kraft.metadata_log' has no attribute {name!r}")
+_, __getattr__ = lazy_names(__name__)
