@@ -154,11 +154,11 @@ def _compare(
     log = read_log(controllers, hide)
     checkpoint = znodes.control.checkpoint
     if (refused := znodes.control.refused(DELETIONS)) is not None:
-        raise ReadError(f"cluster {name!r}: {refused}: which topics wait for their deletion is not known")
+        raise ReadError(f"cluster {name!r}: {refused}. Which topics wait for their deletion is unknown")
     if zk_state_of(log) != MIGRATION or checkpoint is None:
         raise InputError(
-            f"cluster {name!r} is not in dual write (the metadata log says {zk_state_of(log) or 'nothing'}): "
-            "there are no two stores to compare; see: offramp kraft status"
+            f"cluster {name!r} is not in dual write (the metadata log says {zk_state_of(log) or 'nothing'}), so "
+            "there is only one store to read. To see the phase: offramp kraft status"
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
     is_behind = min(starts, default=0) > checkpoint + 1

@@ -70,7 +70,7 @@ class SavedMetadata:
             InputError: there is such a file already, or it can't be written.
         """
         if path.exists():
-            raise InputError(f"{path} is there already: name a new file")
+            raise InputError(f"the file {path} exists already: name a new file")
         try:
             handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         except OSError as error:
@@ -158,7 +158,9 @@ def load_metadata(path: Path) -> SavedMetadata:
     except OSError as error:
         raise InputError(f"{path} can't be read: {error.strerror or error}") from error
     except zipfile.BadZipFile:
-        raise InputError(f"{path} is no whole file of `offramp kraft save`: it was cut, or is something else") from None
+        raise InputError(
+            f"{path} is no complete file of `offramp kraft save`: it was cut off, or another program wrote it"
+        ) from None
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         raise ReadError(f"{path} is damaged: {type(error).__name__}: {error}; save the cluster again") from error
 

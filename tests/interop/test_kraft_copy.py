@@ -1,4 +1,4 @@
-"""A rollback while the copy from ZooKeeper is under way, and after a znode aborted the copy.
+"""A rollback while the copy from ZooKeeper is in progress, and after a znode aborted the copy.
 
 One broker, three controllers. ZooKeeper answers the controllers slowly, so that the copy is under way for some time: a
 rollback is refused. Then malformed SCRAM credentials abort each copy: two controllers end by it, and the third one has
@@ -84,7 +84,7 @@ def scene() -> Iterator[KraftScene]:
 
 def test_while_the_copy_is_under_way_no_rollback_begins(scene):
     assert scene.noted["offset"] == -1
-    assert "no_copy: the copy from ZooKeeper is under way" in scene.refusals["copying"]
+    assert "no_copy: the copy from ZooKeeper is in progress" in scene.refusals["copying"]
 
 
 def test_an_aborted_copy_is_not_called_dual_write(scene):

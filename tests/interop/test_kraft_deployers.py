@@ -358,15 +358,16 @@ def lies() -> Lies:
 
 def test_brokers_that_changed_places_are_named_and_nothing_is_ordered(lies):
     assert lies.said["swapped"].exit_code == RunError.exit_code
-    assert "in the plan, broker 2 has this address" in lies.said["swapped"].stderr
-    assert "put them back, or make a new plan" in lies.said["swapped"].stderr
+    assert "in the plan broker 2 has this address" in lies.said["swapped"].stderr
+    assert "Restore the addresses, or make a new plan" in lies.said["swapped"].stderr
     assert lies.ordered["swapped"] == []
 
 
 def test_a_broker_that_was_restarted_instead_is_named_with_the_one_that_was_ordered(lies):
     ((ordered, _),) = lies.ordered["stray"]
     told = (
-        f"broker {ordered} was to go to migration mode, and another one changed, which this run did not order: broker"
+        f"broker {ordered} was to go to migration mode, but another broker changed, which this run did not order: "
+        "broker"
     )
     assert f"{told} {3 - ordered} from zookeeper to migration mode" in lies.said["stray"].stderr
 
@@ -397,7 +398,7 @@ def test_a_file_that_is_edited_in_a_roll_is_refused_before_its_broker_is_ordered
 
 def test_a_mode_that_no_step_expects_is_named_and_not_waited_for(lies):
     ((ordered, _),) = lies.ordered["third mode"]
-    told = f"broker {ordered} was to go from kraft to migration mode, and runs in zookeeper mode"
+    told = f"broker {ordered} was to go from kraft to migration mode, but runs in zookeeper mode"
     assert told in lies.said["third mode"].stderr
     again = lies.said["third mode resumed"].stderr
     assert f"broker {ordered} is in zookeeper mode, which this step does not expect" in again

@@ -122,7 +122,7 @@ def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(scene):
     record = load_run(folder(scene))
     rows = {row["kind"]: row for row in stays(record).to_dicts()}
     assert rows["topics"]["count"] >= 1
-    assert "who runs ZooKeeper" in rows["topics"]["may_delete"]
+    assert "the operator of ZooKeeper" in rows["topics"]["may_delete"]
     assert rows["znodes of offramp"]["count"] >= 1
     risks = [each for each in record.plan.risks if each.startswith("Stays in ZooKeeper: ")]
     assert any(quantity(rows["topics"]["count"], "topic") in each for each in risks)

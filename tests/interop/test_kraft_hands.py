@@ -187,7 +187,7 @@ def test_the_next_run_says_for_whom_it_waits(scene):
 
 def test_a_broker_that_is_gone_is_named_with_the_plan_that_ends_its_registration(scene):
     expected = {
-        "it runs": f"broker {GONE} answers: stop it first",
+        "it runs": f"broker {GONE} still answers: stop it first",
         "it has replicas": f"orders-0 and orders-1 have a replica on broker {GONE}",
         "it is registered": f"offramp plan kraft --unregister {GONE}",
         "it is not registered": f"broker {GONE} is not registered with the controllers",

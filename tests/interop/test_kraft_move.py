@@ -268,7 +268,7 @@ def test_an_undo_is_offered_only_where_one_is_possible(walk):
 
 
 def test_what_is_refused_is_refused_by_name(walk):
-    assert "the next plan goes to 'controllers'" in walk.refusals["too far"]
+    assert "The next plan must go to 'controllers'" in walk.refusals["too far"]
     assert "shop (1)" in walk.refusals["old members"]
     if IS_SOAK:
         assert "can't be undone" in walk.refusals["can't be undone"]

@@ -155,8 +155,8 @@ def test_each_damage_has_a_plan_of_its_own_with_its_own_words(walk):
 
 def test_what_is_left_for_another_plan_is_told(walk):
     first = walk.plans["plan 1"]
-    assert first.risks[0].startswith("/migration says that a migration was done up to offset")
-    assert [each.split(":")[0] for each in first.risks[1:]] == ["Left for another plan"] * 2
+    assert first.risks[0].startswith("/migration records a migration up to offset")
+    assert [each.split(":")[0] for each in first.risks[1:]] == ["This plan does not repair"] * 2
 
 
 def test_the_stale_migration_is_deleted_and_nothing_else(walk):

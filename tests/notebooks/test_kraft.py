@@ -158,7 +158,7 @@ def test_run_all_plans_the_way_back_and_writes_nothing(seen):
 
 def test_a_cluster_in_dual_write_is_not_finalised(seen):
     assert seen.raised["plan end"].ename == "PlanError"
-    assert "the next plan goes to 'kraft'" in seen.raised["plan end"].evalue
+    assert "The next plan must go to 'kraft'" in seen.raised["plan end"].evalue
 
 
 def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):

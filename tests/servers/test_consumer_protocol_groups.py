@@ -75,7 +75,7 @@ def test_the_verbs_of_a_move_say_that_there_is_no_zookeeper_any_more(kraft_lab, 
     alone, whole = kraft_lab.folder / "alone.toml", kraft_lab.folder / "whole.toml"
     alone.write_text(kraft_lab.profile_toml())
     whole.write_text(f'{kraft_lab.profile_toml()}\n[clusters.lab.kraft]\ncontrollers = "{controller}"\n')
-    for file, told in ((alone, "Kafka 4's or later, which knows no ZooKeeper any more"), (whole, "was never moved")):
+    for file, told in ((alone, "of Kafka 4 or later, which has no ZooKeeper mode"), (whole, "records no move")):
         for words in (["preflight"], ["diff"], ["save", str(kraft_lab.folder / "never.save")]):
             said = CliRunner().invoke(app, ["kraft", *words, "--profile-file", str(file)])
             assert said.exit_code == 2, said.output

@@ -167,7 +167,9 @@ def test_no_move_to_kraft_takes_a_hidden_topic_for_one_in_sync(alice, bob, denie
         return sync_problem(cluster, read_facts(cluster, brokers), brokers)
 
     assert found(alice) is None
-    told = f"broker 1 does not report {HIDDEN}-0, so their leaders and ISRs are not known: the login needs the right"
+    told = (
+        f"broker 1 does not report {HIDDEN}-0, so their leaders and ISRs are unknown. Offramp's login needs the right"
+    )
     assert found(bob).startswith(f"{told} DESCRIBE on topic {HIDDEN}. ")
 
 

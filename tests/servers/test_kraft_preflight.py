@@ -103,7 +103,7 @@ def test_what_a_login_may_not_see_is_not_known_and_the_missing_right_is_told(see
     told = [each for each in rows if f"{path}:" in each.sentence or f"{path} can't" in each.sentence]
     assert told, rows
     assert all("the login needs the right READ there" in each.sentence for each in told)
-    assert all("Use a login in the profile that may read it" in each.remedy for each in told)
+    assert all("Use a login that may read this znode" in each.remedy for each in told)
 
 
 def test_nothing_is_held_against_a_cluster_because_it_is_hidden(seen):

@@ -138,7 +138,7 @@ def test_a_lock_of_another_hand_is_told(connect):
     """The first lock gets the list of ``/consumers``, and offramp has to be able to use what it then made."""
     with session(connect, "node:pw") as client:
         client.set_acls("/consumers", [make_acl("ip", "10.9.9.9", all=True), *READ_ACL_UNSAFE])
-        assert "use a lock that gets the access list of /consumers" in writes_problem(cluster(client))
+        assert "use a lock whose znode inherits the access list of /consumers" in writes_problem(cluster(client))
         with pytest.raises(OfframpError, match="NoAuthError"):
             ClusterLock(cluster(client)).acquire([LOCK], "run")
 

@@ -46,7 +46,8 @@ def _finalised_too_early(facts: Facts) -> Iterator[Condition]:
         yield _alarm(
             named(migrating, "broker"),
             f"The migration is finalised (state 3), but {named(migrating, 'broker {} is', 'brokers {} are')} "
-            "registered in ZooKeeper mode: they read stale metadata, and their replicas fall out of sync.",
+            "registered in ZooKeeper mode. A broker in ZooKeeper mode reads stale metadata, and its replicas fall "
+            "out of sync.",
             "Restart each of them in KRaft mode. The cluster can't return to ZooKeeper.",
         )
     if facts.control is not None and facts.control.brokers:
@@ -67,8 +68,8 @@ def _would_finalise(facts: Facts) -> Iterator[Condition]:
                 f"controller {node.address}",
                 f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
                 "continues (state 1): it finalises the migration at once when it is elected.",
-                "Give it the flag back before any other controller is restarted: offramp plan kraft --to kraft. Or "
-                "resume the run that was finalising.",
+                "Set the flag on it before you restart any other controller: offramp plan kraft --to kraft. If a run "
+                "that finalises has stopped, resume that run instead.",
             )
 
 
@@ -77,7 +78,7 @@ def _lost_checkpoint(facts: Facts) -> Iterator[Condition]:
         yield _alarm(
             "/migration",
             "The metadata log says that dual write continues (state 1), but ZooKeeper has no /migration.",
-            "Find out who deleted it. Do not go back to ZooKeeper: what it holds is not known to be complete.",
+            "Do not roll back to ZooKeeper: its metadata may be incomplete. Find out which client deleted /migration.",
         )
 
 
@@ -93,7 +94,7 @@ def _left_over(facts: Facts) -> Iterator[Condition]:
             "Z02",
             BLOCK,
             "/migration",
-            "/migration holds nothing that a controller can read (KAFKA-19480): the migration would hang.",
+            "No controller can read the value of the znode /migration (KAFKA-19480). The migration would hang.",
             "Repair it by a plan: offramp plan kraft --repair",
         )
     if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
@@ -101,8 +102,9 @@ def _left_over(facts: Facts) -> Iterator[Condition]:
             "Z02",
             BLOCK,
             "/migration",
-            f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these controllers "
-            "holds no migration. With all brokers registered they would delete from ZooKeeper what they don't know.",
+            f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these "
+            "controllers holds no migration. When all brokers are registered, these controllers would delete from "
+            "ZooKeeper each topic and ACL that their log lacks.",
             "Repair it by a plan: offramp plan kraft --repair",
         )
 
@@ -115,7 +117,7 @@ def _kraft_without_migration(facts: Facts) -> Iterator[Condition]:
         yield _alarm(
             named(in_kraft, "broker"),
             f"{named(in_kraft, 'Broker {} runs', 'Brokers {} run')} in KRaft mode, and the metadata log holds no "
-            "migration: the cluster's metadata is in that log, and not in this ZooKeeper.",
+            "migration. The cluster's metadata is in that log, not in this ZooKeeper.",
             "Do not wipe a controller. If the cluster never used this ZooKeeper, take zookeeper_connect out of the "
             "profile.",
         )
@@ -129,10 +131,11 @@ def _another_chroot(facts: Facts) -> Iterator[Condition]:
             "Z15",
             BLOCK,
             "/migration",
-            "The controllers wait (state 2), and ZooKeeper has no /migration, which they make when they start: they "
-            "use another chroot than the brokers, or another client deleted it. They would wait for ever.",
+            "The controllers wait for the brokers (state 2), but ZooKeeper has no /migration, which controllers "
+            "create when they start. Either the controllers use another chroot than the brokers, or another client "
+            "deleted /migration. The controllers would wait forever.",
             "Write the brokers' zookeeper.connect, with its chroot, into every controller's file, and restart the "
-            "controllers. offramp kraft preflight names those that differ (Z15).",
+            "controllers. To see which files differ, run: offramp kraft preflight (Z15).",
         )
 
 
@@ -151,25 +154,27 @@ def _waits(facts: Facts) -> Iterator[Condition]:
     if deaf:
         yield _waiting(
             named(deaf, "broker"),
-            f"In migration mode and not registered with the controllers: {named(deaf, 'broker')}. They appear "
-            "healthy, and the controllers wait for them for ever.",
-            "Search for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
-            "inter.broker.protocol.version is not the controllers' metadata.version; offramp kraft preflight names "
-            "both (A01). Set it, and restart them in migration mode.",
+            f"{named(deaf, 'Broker {} runs', 'Brokers {} run')} in migration mode without a registration at the "
+            "controllers. The controllers wait for every broker, so nothing is copied, although each broker appears "
+            "healthy.",
+            "Search the brokers' logs for 'Unable to register broker'. If the line says UNSUPPORTED_VERSION, set "
+            "inter.broker.protocol.version to the controllers' metadata.version (offramp kraft preflight shows both, "
+            "A01), and restart the brokers in migration mode.",
         )
     if late and (known or deaf):
         yield _waiting(
             named(late, "broker"),
-            f"The controllers wait for {named(late, 'broker')}, not in migration mode yet: nothing is copied before "
-            "the last broker is registered.",
-            "Continue: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
+            f"The controllers wait for {named(late, 'broker {}, which is', 'brokers {}, which are')} not in "
+            "migration mode yet. Nothing is copied before the last broker is registered.",
+            "To continue: offramp plan kraft --to 'dual write'. To roll back: offramp plan kraft --to zookeeper",
         )
     if control.brokers and not missing:
         yield _waiting(
             "controllers",
-            "All brokers are registered, and nothing is copied yet. If that stays so for a minute, the controllers "
-            "wait for an id in a replica list that no broker has (Z01), or can't read a topic's znode (Z04).",
-            "offramp kraft preflight names it. When that is repaired, the copy begins within a minute.",
+            "All brokers are registered, but nothing is copied yet. If this lasts longer than a minute, a replica "
+            "list names a broker that is not registered (Z01), or the controllers can't read the znode of a topic "
+            "(Z04).",
+            "To see which one, run: offramp kraft preflight. The copy begins within a minute after the repair.",
         )
 
 
@@ -206,7 +211,7 @@ def _flags_differ(facts: Facts) -> Iterator[Condition]:
             BLOCK,
             named(without, "controller"),
             f"{named(without, 'Controller {} runs', 'Controllers {} run')} without "
-            "zookeeper.metadata.migration.enable, the other controllers with it.",
+            "zookeeper.metadata.migration.enable, and the other controllers run with this flag.",
             _SAME_FLAG.get(
                 facts.zk_state or "", "Restart no controller before the phase is known: offramp kraft status"
             ),
@@ -218,9 +223,9 @@ def _flags_differ(facts: Facts) -> Iterator[Condition]:
             WARN,
             "controllers",
             f"The quorum has the {named(leader.voters, 'voter')}, and the profile names "
-            f"{quantity(len(facts.controllers), 'controller')}: one that isn't named may lack the flag, and offramp "
-            "could not see it.",
-            'Name all of them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
+            f"{quantity(len(facts.controllers), 'controller')}. Offramp can't see whether the other voters have the "
+            "migration flag.",
+            'Name every controller in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
         )
 
 
@@ -228,14 +233,15 @@ def _stands_still(facts: Facts) -> Iterator[Condition]:
     if is_dual_writing(facts) and (silence := _silence(facts)) is not None:
         yield _alarm(
             "/migration",
-            f"Dual write is stalled: {silence}, and a controller moves it with every record of the metadata log. "
-            "ZooKeeper misses every change since.",
+            f"Dual write is stalled: {silence}, although the active controller should update it with every record of "
+            "the metadata log. ZooKeeper misses every change since then.",
             "Search the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
-            "made again whose settings were left in ZooKeeper (if its znode was deleted manually, one more restart of "
-            "that controller helps), or whose znode was (offramp kraft diff names it: made_again; two restarts help). "
-            "'ZooKeeper error during event SyncKRaftMetadataEvent' repeatedly: a partition has no state znode; "
-            "offramp kraft diff names it (no_state). All of them: docs/kraft.md.",
+            "deleted and created again. If offramp kraft diff shows made_again, restart the active controller twice. "
+            "If the topic's znode was deleted manually, restart that controller once more. If ZooKeeper kept the "
+            "settings of the deleted topic (deleted_topic), an election does not help. 'ZooKeeper error during event "
+            "SyncKRaftMetadataEvent' repeatedly: "
+            "a partition has no state znode (offramp kraft diff shows no_state). The details are in docs/kraft.md.",
             check_id="P02",
         )
 
@@ -257,7 +263,7 @@ def _silence(facts: Facts) -> str | None:
     if facts.behind is not None and facts.behind > SILENT:
         return f"/migration is {facts.behind.total_seconds():.0f} s behind the metadata log"
     if facts.stood_still_s is not None and facts.stood_still_s > SILENT.total_seconds():
-        return f"/migration did not move in {facts.stood_still_s:.0f} s of watching"
+        return f"/migration did not change in {facts.stood_still_s:.0f} s"
     return None
 
 
@@ -272,11 +278,10 @@ def _epoch_trap(facts: Facts) -> Iterator[Condition]:
             "Z16",
             WARN,
             "/controller_epoch",
-            f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
-            "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
-            "The rollback plan raises the epoch: offramp plan kraft --to zookeeper. While controllers run, do not"
-            " write the znode. "
-            "After a rollback: offramp plan kraft --repair",
+            f"/controller_epoch is {control.controller_epoch}, but KRaft has reached epoch {max(epochs)}. After a "
+            "rollback, ZooKeeper's controller would refuse to elect leaders for partitions with the higher epoch.",
+            "To roll back, use a plan, which raises the epoch: offramp plan kraft --to zookeeper. Do not write the "
+            "znode while controllers run. If the rollback is already done: offramp plan kraft --repair",
         )
 
 
@@ -300,8 +305,8 @@ RULES: tuple[Rule, ...] = tuple(
 """The severity of one finding may differ: a fact may be worse, or less bad, than its rule."""
 _BY_ID = {each.check_id: each for each in RULES}
 _SAME_FLAG = {
-    PRE_MIGRATION: "Give these controllers the flag, and restart them. Take it from no other controller.",
-    POST_MIGRATION: "The move is final: take the flag from the other controllers, and restart them one by one.",
+    PRE_MIGRATION: "Set the flag on these controllers, and restart them. Remove it from no other controller.",
+    POST_MIGRATION: "The move is final: remove the flag from the other controllers, and restart them one by one.",
 }
 """In any other state, and where none was read, a restart could finalise the migration."""
 _RULES: tuple[Callable[[Facts], Iterator[Condition]], ...] = (

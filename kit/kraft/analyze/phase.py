@@ -34,15 +34,19 @@ UNKNOWN = "unknown"
 NO_ZOOKEEPER = "no ZooKeeper"
 """KRaft from the first day, or moved so long ago that the log no longer says so: there is nothing to move."""
 NEXT_STEPS = {
-    ZOOKEEPER: "Run the preflight. Then plan to controllers: they are started, and wait.",
-    CONTROLLERS: "Plan to dual write: brokers are restarted in migration mode. With the last one the copying begins.",
+    ZOOKEEPER: "Run the preflight. Then make a plan to the phase controllers: it starts the controllers, and nothing "
+    "is copied yet.",
+    CONTROLLERS: "Make a plan to the phase dual write: it restarts the brokers in migration mode. The copy begins "
+    "with the last broker.",
     DUAL_WRITE: (
-        "Check whether both stores hold the same values. Then plan to kraft: brokers are restarted in KRaft mode."
+        "Check whether both stores hold the same values. Then make a plan to the phase kraft: it restarts the "
+        "brokers in KRaft mode."
     ),
-    KRAFT: "Watch the cluster for days, fail over once, read the soak report. Then a second person approves the end.",
-    FINALISED: "The move has ended and can't be undone. Take zookeeper_connect out of offramp.toml.",
-    NO_ZOOKEEPER: "Nothing is to be moved: brokers and controllers run in KRaft mode, and no ZooKeeper is in use.",
-    UNKNOWN: "Nothing is planned before all facts are known: examine what does not answer below.",
+    KRAFT: "Watch the cluster for days, make one fail-over, and read the soak report. Then make a plan to the phase "
+    "finalised, which a second person approves.",
+    FINALISED: "The move has ended and can't be undone. Remove zookeeper_connect from offramp.toml.",
+    NO_ZOOKEEPER: "There is nothing to move: brokers and controllers run in KRaft mode without ZooKeeper.",
+    UNKNOWN: "The phase is unknown, so no plan can be made. Repair what does not answer in the list below.",
 }
 """Phase → what to do next."""
 _DECIDING = {"/migration", "/controller", "/brokers/ids"}
@@ -184,11 +188,11 @@ def why_no_zookeeper(facts: Facts) -> str | None:
     modes, here = {each.mode for each in facts.brokers}, phase(facts)
     levels = [each.metadata_version for each in facts.nodes if each.metadata_version is not None]
     if here == FINALISED:
-        return "it was moved to KRaft for good: there is no ZooKeeper any more"
+        return "its move to KRaft is finalised, so it no longer uses ZooKeeper"
     if here == NO_ZOOKEEPER:
-        return "it runs in KRaft mode and was never moved, or long ago: there is no ZooKeeper any more"
+        return "it runs in KRaft mode, so it no longer uses ZooKeeper; its metadata log records no move"
     if modes == {KRAFT} and max(levels, default=0) >= KAFKA_4:
-        return f"its metadata.version is {max(levels)}, Kafka 4's or later, which knows no ZooKeeper any more"
+        return f"its metadata.version is {max(levels)}: a version of Kafka 4 or later, which has no ZooKeeper mode"
     return None
 
 

@@ -24,9 +24,11 @@ def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
         entities = at_risk["entity"].unique().sort()
         yield Problem(
             f"{len(entities):,} client, IP and user-client quotas",
-            f"During dual write, removing the last quota of a client, an IP or a user's client ({entities[0]} is one) "
-            "fails in silence in 3.9.1: ZooKeeper keeps it, and other changes of that moment may be lost, too.",
-            "Remove no such quota until the migration is finalised; else fail over the controllers afterwards.",
+            "During dual write, Kafka 3.9.1 does not report an error when the last quota of a client, an IP or a "
+            f"user's client is removed (for example {entities[0]}). ZooKeeper keeps the quota, and other changes "
+            "made at that moment may be lost, too.",
+            "Remove none of these quotas until the migration is finalised. If you must, make a fail-over of the "
+            "controllers afterwards.",
         )
 
 
@@ -38,9 +40,10 @@ def deleted_user(facts: PreflightFacts) -> Iterator[Problem]:
         if n_users > 1:
             yield Problem(
                 f"{n_users:,} users with {mechanism}",
-                f"{n_users:,} users have {mechanism} credentials: when one is removed, a controller or KRaft broker "
-                "of 3.9.1 that is restarted later may forget others, and remove them from ZooKeeper during dual write.",
-                "Remove no SCRAM credential: in its place set a random password and keep it nowhere.",
+                f"{n_users:,} users have {mechanism} credentials. If one credential is removed, a controller or "
+                "KRaft broker of 3.9.1 that restarts later may lose other credentials. During dual write it then "
+                "removes them from ZooKeeper, too.",
+                "Do not remove a SCRAM credential. To lock a user out, set a random password instead.",
             )
 
 
@@ -49,8 +52,10 @@ def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.kraft_items is not None
     configs = facts.kraft_items.filter(pl.col("kind") == "config", pl.col("entity").str.contains("^client-metrics/"))
     for entity in configs["entity"].unique().sort():
-        sentence = f"{entity} is set: after the next election of a controller of 3.9.1 dual write is stalled."
-        yield Problem(entity, sentence, "Delete it with kafka-configs until the migration is finalised.")
+        sentence = f"{entity} is set. Dual write stalls after the next election of a controller of 3.9.1."
+        yield Problem(
+            entity, sentence, "Delete this setting with kafka-configs. Set it again after the migration is finalised."
+        )
 
 
 def no_state(facts: PreflightFacts) -> Iterator[Problem]:
@@ -62,9 +67,10 @@ def no_state(facts: PreflightFacts) -> Iterator[Problem]:
     for topic, numbers_, _ in by_topic(stateless):
         yield Problem(
             f"topic {topic}",
-            f"{topic} has partitions without a state znode: {few(numbers_)}. That is so for a moment while partitions "
-            "are added; a controller of 3.9.1 that is elected now never gets on, and dual write is stalled.",
-            "Run the command again. If it stays, make the state znode manually: docs/kraft.md, Partitions without a"
+            f"{topic} has partitions without a state znode: {few(numbers_)}. That is normal for a moment while "
+            "partitions are added. If a controller of 3.9.1 is elected in this state, dual write stalls.",
+            "Run the command again. If the finding remains, create the state znode manually: docs/kraft.md, "
+            "Partitions without a"
             " state znode.",
         )
 
@@ -74,8 +80,12 @@ def failed_dirs(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in facts.brokers:
         n_dirs = len(entries(broker.get("log.dirs")))
         if n_dirs > 1 and not broker.get("process.roles"):
-            sentence = f"{broker.name} has {n_dirs} log.dirs: in migration mode it stops when one fails."
-            yield Problem(broker.name, sentence, "Examine the disks' health first, and keep this phase short.")
+            sentence = f"{broker.name} has {n_dirs} log.dirs. A broker in migration mode stops when one of them fails."
+            yield Problem(
+                broker.name,
+                sentence,
+                "Check the health of the disks before the move, and keep the phase dual write short.",
+            )
 
 
 def policies(facts: PreflightFacts) -> Iterator[Problem]:
@@ -83,7 +93,10 @@ def policies(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in facts.brokers:
         policy = broker.get("alter.config.policy.class.name")
         if policy:
-            sentence = f"{broker.name} has the policy {policy}, which gets other arguments from a KRaft controller."
+            sentence = (
+                f"{broker.name} has the policy {policy}. A KRaft controller calls it with other arguments "
+                "than a broker does."
+            )
             yield Problem(broker.name, sentence, "Use 3.9.2 with alter.config.policy.kraft.compatibility.enable=true.")
 
 
@@ -92,12 +105,15 @@ def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
     "list (read, not run)."""
     for node in facts.settings:
         if node.get(BOOTSTRAP) and not node.get("controller.quorum.voters"):
-            sentence = f"{node.name} has a dynamic quorum: nothing notices a controller without the flag."
-            yield Problem(node.name, sentence, "Use controller.quorum.voters for a migration.")
+            sentence = (
+                f"{node.name} has a dynamic quorum. With it, Kafka does not detect a controller without the "
+                "migration flag."
+            )
+            yield Problem(node.name, sentence, "Use a static quorum for the migration: set controller.quorum.voters.")
 
 
 CHECKS = (
-    check("last_quota", WARN, ANY, "No quota is there whose removal fails.", "ZooKeeper", last_quota, ("items",)),
+    check("last_quota", WARN, ANY, "There is no quota whose removal fails.", "ZooKeeper", last_quota, ("items",)),
     check(
         "deleted_user",
         WARN,
@@ -111,7 +127,7 @@ CHECKS = (
         "client_metrics",
         WARN,
         ANY,
-        "No client-metrics setting is there.",
+        "There is no client-metrics setting.",
         "the metadata log",
         client_metrics,
         ("kraft_items",),

@@ -17,7 +17,8 @@ from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightZnodes
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are reported one by one; all further problems are counted."""
-_GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
+_GIVE_RIGHT = "Use a login that may read this znode, for example the brokers' own login: "
+"[clusters.NAME.security.zookeeper] in the profile."
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ def unread_znode(problem: ZnodeProblem) -> Problem:
 
 
 def _filled_later(node: NodeSettings, name: str) -> Problem:
-    sentence = f"{name} of {node.name} is filled in later ({node.source}): what it will be is not known."
-    return unread(node.name, sentence, "Give the file as the node gets it, with every value filled in.")
+    sentence = f"{name} of {node.name} is a placeholder in {node.source}, so its value is unknown."
+    return unread(node.name, sentence, "Give the final file of the node, with every value filled in.")
 
 
 def numbers(values: Iterable[object]) -> str:
@@ -192,7 +193,7 @@ def _incomplete(facts: PreflightFacts, name: str) -> Iterator[Problem]:
     wanted = by_name.get(name, set())
     for node_id in sorted(each for each in wanted - answered if each is not None):
         why = facts.unread.get(f"node {node_id}") or _WHY[name]
-        yield unread(f"node {node_id}", f"{_capital(_SUBJECTS[name])} lack those of node {node_id}: {why}.")
+        yield unread(f"node {node_id}", f"{_capital(_SUBJECTS[name])} could not be read from node {node_id}: {why}.")
 
 
 def _first(problems: list[Problem]) -> list[Problem]:
@@ -200,7 +201,9 @@ def _first(problems: list[Problem]) -> list[Problem]:
         return problems
     n_more = len(problems) - AT_MOST
     is_found = any(each.is_met is False for each in problems[AT_MOST:])
-    rest = Problem(f"{n_more} more", f"{n_more:,} more of the same kind.", is_met=False if is_found else None)
+    rest = Problem(
+        f"{n_more} more", f"{n_more:,} more problems of this kind are not listed.", is_met=False if is_found else None
+    )
     return [*problems[:AT_MOST], rest]
 
 
@@ -220,12 +223,13 @@ _WHY = {
     "partitions": "the profile names no ZooKeeper, or it did not answer",
     "items": "the profile names no ZooKeeper, or it did not answer",
     "znodes": "the profile names no ZooKeeper, or it did not answer",
-    "kraft_items": "no controller was asked for it",
-    "differences": "no diff was made",
-    "brokers": "no broker reported them (it needs the right DESCRIBE_CONFIGS on the cluster), and no file was given",
-    "controllers": "no controller reported them, and no file was given",
+    "kraft_items": "offramp asked no controller for it",
+    "differences": "both stores were not compared",
+    "brokers": "no broker reported its settings (offramp's login needs the right DESCRIBE_CONFIGS on the cluster), "
+    "and no file was given",
+    "controllers": "no controller reported its settings, and no file was given",
     "metas": "no file was given",
 }
 _KEEP_THE_CLAIM = "Do not delete /controller: a KRaft controller may hold it. Run: offramp kraft status"
 _FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
-_REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "In dual write run `offramp kraft diff`."}
+_REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "During dual write, run: offramp kraft diff"}

@@ -39,18 +39,19 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     if (hidden := control.refused("/migration")) is not None:
         yield unread("/migration", f"{hidden}.", is_refused=True)
     if (broken := control.undecodable("/migration")) is not None:
-        hangs = f"{broken}: no controller can read it (KAFKA-19480), the migration hangs."
+        hangs = f"{broken}. No controller can read it (KAFKA-19480), so the migration would hang."
         yield Problem("/migration", hangs, repair)
     if control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
         has_log = facts.facts.has_log
         why = "the log of these controllers holds no migration" if has_log else "no controller's log could be read"
         yield Problem(
             "/migration",
-            f"/migration is at offset {control.checkpoint} (epoch {control.checkpoint_epoch}), and {why}: controllers "
-            "that are new to it delete from ZooKeeper every topic and ACL that they don't know.",
+            f"/migration is at offset {control.checkpoint} (epoch {control.checkpoint_epoch}), but {why}. New "
+            "controllers would delete from ZooKeeper each topic and ACL that their log lacks.",
             repair
             if has_log
-            else "Name the controllers in the profile and ask again. If there are none: offramp plan kraft --repair",
+            else "Name the controllers in the profile, and run the preflight again. If no controller exists: offramp "
+            "plan kraft --repair",
         )
 
 
@@ -60,22 +61,28 @@ def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
     assert control is not None
     for each in control.problem_rows:
         if each.path in ("/controller", "/controller_epoch"):
-            wrong = Problem(each.path, f"{each.sentence}.", "Write it as brokers do.")
+            wrong = Problem(each.path, f"{each.sentence}.", "Write the znode in the format that brokers write.")
             yield unread_znode(each) if each.kind == REFUSED else wrong
     if control.controller_epoch is None and "/controller_epoch" not in control.problem_paths:
         yield Problem(
-            "/controller_epoch", "There is no /controller_epoch: no controller can claim.", "Restart a broker."
+            "/controller_epoch",
+            "ZooKeeper has no /controller_epoch, so no KRaft controller can claim /controller.",
+            "Restart a broker.",
         )
     in_progress = facts.facts.zk_state == MIGRATION or phase(facts.facts) == FINALISED
     if control.controller_id is None and "/controller" not in control.problem_paths:
-        yield Problem("/controller", "No broker holds /controller.", "Wait for an election; else restart a broker.")
+        yield Problem(
+            "/controller",
+            "No broker is the controller: ZooKeeper has no /controller.",
+            "Wait for the election. If it does not happen within a minute, restart a broker.",
+        )
     elif control.is_controller_persistent and not in_progress:
         yield Problem(
             "/controller",
-            f"/controller is held by KRaft controller {control.controller_id}, and no log shows a completed copy: no "
-            "broker controls.",
-            "While that controller runs, delete nothing: the copy may be under way (offramp kraft status). If it is "
-            "gone: offramp plan kraft --repair",
+            f"/controller is held by KRaft controller {control.controller_id}, but no metadata log shows a completed "
+            "copy. No broker is the controller.",
+            "While that KRaft controller runs, do not delete /controller: the copy may be in progress (offramp kraft "
+            "status). If the controller no longer exists: offramp plan kraft --repair",
         )
 
 
@@ -87,7 +94,12 @@ def restricted(facts: PreflightFacts) -> Iterator[Problem]:
     for each in facts.znodes.restricted:
         path = each.partition(":")[0]
         yield unread(
-            path, (f"Access to {each} is restricted: offramp can't determine the controllers' rights there."), advice
+            path,
+            (
+                f"Access to {each} is restricted by an access list. Offramp can't determine whether the "
+                "controllers may write there."
+            ),
+            advice,
         )
 
 
@@ -97,31 +109,33 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
     assert control is not None
     if control.controller_epoch is None:
         refused = control.refused("/controller_epoch")
-        sentence = f"{refused or 'There is no /controller_epoch'}."
+        sentence = f"{refused or 'ZooKeeper has no /controller_epoch'}."
         yield unread("/controller_epoch", sentence, is_refused=refused is not None)
         return
     reached = leader.leader_epoch if leader else None
     raise_it = (
-        "The rollback plan raises the epoch: offramp plan kraft --to zookeeper. While controllers run, do not write"
-        " the znode."
+        "To roll back, use a plan, which raises the epoch: offramp plan kraft --to zookeeper. Do not write the znode "
+        "while controllers run."
     )
     if reached is not None and reached > control.controller_epoch:
         yield Problem(
             "/controller_epoch",
-            f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {reached}: after a rollback "
-            "the ZooKeeper controller refuses elections of partitions with the higher epoch (KAFKA-20488).",
+            f"/controller_epoch is {control.controller_epoch}, but KRaft has reached epoch {reached}. After a "
+            "rollback, ZooKeeper's controller would refuse to elect leaders for partitions with the higher epoch "
+            "(KAFKA-20488).",
             raise_it,
         )
     elif reached is None and control.controller_epoch < _YOUNG:
         yield Problem(
             "/controller_epoch",
-            f"/controller_epoch is only {control.controller_epoch}: KRaft's epoch may pass it, and then a "
-            "rollback must "
-            "raise it (KAFKA-20488).",
-            "Start all controllers at once, which keeps KRaft's first epoch low. " + raise_it,
+            f"/controller_epoch is only {control.controller_epoch}. KRaft's epoch may exceed it during the move, and "
+            "a rollback would then have to raise it (KAFKA-20488).",
+            "Start all controllers at the same time: KRaft's first epoch then stays low. " + raise_it,
         )
     elif reached is None and facts.facts.controllers:
-        yield unread("controllers", "KRaft's epoch could not be read: no controller that was asked leads.")
+        yield unread(
+            "controllers", "KRaft's epoch could not be read: none of the profile's controllers leads the quorum."
+        )
 
 
 def generated(facts: PreflightFacts) -> Iterator[Problem]:
@@ -135,8 +149,8 @@ def generated(facts: PreflightFacts) -> Iterator[Problem]:
     elif version > 0:
         yield Problem(
             "/brokers/seqid",
-            f"ZooKeeper gave out {version} broker ids: brokers in migration mode need theirs in their file.",
-            "Write broker.id into each broker's file, from its meta.properties.",
+            f"ZooKeeper generated {version} broker ids. A broker in migration mode needs its id in its settings file.",
+            "Copy broker.id from each broker's meta.properties into its server.properties.",
         )
     if (refused := facts.control.refused("/brokers/ids")) is not None:
         yield unread("/brokers/ids", f"{refused}.", is_refused=True)
@@ -160,8 +174,9 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
         yield Problem(
             "/config/changes",
             f"/config/changes holds {n_changes:,} notifications, the oldest {span / 60:.0f} minutes older than the "
-            "newest: with each new one a broker deletes those that are older than 15 minutes, and none did.",
-            "See in the brokers' logs why they take no change of settings; restart one that has lost its session.",
+            "newest. Normally a broker deletes notifications older than 15 minutes whenever a new one arrives.",
+            "Search the brokers' logs for the reason why they do not apply changed settings. Restart each broker "
+            "that has lost its ZooKeeper session.",
         )
     for each in facts.control.problem_rows:
         if each.path in ("/isr_change_notification", "/log_dir_event_notification"):
@@ -169,9 +184,12 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
     if facts.control.n_notifications:
         yield Problem(
             "/isr_change_notification",
-            f"{facts.control.n_notifications} notifications of ISR or log-dir changes were not taken by the "
-            "controller.",
-            facts.elected_anew("Ask again. If they stay, delete /controller once: another broker takes over."),
+            f"{facts.control.n_notifications} notifications of ISR or log-dir changes wait in ZooKeeper: the "
+            "controller did not process them.",
+            facts.elected_anew(
+                "Run the preflight again. If the notifications remain, delete /controller once: "
+                "another broker becomes the controller."
+            ),
         )
 
 
@@ -192,8 +210,8 @@ def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     topics, partitions, *rest = counts.values()
     about = duration(1000 * sum(content.values()) // _COPIED_PER_S, is_most=True)
     sentence = (
-        f"ZooKeeper holds {topics} with {partitions}, {', '.join(rest)}: a copy of about {about}, at "
-        f"{_COPIED_PER_S} values a second; a rehearsal measures it."
+        f"ZooKeeper holds {topics} with {partitions}, {', '.join(rest)}. The copy takes about {about}, at "
+        f"{_COPIED_PER_S} values per second. A rehearsal measures it."
     )
     n_unread = facts.items["error"].count() + facts.partitions["error"].count()
     if n_unread:
@@ -207,7 +225,15 @@ CHECKS = (
     check(
         "Z02", BLOCK, CONTROLLERS, "No /migration of another attempt is left over.", "ZooKeeper", left_over, _CONTROL
     ),
-    check("Z03", BLOCK, CONTROLLERS, "The right controller holds /controller.", "ZooKeeper", not_controlled, _CONTROL),
+    check(
+        "Z03",
+        BLOCK,
+        CONTROLLERS,
+        "A broker, or a KRaft controller after the copy, holds /controller.",
+        "ZooKeeper",
+        not_controlled,
+        _CONTROL,
+    ),
     check(
         "Z14",
         BLOCK,
@@ -221,6 +247,8 @@ CHECKS = (
         "Z16", WARN, CONTROLLERS, "/controller_epoch is above KRaft's epoch.", "ZooKeeper, ApiVersions", young, _CONTROL
     ),
     check("Z17", INFO, CONTROLLERS, "No broker id was generated.", "ZooKeeper", generated, _ZNODES),
-    check("Z18", WARN, CONTROLLERS, "The controller takes every notification.", "ZooKeeper", notifications, _ZNODES),
+    check(
+        "Z18", WARN, CONTROLLERS, "The controller processes every notification.", "ZooKeeper", notifications, _ZNODES
+    ),
     check("Z20", INFO, CONTROLLERS, "ZooKeeper's content was counted.", "ZooKeeper", baseline, ("items", "partitions")),
 )

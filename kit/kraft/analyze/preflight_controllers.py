@@ -25,13 +25,16 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
     """L01: every controller answers, has the flag and the same voters; the log holds nothing but the wait."""
     nodes = facts.facts.controllers
     if not nodes:
-        yield unread("controllers", "No controller was asked: the profile names none.", _NAME_THEM)
+        yield unread("controllers", "The profile names no controller, so no controller could be asked.", _NAME_THEM)
     for node in nodes:
         if node.has_flag is None:
             yield unread(f"controller {node.address}", f"{node.error or node.address + ' did not answer'}.")
         elif not node.has_flag:
             sentence = f"The controller at {node.address} runs without zookeeper.metadata.migration.enable."
-            remedy = "Set it on every controller. One that is elected without it ends the migration for good."
+            remedy = (
+                "Set zookeeper.metadata.migration.enable=true on every controller. A controller without the "
+                "flag finalises the migration when it is elected."
+            )
             yield Problem(f"controller {node.address}", sentence, remedy)
     leader = facts.facts.leader
     if leader is not None and len(leader.voters) > len(nodes):
@@ -39,7 +42,7 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
         sentence = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
         yield unread("voters", sentence, _NAME_THEM)
     if nodes and leader is None:
-        sentence = "The voters of the quorum are not known: no controller that was asked leads."
+        sentence = "The voters of the quorum are unknown: none of the profile's controllers leads the quorum."
         yield unread("voters", sentence, _NAME_THEM)
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
@@ -59,11 +62,14 @@ def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
         has_to = node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
         if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
             sentence = (
-                f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
-                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
-                "voters."
+                f"The broker at {node.address} runs in {node.mode} mode, but is not registered and does not fetch "
+                f"the metadata log from the active controller {leader.node_id}. Either it can't reach that "
+                "controller, or its file names other voters."
             )
-            remedy = f"Examine {VOTERS} and the controllers' listener in its file, and at the network between both."
+            remedy = (
+                f"Compare {VOTERS} and the controllers' listener in its file with the controllers' files, and "
+                "check the network between both."
+            )
             yield Problem(f"broker {node.address}", sentence, remedy)
 
 
@@ -78,11 +84,15 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
     state = facts.facts.zk_state
     if state not in (PRE_MIGRATION, MIGRATION):
         sentence = (
-            f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION: it was begun without the flag."
+            f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION. The controllers were first "
+            "started without the migration flag."
         )
         yield Problem("the metadata log", sentence, _begin_again(facts))
     elif state == PRE_MIGRATION and n_topics:
-        sentence = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
+        sentence = (
+            f"The metadata log holds {quantity(n_topics, 'topic')} before the copy, so the log belongs to "
+            "another attempt."
+        )
         yield Problem("the metadata log", sentence, _begin_again(facts))
 
 
@@ -98,9 +108,14 @@ def disks(facts: PreflightFacts) -> Iterator[Problem]:
         )
     elif not ids or not ids <= known:
         sentence = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
-        yield unread("controllers", sentence, "Read metadata.log.dir of each controller before its first start.")
+        yield unread(
+            "controllers", sentence, "List the folder metadata.log.dir on each controller before its first start."
+        )
     else:
-        sentence = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
+        sentence = (
+            "The controllers' disks are formatted. Whether they hold the metadata log of another attempt "
+            "could not be read."
+        )
         yield unread("controllers", sentence, "Search for __cluster_metadata-0 in each controller's metadata.log.dir.")
 
 
@@ -114,8 +129,8 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
     least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
     if leader.leader_epoch > max(least, _FIRST_EPOCHS):
         sentence = (
-            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: a controller was alone for a "
-            "while, or many elections were held."
+            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}. The controllers did not "
+            "start at the same time, or many elections took place."
         )
         yield Problem("controllers", sentence, f"{_begin_again(facts)} {_RAISE_IT}")
 
@@ -127,7 +142,7 @@ def _begin_again(facts: PreflightFacts) -> str:
     with content, or with a broker that is registered in KRaft mode, hold the only copy of the metadata.
     """
     if facts.facts.zk_state == POST_MIGRATION:
-        return "The move is final, and the controllers hold the only copy of the metadata: wipe nothing."
+        return "The move is final, and the controllers hold the only copy of the metadata. Do not wipe a controller."
     control, items, modes = facts.control, facts.kraft_items, {each.mode for each in facts.facts.brokers}
     is_copied = control is None or control.checkpoint is not None or facts.facts.zk_state == MIGRATION
     has_content = items is None or not _CONTENT.isdisjoint(items["kind"])
@@ -138,20 +153,22 @@ def _begin_again(facts: PreflightFacts) -> str:
 
 _CONTENT = frozenset(("topic", "config", "quota", "scram", "acl", "token"))
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
-_START_THEM = "Start the controllers, all at once; those that run do not answer, or elect no leader (L01)."
+_START_THEM = "Start all controllers at the same time. If a controller runs but does not answer, or no leader is "
+"elected, see the finding L01."
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
 _KEEP = (
-    "Wipe no controller: its log may hold the only copy of the metadata. See /migration (Z02), the brokers' modes and "
-    "the topics in the log first."
+    "Do not wipe a controller: its log may hold the only copy of the metadata. First check /migration (Z02), the "
+    "brokers' modes and the topics in the log."
 )
-_RAISE_IT = "Or continue: the plan to go back raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
+_RAISE_IT = "Or continue the move: a later rollback plan raises /controller_epoch above it (offramp plan kraft --to "
+"zookeeper)."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     check(
         "L01",
         BLOCK,
         DUAL_WRITE,
-        "All controllers are alike, and wait with an empty log.",
+        "All controllers have the same settings, and wait with an empty log.",
         _LOG,
         alike,
         settings=(VOTERS,),

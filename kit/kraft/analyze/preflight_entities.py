@@ -29,7 +29,7 @@ _OPERATIONS = frozenset(
         "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
     )
 )  # fmt: skip
-_ABORTS = "The copy to KRaft aborts on it, and takes the controllers down one after another."
+_ABORTS = "The copy to KRaft aborts at this value, and one controller after another ends with an error."
 
 
 def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
@@ -38,11 +38,11 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
         name = entity.removeprefix("brokers/")
         if error is not None:
             again = "Set it again with kafka-configs, or delete the znode."
-            sentence = f"{error}. The copy to KRaft loses it, or aborts on it."
+            sentence = f"{error}. The copy to KRaft loses this value or aborts."
             wrong = Problem(f"/config/{entity}", sentence, again)
             yield unread(wrong.subject, f"{error}.", is_refused=True) if is_refused else wrong
         elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
-            yield _bad(f"/config/{entity}", f"/config/{entity} is of no broker id", "Delete the znode.")
+            yield _bad(f"/config/{entity}", f"/config/{entity} belongs to no broker id", "Delete the znode.")
 
 
 def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
@@ -66,8 +66,8 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
         elif iterations < _LEAST_ITERATIONS:
             yield Problem(
                 f"user {user}",
-                f"The {item} credential of user {user} has {iterations} iterations: it is copied, but in "
-                f"KRaft no client can set one with fewer than {_LEAST_ITERATIONS}.",
+                f"The {item} credential of user {user} has {iterations} iterations. It is copied, but in KRaft mode "
+                f"no client can set a credential with fewer than {_LEAST_ITERATIONS} iterations.",
                 "Set the user's password again, with more iterations.",
                 severity=WARN,
             )
@@ -75,7 +75,10 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
 
 def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     """Z10: an ACL that aborts the copy (brokers don't start with it either), or is lost in silence."""
-    rewrite = "Remove the ACL from the znode (brokers refuse to start with it, too), and add it by kafka-acls."
+    rewrite = (
+        "Remove the ACL from the znode, and add it again with kafka-acls. A broker does not start either while "
+        "this ACL exists."
+    )
     for entity, rule, _, error, is_refused in _items(facts, "acl"):
         if error is not None:
             yield _bad(f"ACL of {entity}", error, rewrite, is_refused)
@@ -83,22 +86,24 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         kind, _, rest = entity.partition(":")
         pattern, _, name = rest.partition(":")
         if kind not in _RESOURCES:
-            sentence = f"The resource type {kind} of {entity} is not known to Kafka 3.9: its ACLs are lost"
+            sentence = f"Kafka 3.9 does not know the resource type {kind} of {entity}, so the copy loses its ACLs"
             yield Problem(f"ACL of {entity}", f"{sentence}.", "Note the ACLs first. Then delete the znode.")
         elif pattern == "PREFIXED" and name == "*":
-            sentence = f"{entity} has the wildcard as a prefix, which 3.9 refuses"
-            yield _bad(f"ACL of {entity}", sentence, "Make it a literal one.")
+            sentence = f"{entity} uses the wildcard * as a prefix, which Kafka 3.9 refuses"
+            yield _bad(
+                f"ACL of {entity}", sentence, "Add the ACL again as a literal pattern, and remove the prefixed one."
+            )
         yield from _odd_rule(entity, rule)
     if facts.znodes is None:
-        yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
+        yield unread("/kafka-acl", "Whether an ACL znode lies below another ACL znode could not be read.")
         return
     hidden = (each for each in facts.znodes.problem_rows if each.kind == REFUSED)
     yield from (unread_znode(each) for each in hidden if each.path.startswith("/kafka-acl"))
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,
-            f"{path} lies below the znode of another resource: the copy loses it, and dual write never begins.",
-            "A resource's name holds a slash: note its ACLs, remove them, and add them again in KRaft mode.",
+            f"{path} lies below the znode of another resource. The copy loses this ACL, and dual write never begins.",
+            "The resource's name contains a slash. Note its ACLs, remove them, and add them again in KRaft mode.",
         )
 
 

@@ -35,7 +35,10 @@ def listeners(facts: PreflightFacts) -> Iterator[Problem]:
     """A05: controllers dial brokers on one listener, which every broker has; so do brokers among each other."""
     of_brokers = {inter_broker_listener(each) for each in facts.brokers}
     if any(not of_brokers <= advertised_listeners(each) for each in facts.brokers):
-        sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}, and not every broker has each."
+        sentence = (
+            f"The brokers use different inter-broker listeners ({numbers(of_brokers)}), and not every broker "
+            "has each of them."
+        )
         yield Problem(
             "brokers", sentence, "Set the same inter-broker listener on every broker. Restart the brokers one by one."
         )
@@ -45,8 +48,8 @@ def listeners(facts: PreflightFacts) -> Iterator[Problem]:
         if lacking and controller.mode == CONTROLLER:
             yield Problem(
                 controller.name,
-                f"{controller.name} has inter.broker.listener.name {name}, which {numbers(lacking)} lacks; the brokers "
-                f"use {numbers(of_brokers)}: the controllers can't send them anything (KAFKA-15670).",
+                f"{controller.name} has inter.broker.listener.name {name}, which {numbers(lacking)} lacks; the "
+                f"brokers use {numbers(of_brokers)}. The controllers can't send requests to the brokers (KAFKA-15670).",
                 f"Set inter.broker.listener.name={min(of_brokers)} and its entry in listener.security.protocol.map.",
             )
 
@@ -60,7 +63,7 @@ def defaults(facts: PreflightFacts) -> Iterator[Problem]:
                 yield Problem(
                     controller.name,
                     f"Brokers set {key}={numbers(values)}, and {controller.name} sets "
-                    f"{controller.given.get(key, 'nothing')}: in KRaft the controller's counts.",
+                    f"{controller.given.get(key, 'nothing')}. In KRaft mode, the controller's value applies.",
                     f"Set {key} on every controller as on the brokers.",
                 )
 
@@ -83,7 +86,7 @@ def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
         pl.col("entity").str.contains("^brokers/|^$"), pl.col("error").is_not_null()
     )
     for error, is_refused in wrong.select("error", "is_refused").iter_rows():
-        sentence = f"{error}: whether it holds encrypted settings is not known."
+        sentence = f"{error}. Whether this znode holds encrypted settings is unknown."
         yield unread("brokers", sentence, is_refused=is_refused)
     if rows.is_empty():
         return
@@ -96,14 +99,18 @@ def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
     for controller in facts.controllers:
         print_ = controller.secrets.get(ENCODER_SECRET)
         if print_ is None:
-            sentence = f"{controller.name} has no {ENCODER_SECRET}: encrypted settings would be copied as cipher text."
-            yield Problem(controller.name, sentence, "Set it, and the key and cipher settings, as on the brokers.")
+            sentence = (
+                f"{controller.name} has no {ENCODER_SECRET}. The copy would store encrypted settings as cipher text."
+            )
+            yield Problem(
+                controller.name, sentence, "Set it and the other password.encoder settings to the brokers' values."
+            )
         elif not print_ or not prints:
             sentence = f"Whether {controller.name} has the brokers' {ENCODER_SECRET} could not be read."
             yield unread(controller.name, sentence, "Give the files of controllers and brokers in --settings-dir.")
         elif {print_} != prints:
-            sentence = f"{controller.name} has another {ENCODER_SECRET} than the brokers: the copy aborts."
-            yield Problem(controller.name, sentence, "Set the brokers' one.")
+            sentence = f"{controller.name} has another {ENCODER_SECRET} than the brokers, so the copy aborts."
+            yield Problem(controller.name, sentence, "Set it to the brokers' value.")
 
 
 def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
@@ -118,11 +125,14 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
         if meta.cluster_id is None:
             yield unread(meta.file, f"{meta.file} names no cluster.id.")
         elif meta.cluster_id != facts.control.cluster_id:
-            sentence = f"{meta.file} is of cluster {meta.cluster_id}, and ZooKeeper of {facts.control.cluster_id}."
+            sentence = (
+                f"{meta.file} is of cluster {meta.cluster_id}, but ZooKeeper is of cluster {facts.control.cluster_id}."
+            )
             yield Problem(
                 meta.file,
                 sentence,
-                "Find out whose file this is. A disk of another cluster holds that cluster's data: do not format it.",
+                "Do not format this disk: it may hold the data of another cluster. Find out to which cluster it "
+                "belongs.",
             )
 
 
@@ -137,15 +147,18 @@ def chroots(facts: PreflightFacts) -> Iterator[Problem]:
     for controller in facts.controllers:
         chroot = _chroot(controller)
         if chroot is None:
-            yield unread(controller.name, f"{controller.name} has no zookeeper.connect.", "Write it into its file.")
+            yield unread(
+                controller.name,
+                f"{controller.name} has no zookeeper.connect.",
+                "Write the brokers' zookeeper.connect into the controller's file.",
+            )
         elif not of_brokers:
             yield unread(controller.name, "The brokers' zookeeper.connect could not be read.")
         elif {chroot} != of_brokers:
             yield Problem(
                 controller.name,
-                f"zookeeper.connect of {controller.name} has the chroot {chroot}, the brokers' has "
-                f"{numbers(of_brokers)}: "
-                "the controllers would wait in an empty namespace for ever.",
+                f"zookeeper.connect of {controller.name} has the chroot {chroot}, but the brokers have "
+                f"{numbers(of_brokers)}. The controllers would wait forever in an empty namespace.",
                 "Write the brokers' zookeeper.connect into every controller's file.",
             )
 
@@ -170,7 +183,7 @@ CHECKS = (
         "Z12",
         BLOCK,
         CONTROLLERS,
-        "No encrypted setting needs a secret that controllers lack.",
+        "The controllers have the secret of every encrypted setting.",
         _FILES,
         encoder_secret,
         ("items",),
@@ -199,7 +212,7 @@ CHECKS = (
         "A07",
         WARN,
         CONTROLLERS,
-        "Controllers have the brokers' defaults for topics.",
+        "The controllers have the same defaults for topics as the brokers.",
         _FILES,
         defaults,
         _BOTH,

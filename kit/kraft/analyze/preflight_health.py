@@ -25,7 +25,11 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     ):
         topic = entity.removeprefix("topics/")
         if error is not None:
-            problem = Problem(f"topic {topic}" if topic else "topics", f"{error}.", "Write it as brokers do.")
+            problem = Problem(
+                f"topic {topic}" if topic else "topics",
+                f"{error}.",
+                "Write the znode in the format that brokers write.",
+            )
             is_unread = not entity or is_refused
             yield unread(problem.subject, problem.sentence, is_refused=is_refused) if is_unread else problem
         elif topic not in names:
@@ -33,13 +37,14 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
         elif (wrong := topic_settings.wrong(key, value)) is not None:
             yield Problem(
                 f"topic {topic}",
-                f"{topic} is set to {key}={value}: {wrong}. KRaft refuses every later change of its settings.",
+                f"{topic} is set to {key}={value}: {wrong}. In KRaft mode, every later change of this topic's "
+                "settings would be refused.",
                 f"Remove {key} from the topic with kafka-configs.",
             )
     for topic in sorted(orphans):
-        gone = f"/config/topics/{topic} is set, and there is no such topic: the first full sync deletes it."
-        unknown = f"/config/topics/{topic} is set, and whether there is such a topic could not be read."
-        advice = "Save it if you need it, and delete the znode."
+        gone = f"/config/topics/{topic} exists, but the topic does not. The first full sync deletes this znode."
+        unknown = f"/config/topics/{topic} exists, but whether the topic exists could not be read."
+        advice = "Save these settings if you need them, and delete the znode."
         yield Problem(f"topic {topic}", gone, advice) if is_listed else unread(f"topic {topic}", unknown)
 
 
@@ -47,10 +52,10 @@ def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
     """Z19: names of topics that KRaft doesn't take, and the block of producer ids."""
     for topic in facts.items_of("topic")["entity"].unique().sort():
         if topic == "__cluster_metadata" or (topic and not _LEGAL.match(topic)):
-            yield Problem(f"topic {topic}", f"KRaft takes no topic of the name {topic!r}.", _COPY_FIRST)
+            yield Problem(f"topic {topic}", f"KRaft does not accept the topic name {topic!r}.", _COPY_FIRST)
     wrong = facts.items_of("producer_ids").filter(pl.col("error").is_not_null())
     for error, is_refused in wrong.select("error", "is_refused").iter_rows():
-        problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker, which takes a new block.")
+        problem = Problem("/latest_producer_id_block", f"{error}.", "Restart a broker: it writes the znode again.")
         yield unread(problem.subject, problem.sentence, is_refused=True) if is_refused else problem
 
 
@@ -73,7 +78,7 @@ def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"topic {topic}",
                 f"{topic} has {condition} partitions: {few(numbers_)}.",
-                "Start the brokers that are missing, and wait until every replica is in sync.",
+                "Start the missing brokers, and wait until every replica is in sync.",
             )
     yield from _below_min(facts, known)
 
@@ -88,7 +93,7 @@ def _below_min(facts: PreflightFacts, known: pl.DataFrame) -> Iterator[Problem]:
         yield Problem(
             f"topic {topic}",
             f"{topic} has partitions with fewer replicas in sync than min.insync.replicas: {few(numbers_)}.",
-            "Start the brokers that are missing, and wait until every replica is in sync.",
+            "Start the missing brokers, and wait until every replica is in sync.",
         )
 
 

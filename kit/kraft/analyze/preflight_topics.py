@@ -20,10 +20,11 @@ from kit.kraft.analyze.preflight_checks import (
 from kit.tables.conditions import BLOCK, WARN
 from kit.text.quantity import quantity
 
-_ELECT = "Let the ZooKeeper controller elect leaders: delete /controller once, with every broker up. Then ask again."
+_ELECT = "Let ZooKeeper's controller elect leaders: while every broker runs, delete /controller once. Then run the "
+"preflight again."
 _RESTORE = (
-    "Restore the znode from ZooKeeper's snapshots: offramp znodes. Do not delete it: it is the only place that names "
-    "the topic's replicas."
+    "Restore the znode from ZooKeeper's snapshots: offramp znodes. Do not delete the znode: no other place holds the "
+    "topic's replica lists."
 )
 
 
@@ -51,8 +52,9 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
         yield Problem(
             f"broker {number}",
             f"Broker {number} is in the replica lists of {quantity(n_partitions, 'partition')} "
-            f"({topic}-{partition} is one) and not in /brokers/ids: the controllers would wait for it for ever.",
-            "Start that broker, or reassign its partitions to others with kafka-reassign-partitions.",
+            f"(for example {topic}-{partition}), but not in /brokers/ids. The controllers would wait forever for "
+            "this broker.",
+            "Start that broker, or move its replicas to other brokers with kafka-reassign-partitions.",
         )
 
 
@@ -67,16 +69,16 @@ def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
         else:
             yield Problem(
                 f"topic {topic}",
-                f"{error}: the copy never begins, or aborts.",
+                f"{error}. The copy never begins, or aborts.",
                 _RESTORE,
             )
     for topic in topics.filter(pl.col("error").is_null() & pl.col("value").is_null())["entity"].sort():
-        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id: the copy never begins.", elect)
+        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id, so the copy never begins.", elect)
     ids = topics.filter(pl.col("value").is_not_null()).group_by("value").agg(pl.col("entity").sort())
     for topic_id, names in ids.filter(pl.col("entity").list.len() > 1).sort("value").iter_rows():
         yield Problem(
             f"topic {names[1]}",
-            f"The topics {', '.join(names)} have one and the same id {topic_id}.",
+            f"The topics {', '.join(names)} have the same id {topic_id}.",
             "Find out which znode was written manually, and restore it from ZooKeeper's snapshots: offramp znodes",
         )
 
@@ -88,11 +90,11 @@ def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
     in_isr = pl.col("isr").list.set_difference(pl.col("replicas")).list.len() == 0
     known = pl.col("error").is_null()
     kinds = {
-        "without a readable state: KRaft invents a leader and an ISR of all replicas": ~known,
+        "without a readable state, for which KRaft assumes a leader and an ISR of all replicas": ~known,
         "without a leader": known & pl.col("leader").is_null(),
         "with an empty ISR": known & (pl.col("isr").list.len() == 0),
-        "with an ISR that holds others than replicas": known & ~in_isr,
-        "whose leader still recovers from an unclean election": known & (pl.col("recovery") > 0),
+        "with an ISR that names a broker without a replica": known & ~in_isr,
+        "whose leader has not finished the recovery from an unclean election": known & (pl.col("recovery") > 0),
     }
     for condition, applies in kinds.items():
         partitions = facts.partitions.filter(applies)
@@ -108,21 +110,21 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     assert facts.partitions is not None
     yield from facts.unparsed()
-    wait = "Wait until it is done, then run the command again."
+    wait = "Wait until this is finished, then run the preflight again."
     queues = [each for each in facts.control.problem_rows if each.path.startswith("/admin/")]
     yield from map(unread_znode, queues)
     for topic in facts.control.pending_deletions:
         yield Problem(
             f"topic {topic}",
-            f"The deletion of {topic} is pending: its data would stay on disk as -stray.",
-            "Start the brokers that hold its replicas, and wait until it is gone. If one is gone for good: continue,"
-            " and "
-            f"delete the folders {topic}-….-stray of the other brokers after the move.",
+            f"The deletion of topic {topic} is pending. After the move its data would stay on disk in folders with "
+            "the suffix -stray.",
+            "Start the brokers that hold its replicas, and wait until the topic is deleted. If one of these brokers "
+            f"can't return, continue; after the move, delete the folders {topic}-….-stray on the other brokers.",
         )
     if facts.control.n_reassignments:
         yield Problem(
             "/admin",
-            "A reassignment or an election of preferred leaders is under way in /admin, and is not copied.",
+            "A reassignment or an election of preferred leaders is in progress in /admin. It would not be copied.",
             wait,
         )
     moving = (pl.col("adding").list.len() > 0) | (pl.col("removing").list.len() > 0)

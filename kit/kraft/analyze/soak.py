@@ -136,8 +136,9 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
     newest = None if states.is_empty() else states["at"].max()
     if isinstance(newest, datetime) and newest > now + CLOCK_SKEW:
         return (
-            f"clock trouble: an observation is of {newest:%Y-%m-%d %H:%M} UTC, and here it is {now:%Y-%m-%d %H:%M}"
-            " UTC: for how long the cluster was watched is not known. Set the clocks, and watch into a new folder"
+            f"clock trouble: an observation is dated {newest:%Y-%m-%d %H:%M} UTC, but this machine's clock shows"
+            f" {now:%Y-%m-%d %H:%M} UTC, so the time of watching is unknown. Correct the clocks, and start offramp"
+            " kraft watch with a new folder"
         )
     begin, why = _begin(states, now)
     if begin is None:
@@ -147,7 +148,7 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
         why = why or "the history begins there"
         return f"KRaft mode was watched for {watched:,.1f} h of {hours:g} h without a break: {why}"
     if fail_overs(states.filter(pl.col("at") >= begin)).is_empty():
-        return f"no fail-over was seen in {watched:,.1f} h of watching: offramp plan kraft --fail-over makes one"
+        return f"no fail-over was seen in {watched:,.1f} h of watching. To make one: offramp plan kraft --fail-over"
     return None
 
 
@@ -184,7 +185,8 @@ def _gap(n_unproved: int) -> str:
     if not n_unproved:
         return "no observation"
     return (
-        "no observation proves that ZooKeeper receives KRaft's changes (in flight, not read, or /migration is stalled)"
+        "no observation proves that ZooKeeper receives KRaft's changes: values were in flight or not read, or "
+        "/migration was stalled"
     )
 
 

@@ -137,8 +137,8 @@ class _ControllerClient(BrokerClient):
                 refusal = changed
                 await self.pause(attempt)
         raise ConnectError(
-            f"another one of {servers} came to lead the quorum each of {_MOST_LEADERS} times that {TOPIC} was read"
-            f" ({refusal}): find out why the controllers elect so often, then run the command again"
+            f"the quorum of {servers} elected another leader during each of {_MOST_LEADERS} attempts to read {TOPIC} "
+            f"({refusal}). Find out why the controllers elect leaders so often, then run the command again"
         )
 
     async def _fetch_all(self, node: Any, leader_epoch: int, servers: str, deadline: Deadline) -> Fetched:
@@ -161,7 +161,7 @@ class _ControllerClient(BrokerClient):
             if at >= answer.high_watermark:
                 return bytes(data), answer.high_watermark
             if whole is None:  # The log was cut or replaced since the first observation.
-                raise ReadError(f"the controller sends no more of {TOPIC} at offset {at}; read it again")
+                raise ReadError(f"the controller sent no records of {TOPIC} after offset {at}. Run the command again")
             n_bytes, at, epoch = whole
             data += records[:n_bytes]
             deadline.renew()
@@ -229,8 +229,8 @@ class _ControllerClient(BrokerClient):
         (partition,) = response.responses[0].partitions if response.error_code == 0 else (response,)
         if partition.error_code == _INCONSISTENT_CLUSTER_ID:
             raise WrongCluster(
-                f"the profile's controllers are not of cluster {self.cluster_id}: check [clusters.NAME.kraft], which"
-                " names another cluster's"
+                f"the controllers in the profile belong to another cluster than {self.cluster_id}. Correct "
+                "[clusters.NAME.kraft] controllers"
             )
         _check("Fetch", partition.error_code)
         return partition

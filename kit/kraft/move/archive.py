@@ -20,6 +20,7 @@ from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_proble
 from kit.kraft.move.parameters import KraftParameters
 from kit.kraft.move.rehearsals import sha256_of
 from kit.kraft.preflight import save_metadata
+from kit.text.quantity import quantity
 
 ARCHIVE = "zookeeper.save"
 """In the run's folder, as of ``offramp kraft save``."""
@@ -77,7 +78,10 @@ class ArchiveActor(_ReadingActor):
         saved = load_metadata(self._file)  # Each table against its own SHA-256.
         errors = [each for each in saved.znodes.column("error").to_pylist() if each]
         if errors:
-            return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
+            return Verified(
+                False,
+                f"ZooKeeper's content was not read completely: {errors[0]} ({quantity(len(errors), 'error')} in all)",
+            )
         evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
         return Verified(True, f"{ARCHIVE} in the run's folder holds {saved.contents}; no secret is in it", evidence)
 

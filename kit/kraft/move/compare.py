@@ -43,7 +43,7 @@ class CompareActor(NodeActor):
             return problem
         checkpoint = state.control.checkpoint or 0
         if checkpoint <= self._firsts.setdefault(parameters.to_phase, checkpoint):
-            return "/migration was not seen to move yet"
+            return "/migration has not changed yet"
         return None
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:

@@ -94,8 +94,8 @@ class GateInputs:
 Problem = Callable[[GateInputs], str | None]
 _BOTH = "{} are ids of brokers and of controllers"
 _NOT_FORGOTTEN = (
-    "once gone from /brokers/ids, where one that was killed stays until its session ends; started before, it"
-    " ends with NodeExistsException"
+    "after its znode in /brokers/ids has disappeared, which takes until the end of its ZooKeeper session. A broker "
+    "that is started earlier ends with NodeExistsException"
 )
 
 
@@ -129,7 +129,7 @@ def every_broker(inputs: GateInputs) -> str | None:
     if missing:
         registered = named(missing, "broker {} is", "brokers {} are")
         them = _them(missing)
-        describe_rows = f"{registered} registered, and the cluster's metadata does not name {them}: start {them}"
+        describe_rows = f"{registered} registered, but missing in the cluster's metadata: start {them}"
         return f"{describe_rows}{_unregistered(inputs, missing)}"
     silent = sorted(number for number, mode in inputs.now.modes.items() if mode is None)
     if silent:
@@ -152,8 +152,9 @@ def _unregistered(inputs: GateInputs, numbers: Sequence[int]) -> str:
         return ""
     plans = listed(f"offramp plan kraft --unregister {each}" for each in kept)
     return (
-        f"; the metadata log keeps the registration of {named(kept, 'broker')}. Of one that is gone for good, end it:"
-        f" {plans} (no partition may have a replica there; kafka-cluster.sh of 3.9.1 asks no controllers)"
+        f". The metadata log keeps the registration of {named(kept, 'broker')}. If a broker can't return, move its "
+        f"replicas to other brokers, then end its registration: {plans} (kafka-cluster.sh of 3.9.1 can't do this on "
+        "controllers)"
     )
 
 
@@ -163,9 +164,9 @@ def sync(inputs: GateInputs) -> str | None:
         return None
     servers = argument(inputs.cluster.profile.bootstrap_servers)
     return (
-        f"{problem}. Start the brokers that are missing, and wait until this names no partition: kafka-topics.sh"
-        f" --bootstrap-server {servers} --describe --under-replicated-partitions. Replicas on a broker that is gone for"
-        f" good get another one by: kafka-reassign-partitions.sh --bootstrap-server {servers}"
+        f"{problem}. Start the missing brokers, and wait until this command prints no partition: kafka-topics.sh "
+        f"--bootstrap-server {servers} --describe --under-replicated-partitions. If a broker can't return, move its "
+        f"replicas to other brokers: kafka-reassign-partitions.sh --bootstrap-server {servers}"
     )
 
 
@@ -184,7 +185,7 @@ def brokers_start(inputs: GateInputs) -> str | None:
     malformed one."""
     rows = [each for each in inputs.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
     problem = describe_rows([each for each in rows if each.is_met is not True])
-    return problem and f"a broker may not start again beside it: {problem}"
+    return problem and f"a broker may fail to start because of a znode: {problem}"
 
 
 def low_epoch(inputs: GateInputs) -> str | None:
@@ -222,9 +223,9 @@ def left_to_move(inputs: GateInputs) -> str | None:
     if set(inputs.now.modes.values()) != {MIGRATION_MODE}:
         return None
     return (
-        "every broker is in migration mode already: the copy begins by itself, once the controllers have what they wait"
-        " for. What that is, offramp kraft status (P03) and offramp kraft preflight say. Back: offramp plan kraft --to"
-        " zookeeper"
+        "every broker is in migration mode already, so no plan is needed: the copy begins as soon as the controllers "
+        "find what they wait for. To see what they wait for: offramp kraft status (P03) and offramp kraft preflight. "
+        "To roll back: offramp plan kraft --to zookeeper"
     )
 
 
@@ -245,9 +246,9 @@ def old_members(inputs: GateInputs, without: Collection[str] = ()) -> str | None
     plans = "; ".join(f"offramp plan group {_to_kafka(group)}" for group in list(live)[:3])
     return (
         f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
-        " In KRaft mode no broker is in"
-        f" /brokers/ids, so they would find none and own nothing, without an error. Move them first: {plans}."
-        " Or a second person answers for each of them: --override old_consumers:GROUP"
+        " In KRaft mode /brokers/ids is empty, so these members would find no broker and consume nothing, without an "
+        f"error. Move the groups first: {plans}. If a group may stop, a second person approves it with: --override "
+        "old_consumers:GROUP"
     )
 
 
@@ -259,7 +260,7 @@ def _to_kafka(group: str) -> str:
 def lives(inputs: GateInputs, group: str) -> str | None:
     """Whether one group, which an operator leaves behind, still has members."""
     members = inputs.old_members.get(group, ())
-    return f"group {group} is left behind with {len(members)} live members, who will own nothing" if members else None
+    return f"group {group} is left behind: its {len(members)} live members will consume nothing" if members else None
 
 
 def all_in_kraft_mode(inputs: GateInputs) -> str | None:
@@ -278,8 +279,8 @@ def log_known(inputs: GateInputs) -> str | None:
     mute = [each for each in inputs.now.live_controllers if each.error is not None and each.is_listening]
     if mute and not inputs.now.facts.has_log:
         return (
-            f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
-            " have rights there; one that hangs has to be stopped manually"
+            f"a controller runs, but does not answer as a controller: {mute[0].error}. Before the copy only "
+            "super.users have rights on a controller. If the controller hangs, stop it manually"
         )
     if not answering or inputs.now.facts.has_log:
         return None
@@ -317,7 +318,8 @@ def no_broker_in_kraft_mode(inputs: GateInputs) -> str | None:
         return None
     return (
         named(in_kraft, "broker {} is in KRaft mode and hangs", "brokers {} are in KRaft mode and hang")
-        + " without controllers. Start the controllers with their disks, then: offramp plan kraft --to zookeeper"
+        + " without controllers. Start the controllers with their existing disks, then: offramp plan kraft --to "
+        "zookeeper"
     )
 
 
@@ -327,9 +329,9 @@ def nothing_synced(inputs: GateInputs) -> str | None:
     if leader is None or control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
         return None
     return (
-        f"controller {leader.node_id} has written to ZooKeeper from a log without topics: what it did not know is"
-        " deleted. Stop the controllers at once, restart no broker (their disks hold the partitions still), and restore"
-        " ZooKeeper's topics from its snapshots: offramp znodes"
+        f"controller {leader.node_id} has written to ZooKeeper from a log without topics, and deleted each topic "
+        "that its log lacks. Stop the controllers immediately. Do not restart a broker: the brokers' disks still "
+        "hold the partitions. Restore the topics' znodes from ZooKeeper's snapshots: offramp znodes"
     )
 
 
@@ -337,10 +339,9 @@ def controllers_gone(inputs: GateInputs) -> str | None:
     if inputs.now.live_controllers or inputs.now.facts.is_copying:
         return None
     return (
-        "no controller answers, and it can't be seen from here whether their disks hold the migration still. If they"
-        " do:"
-        " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
-        " compared with them, may the claim be deleted"
+        "no controller answers, so offramp can't see whether the controllers' disks still hold the migration. If "
+        "they do, start the controllers, then: offramp plan kraft --to zookeeper. Delete the claim only if the disks "
+        "are lost, or if ZooKeeper was compared with them"
     )
 
 
@@ -349,9 +350,9 @@ def no_copy(inputs: GateInputs) -> str | None:
     if not facts.is_copying or facts.is_copy_aborted:
         return None
     return (
-        f"the copy from ZooKeeper is under way: KRaft controller {inputs.now.control.controller_id} holds /controller,"
-        " and /migration has no offset. No log shows an aborted copy. Wait for the end of the copy (offramp kraft"
-        " status), then plan again"
+        f"the copy from ZooKeeper is in progress: KRaft controller {inputs.now.control.controller_id} holds "
+        "/controller, /migration has no offset, and no log shows an aborted copy. Wait for the end of the copy "
+        "(offramp kraft status), then make the plan again"
     )
 
 
@@ -367,7 +368,10 @@ def no_replicas(inputs: GateInputs) -> str | None:
 
 def three_controllers(inputs: GateInputs) -> str | None:
     number = len(inputs.controllers)
-    lacks = f"the quorum of {number} has no majority while one is restarted: no controller would lead"
+    lacks = (
+        f"a quorum of {number} has no majority while one controller is restarted, so no controller would lead. "
+        "Use three controllers or more"
+    )
     return None if number >= 3 else lacks
 
 
@@ -395,8 +399,9 @@ def settings(role: str, mode: str) -> Problem:
         folder = profile.kraft.settings_dir
         if folder is None:
             return (
-                f"no settings for {mode} mode are known: offramp kraft preflight --write-settings FOLDER makes them;"
-                f" complete them, and write [clusters.{toml_key(profile.name)}.kraft] settings_dir"
+                f"the profile names no folder with settings for {mode} mode. To make the files: offramp kraft "
+                "preflight --write-settings FOLDER. Complete them, then name the folder: "
+                f"[clusters.{toml_key(profile.name)}.kraft] settings_dir"
             )
         wrong = [lint_settings_file(settings_file(folder, role, each, mode), role, each, mode) for each in numbers]
         return next((each for each in wrong if each is not None), None)
@@ -415,9 +420,8 @@ def rehearsed(inputs: GateInputs) -> str | None:
             set_aside(inputs.runs, inputs.cluster.cluster_id)
         return result.problem(now)
     return (
-        f"no rehearsal of this cluster is kept in {inputs.runs / REHEARSALS}: offramp kraft save FILE, then offramp"
-        f" kraft"
-        f" rehearse FILE --runs {inputs.runs}"
+        f"{inputs.runs / REHEARSALS} holds no rehearsal of this cluster. To make one: offramp kraft save FILE, then "
+        f"offramp kraft rehearse FILE --runs {inputs.runs}"
     )
 
 
@@ -429,8 +433,8 @@ def soaked(inputs: GateInputs) -> str | None:
     profile = inputs.cluster.profile
     if profile.kraft.history_dir is None:
         return (
-            "no history of observations is known: offramp kraft watch --history FOLDER makes one; write"
-            f" [clusters.{toml_key(profile.name)}.kraft] history_dir"
+            "the profile names no history of observations. To make one: offramp kraft watch --history FOLDER. Then "
+            f"name the folder: [clusters.{toml_key(profile.name)}.kraft] history_dir"
         )
     states = KraftHistory(profile.kraft.history_dir).states_of(inputs.cluster.cluster_id)
     return soak_problem(states, inputs.clock.now(), profile.kraft.soak_hours)

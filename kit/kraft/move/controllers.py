@@ -118,9 +118,9 @@ def refuse_unordered_change(parameters: OrderParameters, number: int, before: Cl
         if other != number and was is not None and node is not None and was.has_flag is not node.has_flag:
             flag = "with" if node.has_flag else "without"
             raise RunError(
-                f"controller {number} was to be restarted, and controller {other} runs {flag} the migration flag now,"
-                " which this run did not order. Find out which host the deployer reaches for each controller, then"
-                " continue. Nothing more is ordered"
+                f"controller {number} was to be restarted, but controller {other} now runs {flag} the migration "
+                "flag, which this run did not order. The run stopped. Find out which host the deployer reaches for "
+                "each controller, then resume the run"
             )
 
 
@@ -132,7 +132,7 @@ class StartActor(ControllerActor):
                 lambda: self.hands.instruction_problem(parameters, START, CONTROLLER),
                 lambda: self._not_before(self.hands.read_state(parameters)),
             ),
-            "nothing of another attempt is there",
+            "nothing is left over from another attempt",
         )
 
     def _not_before(self, state: ClusterState) -> str | None:
@@ -144,12 +144,14 @@ class StartActor(ControllerActor):
             )
         if control.checkpoint is not None:
             return (
-                f"/migration says the checkpoint {control.checkpoint}, of another attempt: offramp plan kraft --repair"
+                f"/migration has the checkpoint {control.checkpoint} of another attempt. To repair it: offramp plan "
+                "kraft --repair"
             )
         if control.has_migration and not state.live_controllers:
             return (
-                "/migration is there, and no controller answers. If this run ordered them: find out why they do not"
-                " run, or undo it. Else /migration is of another attempt: offramp plan kraft --repair"
+                "ZooKeeper has /migration, but no controller answers. If this run started the controllers, find out "
+                "why they do not run, or undo the run. Otherwise /migration is left over from another attempt: "
+                "offramp plan kraft --repair"
             )
         if control.problems:
             return control.problems[0]
@@ -187,7 +189,10 @@ class StartActor(ControllerActor):
         if problem is not None:
             return problem
         if now.facts.zk_state != PRE_MIGRATION:
-            return f"the metadata log says the state {now.facts.zk_state}, not {PRE_MIGRATION}: was a disk not empty?"
+            return (
+                f"the metadata log says the state {now.facts.zk_state}, not {PRE_MIGRATION}. Check whether a "
+                "controller was started with a disk that was not empty"
+            )
         return first_checkpoint_problem(now)
 
     def verify(self, step: Step) -> Verified:
@@ -205,16 +210,13 @@ class StartActor(ControllerActor):
 
     def _begun_problem(self, state: ClusterState) -> str | None:
         if state.control.checkpoint is not None or state.control.is_controller_persistent:
-            return (
-                "something is copied already: to return to ZooKeeper, make a plan (offramp plan kraft --to zookeeper)"
-            )
+            return "the copy has begun already. To return to ZooKeeper, make a plan: offramp plan kraft --to zookeeper"
         moved = {number: mode for number, mode in state.modes.items() if mode != ZOOKEEPER_MODE}
         if not moved:
             return None
         return (
-            f"not every broker is in ZooKeeper mode: {describe_modes(moved)}; undo the run that moved them "
-            f"first, or make"
-            " one plan back: offramp plan kraft --to zookeeper"
+            f"not every broker is in ZooKeeper mode: {describe_modes(moved)}. First undo the run that moved these "
+            "brokers, or make one rollback plan: offramp plan kraft --to zookeeper"
         )
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -241,7 +243,7 @@ class StartActor(ControllerActor):
         return [*self._outcomes(parameters, answers, "running with the migration flag", "stopped"), outcome]
 
 
-_CAME_LATE = "an order to start came late, or another operator or tool started it"
+_CAME_LATE = "an order to start a controller was executed late, or another operator or tool started the controller"
 
 
 class StopActor(ControllerActor):
@@ -279,7 +281,7 @@ class StopActor(ControllerActor):
         problem = first_problem(lambda: self._not_yet(parameters, state, is_partly))
         if problem is None or (is_partly and self.hands.read_state(parameters).facts.leader is None):
             return
-        raise RunError(f"{problem}; no controller was stopped{' now' if was_ordered else ''}")
+        raise RunError(f"{problem}. No controller was stopped{' now' if was_ordered else ''}")
 
     def _not_yet(self, parameters: StopParameters, state: ClusterState, is_partly: bool = False) -> str | None:
         """While one leads. ``is_partly``: some have been stopped already."""
@@ -289,7 +291,7 @@ class StopActor(ControllerActor):
         if parameters.to_phase in REPAIRS:
             zk_state = state.facts.zk_state
             if zk_state == MIGRATION:
-                return f"their log says the state {zk_state}: it is their migration"
+                return f"the controllers' log has the state {zk_state}, so /migration belongs to them"
             return (copied_problem(state) if parameters.is_aborted else None) or voters
         if not parameters.has_claim or parameters.is_aborted:
             return claim_problem(state, parameters.has_claim) or copied_problem(state) or voters
@@ -364,8 +366,8 @@ class WipeActor(ControllerActor):
         if not late:
             return None
         return (
-            f"{describe_modes(late)}, and the controllers have ended: an order came late, or another operator or "
-            f"tool restarted it. Restart"
+            f"{describe_modes(late)}, but the controllers have stopped. An order was executed late, or another "
+            "operator or tool restarted a broker. Restart"
             f" {named(late, 'broker')} in {ZOOKEEPER_MODE} mode, then resume the run"
         )
 
@@ -381,7 +383,7 @@ class WipeActor(ControllerActor):
         """
         parameters = OrderParameters.of(step)
         answers = self._order_each(parameters, WIPE, ("", ""), report, parameters.nodes)
-        why = "a disk can't be seen from outside; the deployer reported: {}"
+        why = "offramp can't read a controller's disk; the deployer reported: {}"
         return [
             ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in parameters.nodes
         ]

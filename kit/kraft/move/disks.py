@@ -32,9 +32,9 @@ def disks_problem(runs: Path, cluster_id: str) -> str | None:
     if run_id is None:
         return None
     return (
-        f"run {run_id} started the controllers, and no later run wiped their disks. Controllers that start with the log"
-        " of that move would continue it. If a run ended before its step that wipes, resume that run. Else empty"
-        " metadata.log.dir of each controller, then: --override disks_wiped"
+        f"run {run_id} started the controllers, and no later run wiped their disks. Controllers that start with that "
+        "log would continue the earlier move. If a run ended before its step that wipes the disks, resume that run. "
+        "Otherwise empty metadata.log.dir of each controller, then: --override disks_wiped"
     )
 
 

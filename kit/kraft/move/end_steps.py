@@ -17,8 +17,8 @@ def archive_step(step_id: str, parameters: KraftParameters) -> Step:
         kind=ARCHIVE,
         title="Save what ZooKeeper holds into the run's folder",
         precondition="ZooKeeper answers",
-        verification="the file holds every znode of Kafka's but /consumers, without a secret, and its SHA-256 is in the"
-        " evidence",
+        verification="the file holds every znode of Kafka except /consumers, without secrets, and its SHA-256 is in "
+        "the evidence",
         deadline_s=parameters.node_timeout_s,
         undo="There is nothing to undo: the file stays.",
         parameters=parameters.to_json(),
@@ -31,7 +31,8 @@ def list_step(step_id: str, parameters: KraftParameters) -> Step:
         kind=LIST,
         title="List what stays in ZooKeeper; nothing of it is deleted",
         precondition="ZooKeeper answers",
-        verification="what stays is in the evidence, by kind: how much, who reads it still, who may delete it",
+        verification="the evidence lists what stays, by kind: the number of znodes, who still reads them, and who "
+        "may delete them",
         deadline_s=parameters.node_timeout_s,
         undo="There is nothing to undo.",
         parameters=parameters.to_json(),
@@ -43,7 +44,8 @@ def return_flag_step(step_id: str, parameters: OrderParameters) -> Step:
         step_id=step_id,
         kind=FLAG_STEP,
         title=f"Restart {named(parameters.nodes, 'controller {}', _ONE_BY_ONE)} with the migration flag",
-        precondition="before each: the log says state 1, every controller answers, the active one has the flag",
+        precondition="before each restart: the log has state 1, every controller answers, and the active controller "
+        "has the flag",
         verification="every controller answers with the migration flag, and dual write continues (state 1)",
         deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in parameters.nodes),
@@ -60,13 +62,14 @@ def finalise_step(step_id: str, parameters: OrderParameters) -> Step:
         step_id=step_id,
         kind=FINALISE,
         title="Restart " + named(nodes, "controller {} without the migration flag", _LAST),
-        precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
-        " hold the same, compared again now",
-        verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",
+        precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all brokers are unfenced, and "
+        "both stores, compared again now, hold the same values",
+        verification="the log has state 3, every controller answers without the flag, one controller leads, and all "
+        "brokers serve requests",
         deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "with the migration flag", "without it") for it in nodes),
-        cannot_be_undone="the first controller that leads without the flag ends the migration for good; ZooKeeper gets"
-        " no change any more",
+        cannot_be_undone="the first controller that leads without the flag finalises the migration; ZooKeeper "
+        "receives no changes after that",
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),

@@ -26,7 +26,7 @@ class FailOverActor(NodeActor):
                 lambda: self._unsound(parameters, self.hands.read_state(parameters)),
                 lambda: diff_problem(self.cluster, self.hands.reads),
             ),
-            "every controller has caught up, and both stores hold the same",
+            "every controller has caught up, and both stores hold the same values",
         )
 
     def _unsound(self, parameters: OrderParameters, state: ClusterState) -> str | None:
@@ -72,7 +72,8 @@ class FailOverActor(NodeActor):
         leader = state.facts.leader
         if leader is None:
             return "no controller leads the quorum"
-        return f"controller {leader.node_id} is still the active one" if leader.node_id in parameters.nodes else None
+        is_active = leader.node_id in parameters.nodes
+        return f"controller {leader.node_id} is still the active controller" if is_active else None
 
     def _not_over(self, parameters: OrderParameters, state: ClusterState) -> str | None:
         return self._still_active(parameters, state) or self._unsound(parameters, state)

@@ -36,7 +36,7 @@ class FinaliseActor(ControllerActor):
                 lambda: self.hands.instruction_problem(parameters, RESTART, CONTROLLER),
                 lambda: self._not_ready(parameters, self.hands.read_state(parameters)),
             ),
-            "every broker is in KRaft mode, and both stores hold the same",
+            "every broker is in KRaft mode, and both stores hold the same values",
         )
 
     def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
@@ -92,13 +92,16 @@ class FinaliseActor(ControllerActor):
         others = [each for each in self._silent(parameters, state) if each != number]
         missing = named(others, "controller {} does not answer", "controllers {} do not answer") if others else None
         if node is not None and missing is not None:
-            raise RunError(f"{item} is not restarted: {missing}, and the quorum needs most of them: start what is down")
+            raise RunError(
+                f"{item} is not restarted: {missing}, and the quorum needs a majority. Start the "
+                "controllers that do not run"
+            )
         problem = first_problem(
             lambda: self.hands.edited_problem(parameters, CONTROLLER, [number], FINALISED),
             lambda: self._brokers_problem(parameters, state),
         )
         if problem is not None:
-            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+            raise RunError(f"{item} is not restarted: {problem}. The run stopped")
         report.attempt([item])
         try:
             _, answer = self.hands.order(parameters, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))

@@ -97,20 +97,22 @@ def _gate(name: str, sentence: str, problem: Problem, overridden_by: str = NEVER
 
 
 _IDS = _gate("controller_ids", "the profile names every controller with its id", conditions.ids_known)
-_EVERY_BROKER = _gate("every_broker", "every broker that is registered anywhere answers", conditions.every_broker)
+_EVERY_BROKER = _gate(
+    "every_broker", "every broker that is registered in ZooKeeper or KRaft answers", conditions.every_broker
+)
 _SYNC = _gate("in_sync", "every partition has a leader and its full ISR (A06)", conditions.sync)
 _SOUND = _gate("no_contradiction", "no fact contradicts another", conditions.no_contradiction)
 _WAITING = _gate("waiting", "the controllers wait with an empty log", conditions.waiting, where=(CONTROLLERS,))
-_BEFORE = _gate("preflight", "the preflight finds nothing that blocks", conditions.preflight)
+_BEFORE = _gate("preflight", "no check of the preflight blocks the move", conditions.preflight)
 _DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write continues", conditions.dual_write)
-_SAME = _gate("diff", "ZooKeeper and KRaft hold the same", conditions.same)
+_SAME = _gate("diff", "ZooKeeper and KRaft hold the same values", conditions.same)
 _IN_DUAL_WRITE = (replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)), replace(_SAME, where=(DUAL_WRITE, KRAFT)))
-_KNOWN = "every check of the preflight that could block is known"
+_KNOWN = "every blocking check of the preflight has a known answer"
 
 
 _NO_KRAFT_MODE = _gate("no_kraft_mode", "no broker is in KRaft mode", conditions.no_broker_in_kraft_mode)
 _REACHED = StoppedGate(STOPPED, conditions.reached)
-_LOG_KNOWN = _gate("log_known", "the controllers' log is read, or none of them answers", conditions.log_known)
+_LOG_KNOWN = _gate("log_known", "the controllers' log was read, or no controller answers", conditions.log_known)
 _NOT_SYNCED = _gate(
     "nothing_synced", "controllers with an empty log have not written to ZooKeeper", conditions.nothing_synced
 )
@@ -153,7 +155,9 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _IDS,
         _EVERY_BROKER,
         _gate(
-            "phase", "the controllers wait, or brokers have gone on", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)
+            "phase",
+            "the controllers wait, or some brokers are in a later mode",
+            conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT),
         ),
         _SOUND,
         _SYNC,
@@ -162,7 +166,7 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _WAITING,
         _gate(
             "left_to_move",
-            "a broker is left, with which the copy begins",
+            "at least one broker is not in migration mode yet",
             conditions.left_to_move,
             NEVER,
             (CONTROLLERS,),
@@ -201,8 +205,8 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _VOTERS_KNOWN,
         _REACHED,
         _EVERY_BROKER,
-        _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
-        _gate("no_copy", "no copy from ZooKeeper is under way, or it was aborted", conditions.no_copy),
+        _gate("phase", "the migration is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
+        _gate("no_copy", "no copy from ZooKeeper is in progress, or the copy was aborted", conditions.no_copy),
         _SOUND,
         _SYNC,
         _BROKERS_START,
@@ -259,17 +263,21 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)),
         _gate(
             "is_gone",
-            "the broker does not run: fenced (once dual write continues), not in /brokers/ids, no answer",
+            "the broker does not run: it does not answer, is not in /brokers/ids and, during dual write, is fenced",
             conditions.is_gone,
         ),
-        _gate("no_replicas", "no partition has a replica on it", conditions.no_replicas),
+        _gate("no_replicas", "no partition has a replica on the broker", conditions.no_replicas),
     ),
     FAIL_OVER: (
         _IDS,
         _EVERY_BROKER,
         _gate("phase", "dual write continues", conditions.phase(DUAL_WRITE, KRAFT)),
         _SOUND,
-        _gate("three_controllers", "the quorum outlives one controller", conditions.three_controllers),
+        _gate(
+            "three_controllers",
+            "the quorum keeps a majority while one controller restarts",
+            conditions.three_controllers,
+        ),
         _DUAL_WRITE,
         _gate("caught_up", "every controller has caught up with the active one", conditions.caught_up),
         _SYNC,
@@ -279,9 +287,9 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
 }
 _EVERYWHERE = (
     _gate(
-        "zookeeper_writes", "offramp's session of ZooKeeper may write what a rollback would write", conditions.writes
+        "zookeeper_writes", "offramp's ZooKeeper login may write the znodes that a rollback writes", conditions.writes
     ),
-    _gate("zookeeper_sees", "no znode of Kafka's is hidden from that session", conditions.sees),
+    _gate("zookeeper_sees", "offramp's ZooKeeper login can see every znode of Kafka", conditions.sees),
 )
 GATES: Mapping[str, tuple[Gate, ...]] = {to: (*_EVERYWHERE, *gates) for to, gates in _OF_PHASE.items()}
 RULES: tuple[Rule, ...] = tuple(dict.fromkeys(gate.rule for gates in GATES.values() for gate in gates))

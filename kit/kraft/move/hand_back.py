@@ -63,7 +63,7 @@ class HandBackActor(NodeActor):
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         control = self.hands.read_state(HandBackParameters.of(step)).control
         if control.has_migration is None:
-            raise ReadError(f"cluster {self.cluster.name!r}: it can't be read whether {MIGRATION_ZNODE} exists")
+            raise ReadError(f"cluster {self.cluster.name!r}: whether {MIGRATION_ZNODE} exists could not be read")
         return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
@@ -91,10 +91,9 @@ class HandBackActor(NodeActor):
         if epoch is not None and (highest is None or highest <= epoch):
             return None
         return (
-            f"another client deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch"
-            f" {highest}"
-            " of a partition: no leader would be elected there. Nothing more is ordered; repair that by a plan of its"
-            " own, which continues from there: offramp plan kraft --repair"
+            f"another client deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch "
+            f"{highest} of a partition, for which no leader would be elected. The run stopped. To repair the epoch: "
+            "offramp plan kraft --repair"
         )
 
     def _deleted(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> Sequence[str]:
@@ -114,7 +113,7 @@ class HandBackActor(NodeActor):
             return problem
         wrong = {number: mode for number, mode in state.modes.items() if mode in (KRAFT_MODE, None)}
         if wrong:
-            return f"{describe_modes(wrong)}; every broker has to answer, and none may be in KRaft mode"
+            return f"{describe_modes(wrong)}. Every broker must answer, and none may be in KRaft mode"
         if not parameters.has_claim or parameters.is_aborted:
             return copied_problem(state)
         return None
@@ -132,8 +131,8 @@ class HandBackActor(NodeActor):
             self.hands.clock.sleep(0.5)
             if _read(client) != before:
                 raise RunError(
-                    "ZooKeeper's control znodes were written while no controller may run: one is alive somewhere. Stop"
-                    " it, then resume the run"
+                    "a client wrote ZooKeeper's control znodes, although no controller should run. Find and stop the "
+                    "controller that still runs, then resume the run"
                 )
         if (problem := self._closed(parameters) or self._odd(parameters, before)) is not None:
             raise RunError(f"{problem}; nothing was written")
@@ -165,7 +164,7 @@ def forget_migration(client: KazooClient) -> ItemOutcome:
         return ItemOutcome(MIGRATION_ZNODE, Outcome.UNCHANGED)
     offset = _held(before, MIGRATION_ZNODE).get("kraft_metadata_offset")
     if offset != -1 or before.get(CONTROLLER, Saved("", 0, 0)).ephemeral_owner == 0:
-        why = f"/migration says the offset {offset}: something was copied, or no broker holds /controller"
+        why = f"/migration has the offset {offset}: metadata was copied, or no broker holds /controller"
         return ItemOutcome(MIGRATION_ZNODE, Outcome.REFUSED, error=why)
     done = _transaction(client, before, None, (MIGRATION_ZNODE,))
     return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
@@ -177,7 +176,7 @@ def handed_back_problem(actor: NodeActor, parameters: KraftParameters, state: Cl
     if problem is not None or control.controller_id is None:
         return problem
     if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
-        return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
+        return f"broker {control.controller_id} has held /controller for less than {HANDED_BACK_S:g} s"
     serving = {number: at for number, at in state.brokers.items() if state.modes.get(number) is not None}
     answers = (
         names_controller(actor.cluster, serving, control.controller_id, actor.hands.reads) for _ in range(ANSWERS)
@@ -189,9 +188,9 @@ def control_problem(state: ClusterState) -> str | None:
     """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
     control = state.control
     if control.has_migration is not False or control.is_controller_persistent is not False:
-        return f"/controller is not a broker's (now {control.controller_id}), or /migration is there"
+        return f"no broker holds /controller (its holder is {control.controller_id}), or /migration exists"
     if control.controller_id not in state.brokers:
-        return f"/controller is held by {control.controller_id}, which is no broker of the plan"
+        return f"/controller is held by {control.controller_id}, which is not a broker of the plan"
     return None
 
 
@@ -265,6 +264,6 @@ def _transaction(
         return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, f"{why}; nothing was written")
     left = _read(client)
     if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:
-        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, "/migration is there again")
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, "/migration exists again")
     after: dict[str, Json] = {path: znode.text for path, znode in left.items()}
     return ItemOutcome(CONTROL, Outcome.CONFIRMED, previous, after, details={"new_epoch": epoch})

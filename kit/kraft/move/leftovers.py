@@ -18,8 +18,8 @@ from kit.engine.lock import OFFRAMP
 from kit.engine.model.values import Json
 from kit.text.quantity import quantity
 
-ZOOKEEPERS_OPERATOR = "who runs ZooKeeper, together with all of Kafka's"
-_NOBODY = "no process of Kafka: brokers and controllers in KRaft mode do not"
+ZOOKEEPERS_OPERATOR = "the operator of ZooKeeper, together with all znodes of Kafka"
+_NOBODY = "no process of Kafka: brokers and controllers in KRaft mode do not read ZooKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,15 @@ KINDS = (
         "groups of old consumers",
         "group of old consumers",
         (CONSUMERS,),
-        read_by="old consumers, and those who move their offsets",
-        may_delete="who owns the group, once it is moved or given up",
+        read_by="old consumers, and operators who move the groups' offsets",
+        may_delete="the owner of the group, after the group is moved or given up",
     ),
     Kind(
         "znodes of offramp",
         "znode of offramp",
         (OFFRAMP,),
         read_by="offramp: locks, and marks of runs",
-        may_delete="who runs offramp, once no run continues and no group is to be moved any more",
+        may_delete="the operator of offramp, when no run is in progress and no group remains to be moved",
     ),
 )
 _KAFKAS = frozenset(
@@ -88,7 +88,7 @@ OTHERS = Kind(
     "znodes that are not Kafka's",
     "znode that is not Kafka's",
     read_by="unknown",
-    may_delete="who made them: they are not known here",
+    may_delete="the client that created them, which offramp does not know",
 )
 
 

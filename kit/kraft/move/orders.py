@@ -61,10 +61,10 @@ class NodeOperator:
         """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
         instruction = self._deployer.instruction(action, role, parameters.to_mode)
         if instruction != parameters.instruction:
-            return f"the plan says {parameters.instruction!r}, the profile now {instruction!r}"
+            return f"the plan has the instruction {parameters.instruction!r}, but the profile now has {instruction!r}"
         if self.cluster.profile.kraft.ids != parameters.controller_addresses:
             named_now = listed(f"{number} at {address}" for number, address in self.cluster.profile.kraft.ids.items())
-            return f"the profile names other controllers than the plan: {named_now}"
+            return f"the profile names other controllers than the plan: {named_now}. Make a new plan"
         return None
 
     def edited_problem(self, parameters: OrderParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
@@ -77,8 +77,9 @@ class NodeOperator:
             if now.get(name) != parameters.settings.get(name):
                 changed = "is gone or empty" if name not in now else "was edited after the plan was made"
                 return (
-                    f"{name}, with which {role} {number} would be started, {changed}: restore it and continue, or make"
-                    " a new plan. If a node is down because its file was wrong: start it manually before that"
+                    f"{name}, with which {role} {number} would be started, {changed}. Restore the file and resume "
+                    "the run, or make a new plan. If a node does not run because its file was wrong, start that "
+                    "node manually first"
                 )
         return None
 
@@ -117,9 +118,8 @@ class NodeOperator:
             left = deadline - self.clock.monotonic()
             if left <= 0:
                 raise RunError(
-                    f"in {parameters.node_timeout_s:g} s: {lacks}. Examine that node; the order stays open until the"
-                    f" run is"
-                    f" resumed or undone{self._describe_said()}"
+                    f"in {parameters.node_timeout_s:g} s: {lacks}. Examine that node. The order stays open until you "
+                    f"resume or undo the run{self._describe_said()}"
                 )
             if lacks != announced:
                 announced = lacks or ""
@@ -157,9 +157,12 @@ class NodeOperator:
         """
         left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
         for item in left:
-            self.say(f"Called off: what was ordered for {item}. What is done already stays: the run examines the node.")
+            self.say(
+                f"The order for {item} was cancelled. The run checks in which state the node is, because part "
+                "of the order may be done."
+            )
         if left:
-            self.settle(parameters, "an order was called off", lambda: report([]))
+            self.settle(parameters, "an order was cancelled", lambda: report([]))
 
     def settle(self, parameters: KraftParameters, why: str, go_on: Callable[[], None]) -> None:
         """Wait until no node has changed for a while.
@@ -173,15 +176,15 @@ class NodeOperator:
         while self.clock.monotonic() - since < parameters.quiet_s:
             if self.clock.monotonic() - began > parameters.quiet_s + parameters.node_timeout_s:
                 raise RunError(
-                    f"{why}, and no node has been quiet for {parameters.quiet_s:g} s since{last}: the"
-                    " deployer may still work. Make sure that it does not, then resume or undo the run"
+                    f"{why}, and the nodes kept changing during the last {parameters.quiet_s:g} s{last}: the "
+                    "deployer may still be working. Make sure that it has stopped, then resume or undo the run"
                 )
             go_on()
             self.clock.sleep(self._poll_s)
             now = self._signature(parameters)
             if now != seen:
                 changed = listed(f"{it}: {seen.get(it)}, now {now[it]}" for it in now if now[it] != seen.get(it))
-                self.say(f"Changed meanwhile: {changed}.")
+                self.say(f"These nodes changed meanwhile: {changed}.")
                 seen, since, last = now, self.clock.monotonic(), f" (last {changed})"
 
     def _signature(self, parameters: KraftParameters) -> Mapping[str, str]:

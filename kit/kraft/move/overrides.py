@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from kit.tables.conditions import OPERATOR, SECOND_PERSON, Rule
 
-REHEARSED = Rule("rehearsed", "a rehearsal of a save of this cluster went well", overridden_by=SECOND_PERSON)
-OLD_CONSUMERS = Rule("old_consumers", "no live member is under /consumers", overridden_by=SECOND_PERSON)
-SOAK = Rule("soak", "KRaft mode was watched for long enough, and nothing diverged", overridden_by=SECOND_PERSON)
+REHEARSED = Rule("rehearsed", "a rehearsal with a save of this cluster succeeded", overridden_by=SECOND_PERSON)
+OLD_CONSUMERS = Rule("old_consumers", "no group under /consumers has a live member", overridden_by=SECOND_PERSON)
+SOAK = Rule("soak", "KRaft mode was watched for the required time, and no value diverged", overridden_by=SECOND_PERSON)
 STOPPED = Rule("stopped", "each controller answers, or its host refuses the connection", overridden_by=SECOND_PERSON)
-VOTERS_KNOWN = Rule("voters_known", "a controller shows the voters of the quorum", overridden_by=OPERATOR)
+VOTERS_KNOWN = Rule("voters_known", "a controller reported the voters of the quorum", overridden_by=OPERATOR)
 _OF_A_GROUP = f"{OLD_CONSUMERS.check_id}:"
 _OF_A_NODE = f"{STOPPED.check_id}:"
 

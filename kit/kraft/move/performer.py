@@ -83,8 +83,8 @@ def performer(
         hands.settle(parameters, f"run {other_run} left an order behind", go_on)
         if (problem := _came_late(plan, hands.read_state(parameters))) is not None:
             raise RunError(
-                f"what run {other_run} ordered came late: {problem}, and this plan does not expect that; nothing was"
-                " written. Make a new plan"
+                f"an order of run {other_run} was executed late: {problem}. This plan does not expect that. Nothing "
+                "was written. Make a new plan"
             )
 
     def refusal(plan: Plan) -> str | None:
@@ -128,4 +128,4 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, cl
         now = for_repair(now, cluster, reads, clock.sleep)
     seen = GateInputs(cluster, now, runs, unregistered(parameters.to_phase), reads, clock)
     problems = unmet(findings(parameters.to_phase, seen, plan.overridden), plan.overridden)
-    return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
+    return f"the conditions of the plan no longer hold: {'; '.join(problems)}" if problems else None

@@ -53,17 +53,18 @@ from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.text.naming import named
 
 RISKS: Mapping[str, tuple[str, ...]] = {
-    CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
+    CONTROLLERS: ("Start all controllers within a short time: controllers that start one by one raise KRaft's epoch.",),
     DUAL_WRITE: (
-        "Until the rollback or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
-        " deletion of an entity's last quota, no large reassignment.",
+        "Until the move is rolled back or finalised, make no client-metrics setting, feature change, manual edit in "
+        "ZooKeeper, or large reassignment, and do not delete the last quota of an entity.",
     ),
-    KRAFT: ("Clients that search for brokers in ZooKeeper find none from now on.",),
+    KRAFT: ("From now on, clients that search for brokers in ZooKeeper find none.",),
     FINALISED: ("The cluster can't return to ZooKeeper.",),
     ZOOKEEPER: (
-        "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
+        "After the controllers stop and until a broker becomes the controller, no metadata can be changed and no "
+        "leader elected.",
     ),
-    FAIL_OVER: ("Until another controller has claimed ZooKeeper, some seconds, no metadata can be changed.",),
+    FAIL_OVER: ("For some seconds, until another controller has claimed ZooKeeper, no metadata can be changed.",),
 }
 
 
@@ -85,7 +86,7 @@ class KraftPlanRequest:
 
     def __post_init__(self) -> None:
         if self.to_phase not in (*steps.PHASES, REPAIR, FAIL_OVER) and unregistered(self.to_phase) is None:
-            raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(steps.PHASES)}")
+            raise InputError(f"there is no phase {self.to_phase!r}; the phases are {', '.join(steps.PHASES)}")
         if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
             raise InputError(
                 "--node-timeout (in Python: node_timeout_s) must be more than 0 s, and quiet_s 0 s or more;"
@@ -98,8 +99,9 @@ class KraftPlanRequest:
         """Raises as :func:`plan_kraft`, and PlanError on a cluster without ZooKeeper."""
         if context.cluster.zookeeper is None:
             raise PlanError(
-                f"cluster {context.cluster.name!r} has no zookeeper_connect: a move to KRaft needs ZooKeeper until its"
-                " end. If no broker uses ZooKeeper, there is nothing to move. See: offramp kraft status"
+                f"cluster {context.cluster.name!r} has no zookeeper_connect in the profile, which a move to KRaft "
+                "needs until its end. If no broker uses ZooKeeper, there is nothing to move. To see the phase: "
+                "offramp kraft status"
             )
         nodes = node_deployer(context.cluster.profile)
         return plan_kraft(context.cluster, nodes, self, made_by, context.runs, overrides, clock=context.clock)
@@ -131,7 +133,7 @@ def plan_kraft(
         damage, others = first_damage(cluster, now, reads)
         to_phase, risks = (
             damage.plan,
-            (damage.sentence, *(f"Left for another plan: {each.sentence}" for each in others)),
+            (damage.sentence, *(f"This plan does not repair: {each.sentence}" for each in others)),
         )
     elif (gone := unregistered(to_phase)) is not None:
         _refuse_unregistered(now, gone)
@@ -195,8 +197,9 @@ def _describe_mixed(now: ClusterState) -> Iterator[str]:
     """A roll stopped half-way, or a node was restarted by another operator or tool: the approver has to know why."""
     if len(set(now.modes.values())) > 1:
         yield (
-            f"The brokers are in different modes: {describe_modes(now.modes)}. If no roll was stopped there, an "
-            f"order came late, or another operator or tool restarted one: find out who before this is approved."
+            f"The brokers are in different modes: {describe_modes(now.modes)}. If no roll was stopped at this point, "
+            "an order was executed late, or another operator or tool restarted a broker. Find out the reason before "
+            "you approve the plan."
         )
 
 
@@ -238,24 +241,27 @@ def _refuse_detours(cluster: Cluster, now: ClusterState, to_phase: str) -> None:
         raise PlanError(f"{where}: {stale}. Repair that first: offramp plan kraft --repair")
     if here not in PHASES:
         raise PlanError(
-            f"{where}: nothing is planned before all facts are known; see offramp kraft status. If another operator or"
-            " tool left it so: offramp plan kraft --repair"
+            f"{where}, so no plan can be made. To see what is unknown: offramp kraft status. If another operator or "
+            "tool left this state: offramp plan kraft --repair"
         )
     is_whole = len(set(now.modes.values())) == 1 and not (
         here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
     )
     if here == ZOOKEEPER and (migrating := migrating_brokers(now)):
         told = named(migrating, "broker {} runs", "brokers {} run")
-        raise PlanError(f"{where}, and {told} in migration mode, which no plan asks for: offramp plan kraft --repair")
+        raise PlanError(
+            f"{where}, and {told} in migration mode, which no plan requested. To repair it: offramp plan kraft --repair"
+        )
     if here == to_phase == ZOOKEEPER and now.live_controllers:
         raise PlanError(
-            f"{where}, and {running_problem(now)}. A cancelled start came late, or another operator began again. Stop"
-            " the controller and empty its disk; or continue: offramp plan kraft --to controllers"
+            f"{where}, and {running_problem(now)}. A cancelled start was executed late, or another operator started "
+            "the controller. Stop the controller and empty its disk, or continue the move: offramp plan kraft --to "
+            "controllers"
         )
     if here == to_phase and is_whole:
         raise NothingToDo(f"{where} already")
     if to_phase != ZOOKEEPER and PHASES.index(to_phase) > PHASES.index(here) + 1:
         next_phase = PHASES[PHASES.index(here) + 1]
-        raise PlanError(f"{where}: the next plan goes to {next_phase!r}, each phase has an approval of its own")
+        raise PlanError(f"{where}. The next plan must go to {next_phase!r}: each phase needs its own plan")
     if to_phase == CONTROLLERS and here != ZOOKEEPER:
-        raise PlanError(f"{where}: there is no plan back to 'controllers'; go back to 'zookeeper'")
+        raise PlanError(f"{where}. There is no rollback to the phase 'controllers'; roll back to 'zookeeper'")

@@ -34,7 +34,10 @@ def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None
     if mode == ZOOKEEPER_MODE:
         return None
     if registration is None:
-        return f"{who} is not registered with the controllers: its version may differ from the controllers' version"
+        return (
+            f"{who} is not registered with the controllers. Its inter.broker.protocol.version may differ from "
+            "their metadata.version"
+        )
     if registration.is_migrating is not (mode == MIGRATION_MODE):
         return f"{who} is registered for another mode than {mode}"
     return f"{who} is fenced: it has not caught up with the metadata log" if registration.is_fenced else None
@@ -66,8 +69,8 @@ def joined_problem(state: ClusterState) -> str | None:
     if not joined:
         return None
     return (
-        f"{named(joined, 'broker {} is', 'brokers {} are')} registered and not of this plan: make a new one from the"
-        " cluster's present phase (offramp kraft status)"
+        f"{named(joined, 'broker {} is', 'brokers {} are')} registered, but not in this plan. Make a new plan from "
+        "the cluster's present phase (offramp kraft status)"
     )
 
 
@@ -91,8 +94,8 @@ def controllers_problem(
         return problem
     if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
         return (
-            f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
-            f" {controllers.get(leader.node_id)}: repair the ids in [clusters.NAME.kraft] controllers"
+            f"{leader.address} is controller {leader.node_id}, but the profile names the address "
+            f"{controllers.get(leader.node_id)} for it. Correct the ids in [clusters.NAME.kraft] controllers"
         )
     if not state.facts.has_log:
         return f"the metadata log can't be read: {state.facts.log_error}"
@@ -122,15 +125,15 @@ def voters_problem(state: ClusterState, controllers: Mapping[int, str], is_repor
     leader, answering = state.facts.leader, state.answering_controllers
     if leader is None and 2 * len(answering) > len(controllers):
         return (
-            f"{_answer(answering)} and none leads the quorum, so its voters are not known: name every controller in"
-            " [clusters.NAME.kraft] controllers. If all are named, wait for the election"
+            f"{_answer(answering)} but no controller leads the quorum, so its voters are unknown. Name every "
+            "controller in [clusters.NAME.kraft] controllers. If all are named, wait for the election"
         )
     if leader is None:
         return None if is_reported or not answering else unknown_voters(state, controllers)
     if set(leader.voters) == set(controllers):
         return None
     voters = named(sorted(leader.voters), "voter")
-    return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
+    return f"the quorum has the {voters}, but the profile names {listed(sorted(controllers))}"
 
 
 def unknown_voters(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
@@ -140,9 +143,9 @@ def unknown_voters(state: ClusterState, controllers: Mapping[int, str]) -> str |
         return None
     told = f"{_answer(answering)} and does not lead" if answering else "no controller reports a leader"
     return (
-        f"{told}, so the voters of the quorum are not known: controllers that the profile does not name may lead it."
-        " Start the controllers that the profile names. Or the operator answers for it that the profile names every"
-        " controller: --override voters_known"
+        f"{told}, so the voters of the quorum are unknown: a controller that the profile does not name may lead it. "
+        "Start the controllers that the profile names. If you are sure that the profile names every controller: "
+        "--override voters_known"
     )
 
 
@@ -156,10 +159,10 @@ def claim_problem(state: ClusterState, has_claim: bool) -> str | None:
     if bool(control.is_controller_persistent) is has_claim:
         return None
     if has_claim:
-        return f"/controller is not a KRaft controller's any more, but broker {control.controller_id}'s. Plan again"
+        return f"broker {control.controller_id}, no longer a KRaft controller, holds /controller. Make the plan again"
     return (
-        f"KRaft controller {control.controller_id} has claimed /controller since the plan was made: the copy from"
-        " ZooKeeper is under way. Wait for the end of the copy (offramp kraft status), then plan again"
+        f"KRaft controller {control.controller_id} has claimed /controller since the plan was made: the copy from "
+        "ZooKeeper is in progress. Wait for the end of the copy (offramp kraft status), then make the plan again"
     )
 
 
@@ -168,7 +171,9 @@ def copied_problem(state: ClusterState) -> str | None:
     checkpoint = state.control.checkpoint
     if checkpoint is None:
         return state.control.refused("/migration") or state.control.undecodable("/migration")
-    return f"/migration has the offset {checkpoint}: the copy was completed since the plan was made. Plan again"
+    return (
+        f"/migration has the offset {checkpoint}: the copy was completed since the plan was made. Make the plan again"
+    )
 
 
 def first_checkpoint_problem(state: ClusterState) -> str | None:
@@ -180,11 +185,11 @@ def first_checkpoint_problem(state: ClusterState) -> str | None:
         return odd
     if control.has_migration is False:
         return (
-            "ZooKeeper has no /migration, which controllers make when they start: these use another chroot than"
-            " the brokers (zookeeper.connect in their files), or another client deleted it"
+            "ZooKeeper has no /migration, which controllers create when they start. Either the controllers use "
+            "another chroot than the brokers (zookeeper.connect in their files), or another client deleted /migration"
         )
     if control.checkpoint is not None:
-        return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt"
+        return f"/migration has the checkpoint {control.checkpoint}, so it belongs to another attempt"
     return None
 
 
@@ -226,8 +231,9 @@ def dual_write_problem(state: ClusterState, controllers: Mapping[int, str]) -> s
         return f"/controller is held by {control.controller_id}, not by a KRaft controller"
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
         return (
-            f"/migration is of epoch {control.checkpoint_epoch}, and the controllers' is {leader.leader_epoch}: the"
-            " active controller writes to ZooKeeper with its next record (metadata.max.idle.interval.ms)"
+            f"/migration is of epoch {control.checkpoint_epoch}, but the controllers are in epoch "
+            f"{leader.leader_epoch}. The active controller updates /migration with its next record "
+            "(metadata.max.idle.interval.ms)"
         )
     return None
 
@@ -240,10 +246,10 @@ def behind_problem(cluster: Cluster, state: ClusterState, reads: MoveReads) -> s
     try:
         ends = reads.voter_ends(cluster, leader.address)
     except UNREAD as error:
-        return f"controller {leader.node_id} did not report how far the other controllers are: {error}"
+        return f"controller {leader.node_id} did not report the log positions of the other controllers: {error}"
     late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
     behind = (f"controller {number} by {quantity(records, 'record')}" for number, records in late.items())
-    return f"behind the active controller: {listed(behind)}" if late else None
+    return f"controllers are behind the active controller: {listed(behind)}" if late else None
 
 
 def diff_problem(cluster: Cluster, reads: MoveReads) -> str | None:
@@ -257,7 +263,7 @@ def describe_diff(diff: MetadataDiff) -> str:
     first = rows.head(SHOWN).select("verdict", "kind", "entity", "item").rows()
     shown = ", ".join(" ".join(map(str, row)) for row in first)
     more = f" and {rows.height - SHOWN} more" if rows.height > SHOWN else ""
-    return f"ZooKeeper and KRaft do not hold the same: {shown}{more}; see offramp kraft diff"
+    return f"ZooKeeper and KRaft hold different values: {shown}{more}. To see all: offramp kraft diff"
 
 
 def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, reads: MoveReads = READS) -> str | None:
@@ -270,5 +276,5 @@ def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, 
         answer = [each.broker_id for each in metadata.brokers if each.is_controller]
         if answer != [holder]:
             names = named(answer, "controller") if answer else "no controller"
-            return f"broker {number} names {names}, and /controller is broker {holder}'s"
+            return f"broker {number} names {names}, but broker {holder} holds /controller"
     return None

@@ -49,19 +49,26 @@ class RehearsalResult:
         save = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
         if self.found:
             counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
-            return f"the rehearsal of {save} did not go well: {counts}. Repair that, save, rehearse again"
+            return (
+                f"the rehearsal of {save} failed: {counts}. Repair the causes, save the cluster again, and repeat "
+                "the rehearsal"
+            )
         if self.is_ahead(now):
             return (
-                f"clock trouble: {save} or its rehearsal is of a time that is still to come, by this machine's clock"
-                f" ({now:%Y-%m-%d %H:%M} UTC): set the clocks of both machines, save, rehearse again"
+                f"clock trouble: {save} or its rehearsal is dated in the future by this machine's clock"
+                f" ({now:%Y-%m-%d %H:%M} UTC). Correct the clocks of both machines, save the cluster again, and repeat"
+                " the rehearsal"
             )
         if self.saved_at > self.rehearsed_at + CLOCK_SKEW:
             return (
-                f"clock trouble: {save} is later than its rehearsal of {self.rehearsed_at:%Y-%m-%d %H:%M} UTC: set the"
-                " clocks of both machines, save, rehearse again"
+                f"clock trouble: {save} is dated later than its rehearsal of {self.rehearsed_at:%Y-%m-%d %H:%M} UTC."
+                " Correct the clocks of both machines, save the cluster again, and repeat the rehearsal"
             )
         if now - self.saved_at > OLDEST:
-            return f"{save} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
+            return (
+                f"{save} was rehearsed, but is older than {OLDEST.days} days. Save the cluster again, and repeat "
+                "the rehearsal"
+            )
         return None
 
     def is_ahead(self, now: datetime) -> bool:
@@ -143,4 +150,4 @@ def _results(runs: Path) -> Iterator[tuple[Path, RehearsalResult]]:
             times = {name: datetime.fromisoformat(fields[name]) for name in ("saved_at", "rehearsed_at")}
             yield path, RehearsalResult(**{**fields, **times})
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise EvidenceError(f"{path} is no result of a rehearsal: {error}; rehearse again") from error
+            raise EvidenceError(f"{path} is no result of a rehearsal: {error}. Repeat the rehearsal") from error

@@ -106,7 +106,7 @@ def _claim(now: ClusterState) -> Iterator[Damage]:
     if control.is_controller_persistent and (control.checkpoint is not None or not is_led):
         log = "the controllers' log holds no migration" if now.facts.has_log else "no controller leads"
         who = f"KRaft controller {control.controller_id} holds /controller"
-        yield Damage(REPAIR_CLAIM, f"{who}, and {log}: no broker can be elected")
+        yield Damage(REPAIR_CLAIM, f"{who}, but {log}. No broker can become the controller")
 
 
 def _left_migration(now: ClusterState) -> Iterator[Damage]:
@@ -114,7 +114,10 @@ def _left_migration(now: ClusterState) -> Iterator[Damage]:
     if (stale := stale_migration(now)) is not None:
         yield Damage(REPAIR_MIGRATION, stale)
     elif control.has_migration and not control.is_controller_persistent and not now.live_controllers:
-        yield Damage(REPAIR_MIGRATION, "/migration is of controllers that do not answer: no new ones are started on it")
+        yield Damage(
+            REPAIR_MIGRATION,
+            "/migration belongs to controllers that do not answer. New controllers can't be started while it exists",
+        )
 
 
 def stale_migration(now: ClusterState) -> str | None:
@@ -128,13 +131,12 @@ def stale_migration(now: ClusterState) -> str | None:
     if control.refused(MIGRATION_ZNODE) is not None:
         return None
     if control.undecodable(MIGRATION_ZNODE) is not None:
-        return "/migration holds nothing that a controller can read: the next ones would hang"
+        return "no controller can read the value of /migration. New controllers would hang"
     if control.checkpoint is None:
         return None
     return (
-        f"/migration says that a migration was done up to offset {control.checkpoint}, epoch"
-        f" {control.checkpoint_epoch}, and no log holds it: the next controllers would delete from ZooKeeper every"
-        " topic that they don't know"
+        f"/migration records a migration up to offset {control.checkpoint}, epoch {control.checkpoint_epoch}, but no "
+        "log holds it. New controllers would delete from ZooKeeper each topic that their log lacks"
     )
 
 
@@ -145,19 +147,19 @@ def _low_epoch(now: ClusterState) -> Iterator[Damage]:
     epoch, highest = control.controller_epoch, control.max_state_epoch
     if epoch is None:
         yield Damage(
-            REPAIR_EPOCH, "/controller_epoch is missing or no number: the next election counts from 0, or fails"
+            REPAIR_EPOCH, "/controller_epoch is missing or not a number. The next election starts at epoch 0, or fails"
         )
     elif highest is not None and highest > epoch:
         yield Damage(
             REPAIR_EPOCH,
-            f"/controller_epoch is {epoch}, and a partition's state says {highest}: the ZooKeeper controller refuses to"
-            " elect a leader for it",
+            f"/controller_epoch is {epoch}, but the state of a partition has epoch {highest}. ZooKeeper's controller "
+            "refuses to elect a leader for this partition",
         )
     elif now.ignored is not None and all(mode is not None for mode in now.modes.values()):
         yield Damage(
             REPAIR_EPOCH,
-            f"{now.ignored}, repeatedly: /controller_epoch is {epoch}, below what that broker remembers, and it"
-            " ignores the controller",
+            f"{now.ignored}, repeatedly: /controller_epoch is {epoch}, below the epoch that this broker remembers, "
+            "so the broker ignores the controller",
         )
 
 
@@ -166,9 +168,9 @@ def _left_brokers(now: ClusterState) -> Iterator[Damage]:
     if left and not now.live_controllers:
         yield Damage(
             REPAIR_BROKERS,
-            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, and no controller answers. A"
-            " broker that was ordered to stop before it knew ZooKeeper's controller waits for KRaft for minutes; which"
-            " one can't be seen from outside",
+            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, but no controller answers. If a "
+            "broker was stopped before it knew ZooKeeper's controller, it waits for KRaft for minutes. Offramp "
+            "can't see which broker waits",
         )
 
 
@@ -187,23 +189,25 @@ def first_damage(cluster: Cluster, now: ClusterState, reads: MoveReads) -> tuple
     bad = contradictions(cluster, now)
     repairable = damages(now)
     if (hidden := now.control.refused(CONTROLLER)) is not None:
-        raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether a controller controls the brokers is not known")
+        raise PlanError(f"cluster {cluster.name!r}: {hidden}. Whether a controller controls the brokers is unknown")
     if (odd := now.control.undecodable(CONTROLLER)) is not None:
         raise PlanError(
-            f"cluster {cluster.name!r}: {odd}. No broker can decode this, so it is not known whether a controller"
-            " controls the brokers, and no broker can be elected. Find out who wrote the znode. While no KRaft"
-            " controller runs, delete it; a broker then takes /controller. Then: offramp kraft status"
+            f"cluster {cluster.name!r}: {odd}. No broker can decode this value, so no broker can become the "
+            "controller, and whether a KRaft controller runs is unknown. Find out which client wrote the znode. If "
+            "no KRaft controller runs, delete the znode: a broker then becomes the controller. Then: offramp kraft "
+            "status"
         )
     if now.control.controller_id is None and now.control.brokers:
-        idle = named(now.control.brokers, "broker {} does not take", "brokers {} do not take")
+        idle = named(now.control.brokers, "broker {} does not claim", "brokers {} do not claim")
         raise PlanError(
             f"cluster {cluster.name!r}: no broker holds /controller, and {idle} it. Restart one of them, then"
             " run: offramp kraft status"
         )
     if not repairable and now.unreachable_controllers and now.live_controllers:
         raise PlanError(
-            f"cluster {cluster.name!r}: {running_problem(now)}. What a running controller would do to ZooKeeper is not"
-            " repaired. Make its address reachable. If a person has seen that the controller is stopped: --override"
+            f"cluster {cluster.name!r}: {running_problem(now)}. No plan repairs ZooKeeper while a controller may "
+            "write to it. Make the controller's address reachable. If a person has seen that the controller is "
+            "stopped: --override"
             f" stopped:{now.unreachable_controllers[0].address}"
         )
     if not repairable and bad:
@@ -213,14 +217,14 @@ def first_damage(cluster: Cluster, now: ClusterState, reads: MoveReads) -> tuple
     if not is_znode_damaged and (missing := _missing_brokers(cluster, now, reads)):
         unregistered = named(missing, "broker {} holds replicas and is", "brokers {} hold replicas and are")
         raise PlanError(
-            f"cluster {cluster.name!r}: {unregistered} registered nowhere. Start what is missing in the mode of the"
-            " other brokers (offramp kraft status). One that ended with NodeExistsException was started before"
-            " /brokers/ids had forgotten it"
+            f"cluster {cluster.name!r}: {unregistered} not registered. Start each missing broker in the mode of the "
+            "other brokers (offramp kraft status). If a broker ended with NodeExistsException, it was started "
+            "before its znode in /brokers/ids had disappeared: start it again"
         )
     if not repairable:
         raise NothingToDo(
-            f"cluster {cluster.name!r} has nothing to repair: no claim, /migration or epoch is left over, and no broker"
-            " waits for controllers that are gone"
+            f"cluster {cluster.name!r} has nothing to repair: no claim, no /migration and no epoch is left over, and "
+            "no broker waits for stopped controllers"
         )
     return repairable[0], repairable[1:]
 
@@ -258,7 +262,10 @@ class RepairActor(HandBackActor):
         if parameters.to_phase in [each.plan for each in repairable]:
             return None
         others = "; ".join(each.sentence for each in repairable)
-        return f"there is nothing to repair by {parameters.to_phase!r} any more{f', but: {others}' if others else ''}"
+        return (
+            f"the damage that {parameters.to_phase!r} would repair no longer "
+            f"exists{f', but: {others}' if others else ''}"
+        )
 
     def state(self, step: Step, acted: object = None) -> StepState:
         problem = self._not_damaged(HandBackParameters.of(step))
@@ -286,12 +293,12 @@ class RepairActor(HandBackActor):
     def _closed(self, parameters: HandBackParameters) -> str | None:
         state = self.hands.read_state(parameters)
         if state.control.is_controller_persistent and parameters.to_phase != REPAIR_CLAIM:
-            return f"KRaft controller {state.control.controller_id} has claimed /controller since"
+            return f"KRaft controller {state.control.controller_id} has claimed /controller since the plan was made"
         return super()._closed(replace(parameters, has_claim=True))
 
     def _odd(self, parameters: HandBackParameters, before: Mapping[str, Saved]) -> str | None:
         if CONTROLLER not in before:
-            return "no broker holds /controller: is any broker connected to ZooKeeper?"
+            return "no broker holds /controller. Check whether the brokers are connected to ZooKeeper"
         is_kraft = before[CONTROLLER].ephemeral_owner == 0
         if is_kraft is not (parameters.to_phase == REPAIR_CLAIM):
             return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"

@@ -29,7 +29,7 @@ class ReturnFlagActor(ControllerActor):
                 lambda: self.hands.instruction_problem(parameters, RESTART, CONTROLLER),
                 lambda: self._not_ready(parameters, self.hands.read_state(parameters)),
             ),
-            "the migration is not over, and the active controller has the flag",
+            "the migration is not finalised, and the active controller has the flag",
         )
 
     def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
@@ -70,9 +70,9 @@ class ReturnFlagActor(ControllerActor):
         addresses = parameters.controller_addresses  # One that runs is not taken down while another one is.
         problem = self._not_ready(parameters, state) if node is None else flag_problem(state, addresses)
         if problem is not None:
-            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+            raise RunError(f"{item} is not restarted: {problem}. The run stopped")
         if (problem := self.hands.edited_problem(parameters, CONTROLLER, [number], MIGRATION_MODE)) is not None:
-            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+            raise RunError(f"{item} is not restarted: {problem}. The run stopped")
         report.attempt([item])
         try:
             _, answer = self.hands.order(parameters, CONTROLLER, number, RESTART, (FINALISED, MIGRATION_MODE))

@@ -39,7 +39,7 @@ def writes_problem(cluster: Cluster) -> str | None:
     above = CLUSTER_LOCKS if fetch_acl(client, OFFRAMP) is not None else CONSUMERS
     copied = inherited(client, f"{above}/any", ANSWER_S)
     if missing(copied, who, WRITE | CREATE | DELETE):
-        lacking.append(f"use a lock that gets the access list of {above}")
+        lacking.append(f"use a lock whose znode inherits the access list of {above}")
     if not lacking:
         return None
     return (
@@ -81,4 +81,4 @@ def hidden_problem(cluster: Cluster) -> str | None:
         errors.update(table.filter(table["is_refused"])["error"].to_pylist())
     hidden = sorted(errors)
     more = f" and {len(hidden) - SHOWN} more" if len(hidden) > SHOWN else ""
-    return f"ZooKeeper hides from offramp's session: {'; '.join(hidden[:SHOWN])}{more}" if hidden else None
+    return f"offramp's ZooKeeper login may not read: {'; '.join(hidden[:SHOWN])}{more}" if hidden else None

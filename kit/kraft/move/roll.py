@@ -85,7 +85,7 @@ class RollActor(NodeActor):
         return verified(
             problem,
             f"{named(parameters.nodes, 'broker {} runs', 'brokers {} run')} in {parameters.to_mode} mode, and every"
-            f" ISR is full",
+            " ISR is full",
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
@@ -207,7 +207,7 @@ class RollActor(NodeActor):
             live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in parameters.left_behind]
             if live:
                 groups = named(live, "group {} has", "groups {} have")
-                return f"{groups} live members under /consumers: they would find no broker"
+                return f"{groups} live members under /consumers, which would find no broker in KRaft mode"
         return dual_write_problem(state, parameters.controller_addresses)
 
     def _before_copy_problem(self, parameters: RollParameters, state: ClusterState) -> str | None:
@@ -221,14 +221,15 @@ class RollActor(NodeActor):
         if parameters.begins_copy and zk_state == STATE_MIGRATION:
             return None
         return (
-            f"the metadata log says the state {zk_state}, and /migration the checkpoint {checkpoint}: copying has begun"
+            f"the metadata log says the state {zk_state}, and /migration has the checkpoint {checkpoint}, so the "
+            "copy has begun"
         )
 
 
 def _refuse(number: int, problem: str | None) -> None:
     """Raises RunError: there is a problem."""
     if problem is not None:
-        raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
+        raise RunError(f"{broker_item(number)} is not restarted: {problem}. The run stopped")
 
 
 def _unexpected_modes(
@@ -241,10 +242,8 @@ def _unexpected_modes(
         return None
     should = (f"broker {it} in {' or '.join(wanted[it])} mode" for it in strange)
     return (
-        f"{describe_modes(strange)}, which this step does not expect: another operator or tool restarted it, or an"
-        " order came "
-        f"late. Start"
-        f" {listed(should)}, then continue"
+        f"{describe_modes(strange)}, which this step does not expect. Another operator or tool restarted a broker, "
+        f"or an order was executed late. Start {listed(should)}, then resume the run"
     )
 
 
@@ -264,16 +263,15 @@ def _unordered_change(number: int, way: Modes, before: ClusterState, now: Cluste
         changed = (f"broker {it} from {was[it]} to {mode} mode" for it, mode in others.items())
         back = (f"broker {it} in {was[it]} mode" for it in others)
         return (
-            f"broker {number} was to go to {way[1]} mode, and another one changed, which this run did"
-            f" not order: {listed(changed)}. Find out which host the deployer reaches for each broker, restart"
-            f" {listed(back)}, then"
-            " continue. Nothing more is ordered"
+            f"broker {number} was to go to {way[1]} mode, but another broker changed, which this run did not order: "
+            f"{listed(changed)}. The run stopped. Find out which host the deployer reaches for each broker, restart "
+            f"{listed(back)}, then resume the run"
         )
     if modes.get(number) in (None, *way):
         return None
     return (
-        f"broker {number} was to go from {way[0]} to {way[1]} mode, and runs in {modes[number]} mode. Find out with"
-        " which settings the deployer starts it, then continue. Nothing more is ordered"
+        f"broker {number} was to go from {way[0]} to {way[1]} mode, but runs in {modes[number]} mode. The run "
+        "stopped. Find out with which settings the deployer starts the broker, then resume the run"
     )
 
 
@@ -314,9 +312,9 @@ def _changed_since_start(first: Mapping[int, str | None], ordered: Collection[in
         return None
     back = (f"broker {number} in {first[number]} mode" for number in strayed)
     return (
-        f"{describe_modes(strayed)}, which this run did not order: the deployer took one broker for another, "
-        f"or another operator or tool restarted it. Start {listed(back)}, then continue; or make a new plan from the"
-        " cluster's present phase"
+        f"{describe_modes(strayed)}, which this run did not order. The deployer restarted the wrong broker, or "
+        f"another operator or tool restarted it. Start {listed(back)}, then resume the run; or make a new plan from "
+        "the cluster's present phase"
     )
 
 
@@ -335,7 +333,9 @@ def _left_behind(state: ClusterState, number: int) -> str | None:
     if state.modes.get(number) is not None:
         return None
     return (
-        f"/brokers/ids/{number} is there still: its session has not ended" if number in state.control.brokers else None
+        f"/brokers/ids/{number} still exists: the broker's ZooKeeper session has not ended"
+        if number in state.control.brokers
+        else None
     )
 
 

@@ -110,7 +110,7 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
     way = (parameters.from_mode, parameters.to_mode)
     forward = {(ZOOKEEPER_MODE, MIGRATION_MODE), (MIGRATION_MODE, KRAFT_MODE)}
     if way not in forward | {(KRAFT_MODE, MIGRATION_MODE), (MIGRATION_MODE, ZOOKEEPER_MODE)}:
-        raise PlanError(f"no broker goes from {parameters.from_mode!r} to {parameters.to_mode!r} mode")
+        raise PlanError(f"a broker can't go from {parameters.from_mode!r} to {parameters.to_mode!r} mode")
     stuck = None
     if parameters.begins_copy:
         stuck = "with the last broker the copy begins; to return, make a plan: offramp plan kraft --to zookeeper"
@@ -118,18 +118,14 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
         stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
     brokers = named(parameters.nodes, "broker")
     last = (
-        " (the last: the copying begins)"
-        if parameters.begins_copy
-        else ""
-        if len(parameters.nodes) == 1
-        else ", one by one"
+        " (the copy begins with it)" if parameters.begins_copy else "" if len(parameters.nodes) == 1 else ", one by one"
     )
     return Step(
         step_id=step_id,
         kind=ROLL,
         title=f"Restart {brokers} in {parameters.to_mode} mode{last}",
-        precondition="before each: every broker is in sync and each partition has its full ISR, but for a broker that"
-        f" is down, which goes first; {_before_roll(parameters)}",
+        precondition="before each restart: every broker is in sync, and each partition has its full ISR (a broker "
+        f"that does not run is restarted first); {_before_roll(parameters)}",
         verification=f"{brokers}: in {parameters.to_mode} mode, caught up, every ISR is full"
         + ("; the copy is done and dual write continues" if parameters.begins_copy else ""),
         deadline_s=parameters.node_timeout_s,
@@ -139,7 +135,7 @@ def roll_step(step_id: str, parameters: RollParameters) -> Step:
         ),
         undo=None
         if stuck
-        else f"Those that this step restarted are restarted in {parameters.from_mode} mode, newest first.",
+        else f"The brokers that this step restarted are restarted in {parameters.from_mode} mode, the last one first.",
         cannot_be_undone=stuck,
         affects=OBSERVED,
         parameters=parameters.to_json(),
@@ -151,8 +147,11 @@ def _before_roll(parameters: RollParameters) -> str:
     if parameters.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s have passed"
     if parameters.to_mode == KRAFT_MODE:
-        but = f" but of {listed(parameters.left_behind)}" if parameters.left_behind else ""
-        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
+        but = f" except {listed(parameters.left_behind)}" if parameters.left_behind else ""
+        return (
+            f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same values, and no group under /consumers{but} "
+            "has a live member"
+        )
     return _ON_THE_WAY[ZOOKEEPER_MODE if parameters.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
@@ -172,14 +171,14 @@ def start_step(step_id: str, parameters: OrderParameters) -> Step:
         step_id=step_id,
         kind=START,
         title=f"Start {named(parameters.nodes, 'controller {} on an empty disk', _TOGETHER)}",
-        precondition="no controller answers, and ZooKeeper has no /migration: one of another attempt would make them"
-        " delete topics",
-        verification="every controller answers with the migration flag, all are voters, one leads; the log says state 2"
-        " and holds no topic; /migration says that nothing is copied",
+        precondition="no controller answers, and ZooKeeper has no /migration (with one of another attempt, the "
+        "controllers would delete topics)",
+        verification="every controller answers with the migration flag, all are voters, and one leads; the log has "
+        "state 2 and no topic; /migration shows that nothing is copied",
         deadline_s=parameters.node_timeout_s,
         changes=(*nodes, Change(MIGRATION_ZNODE, None, "nothing copied yet")),
-        undo="If no broker is in migration mode and nothing is copied: all are stopped, /migration is deleted on the"
-        " condition of its version, their disks are wiped.",
+        undo="If no broker is in migration mode and nothing is copied, all controllers are stopped, /migration is "
+        "deleted if its version is unchanged, and the controllers' disks are wiped.",
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),
@@ -187,11 +186,11 @@ def start_step(step_id: str, parameters: OrderParameters) -> Step:
 
 
 def stop_step(step_id: str, parameters: StopParameters) -> Step:
-    before, is_repair = "no broker is in KRaft mode (it would hang)", parameters.to_phase in REPAIRS
+    before, is_repair = "no broker is in KRaft mode (such a broker would hang)", parameters.to_phase in REPAIRS
     if parameters.is_aborted:
         before += ", the copy was aborted, and no copy was completed since"
     elif not is_repair:
-        before += ", and both stores hold the same" if parameters.has_claim else ", and nothing is copied yet"
+        before += ", and both stores hold the same values" if parameters.has_claim else ", and nothing is copied yet"
     return Step(
         step_id=step_id,
         kind=STOP,
@@ -202,8 +201,10 @@ def stop_step(step_id: str, parameters: StopParameters) -> Step:
         changes=tuple(
             Change(controller_item(it), "running with the migration flag", "stopped") for it in parameters.nodes
         ),
-        undo=None if is_repair else "The controllers are started again, with the migration flag and their disks.",
-        cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
+        undo=None
+        if is_repair
+        else "The controllers are started again with the migration flag and their existing disks.",
+        cannot_be_undone="controllers that are started again would damage the repaired znodes" if is_repair else None,
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),
@@ -217,7 +218,7 @@ def hand_back_step(step_id: str, parameters: HandBackParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=HAND_BACK,
-        title="Hand the control of the cluster back to ZooKeeper",
+        title="Return the control of the cluster to ZooKeeper",
         precondition=f"no controller answers, no broker is in KRaft mode, /migration does not change for {STILL_S:g} s",
         verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
         deadline_s=parameters.node_timeout_s,
@@ -242,7 +243,8 @@ _REPAIRED = {
         "/migration is gone, and a broker holds /controller",
     ),
     REPAIR_EPOCH: (
-        "/controller_epoch is set far above every epoch used, and /controller deleted: a broker takes it again",
+        "/controller_epoch is set far above every epoch used, and /controller is deleted, so that a broker claims it "
+        "again",
         f"no partition's epoch is above /controller_epoch; {_FOLLOWED}",
     ),
 }
@@ -264,7 +266,7 @@ def repair_step(step_id: str, parameters: HandBackParameters) -> Step:
         verification=seen,
         deadline_s=parameters.node_timeout_s,
         changes=(Change(CONTROL, "damaged", f"ZooKeeper's; in one conditional transaction {done}"),),
-        cannot_be_undone="damage is not put back; what the znodes held is in the journal",
+        cannot_be_undone="an undo does not restore damage; the journal holds the former values of the znodes",
         affects=OBSERVED,
         parameters=parameters.to_json(),
     )
@@ -276,11 +278,11 @@ def wipe_step(step_id: str, parameters: OrderParameters) -> Step:
         kind=WIPE,
         title=f"Wipe the {named(parameters.nodes, 'disk of controller {}', 'disks of controllers {}')}",
         precondition="no controller answers, and ZooKeeper has no /migration",
-        verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to"
-        " dual write checks whether their log was",
+        verification="no controller answers; offramp can't see whether the disks are empty, so the next plan to dual "
+        "write checks whether the controllers' log was",
         deadline_s=parameters.node_timeout_s,
         changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in parameters.nodes),
-        cannot_be_undone="what was on the disks is gone",
+        cannot_be_undone="the content of the disks is deleted",
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),
@@ -291,9 +293,9 @@ def compare_step(step_id: str, parameters: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=COMPARE,
-        title="Compare what ZooKeeper and KRaft hold",
+        title="Compare the values in ZooKeeper and KRaft",
         precondition=_ON_THE_WAY[MIGRATION_MODE],
-        verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
+        verification="/migration advances in the leader's epoch; no value is diverged, in flight or unknown",
         deadline_s=COMPARE_S,
         undo="There is nothing to undo.",
         parameters=parameters.to_json(),
@@ -305,13 +307,13 @@ def unregister_step(step_id: str, parameters: UnregisterParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=UNREGISTER_STEP,
-        title=f"End the registration of broker {number}, which is gone for good",
-        precondition="the broker does not answer, is not in /brokers/ids and, once dual write continues, fenced; no"
-        " partition has a replica on it; dual write continues, or the controllers wait for it",
-        verification=f"the metadata log holds no registration of broker {number}; dual write or the wait continues",
+        title=f"End the registration of broker {number}, which does not return",
+        precondition="the broker does not answer, is not in /brokers/ids and, during dual write, is fenced; no "
+        "partition has a replica on it; dual write continues, or the controllers wait for the broker",
+        verification=f"the metadata log holds no registration of broker {number}; the phase is unchanged",
         deadline_s=parameters.node_timeout_s,
         changes=(Change(broker_item(number), "registered with the controllers", "not registered"),),
-        cannot_be_undone="a broker registers by itself when it is started",
+        cannot_be_undone="a broker registers itself when it starts",
         affects=OBSERVED,
         parameters=parameters.to_json(),
     )
@@ -322,14 +324,14 @@ def fail_over_step(step_id: str, parameters: OrderParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=FAIL_OVER_STEP,
-        title=f"Restart controller {number}, which is active, so that another one is elected",
-        precondition="every controller answers, they are three or more, all have caught up, dual write continues, every"
-        " ISR is full, and both stores hold the same",
+        title=f"Restart the active controller {number}, so that another controller is elected",
+        precondition="three or more controllers exist, all answer and have caught up, dual write continues, every "
+        "ISR is full, and both stores hold the same values",
         verification=f"another controller than {number} leads in a higher epoch; all answer with the migration flag and"
         " have caught up; dual write continues in that epoch, and every ISR is full",
         deadline_s=parameters.node_timeout_s,
-        changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
-        cannot_be_undone="who leads is no setting: there is nothing to undo",
+        changes=(Change(controller_item(number), "active", "restarted, another controller is active"),),
+        cannot_be_undone="there is nothing to undo: the active controller is not a setting",
         affects=OBSERVED,
         parameters=parameters.to_json(),
         **performed(parameters),

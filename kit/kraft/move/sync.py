@@ -16,6 +16,7 @@ from kit.kraft.move.cluster_state import READS, SHOWN, UNREAD, MoveReads
 from kit.kraft.read.metadata_partitions import Partition
 from kit.tables.groups import TopicPartition
 from kit.text.naming import named
+from kit.text.quantity import quantity
 
 
 def sync_problem(
@@ -56,7 +57,7 @@ def _first_problem(
                 metadata = _metadata(cluster, number, address, reads)
                 missing = known - _partitions(metadata)
             if (problem := judge(metadata)) is not None:
-                return f"broker {number} says: {problem}"
+                return f"broker {number} reports: {problem}"
             if missing:
                 return f"broker {number} does not report {_describe_missing(missing)}"
     except OfframpError as error:
@@ -79,9 +80,9 @@ def _partitions(metadata: ClusterMetadata) -> set[Partition]:
 def _describe_missing(missing: Collection[Partition]) -> str:
     topics = sorted({topic for topic, _ in missing})
     return (
-        f"{_few([f'{topic}-{number}' for topic, number in sorted(missing)])}, so their leaders and ISRs are not known:"
-        f" the login needs the right DESCRIBE on topic {_few(topics)}. If the login has it, the broker does not know"
-        " the topic yet"
+        f"{_few([f'{topic}-{number}' for topic, number in sorted(missing)])}, so their leaders and ISRs are unknown. "
+        f"Offramp's login needs the right DESCRIBE on topic {_few(topics)}. If it has this right, the broker does "
+        "not know the topic yet"
     )
 
 
@@ -93,7 +94,10 @@ def _few(items: Sequence[str]) -> str:
 def _unled(metadata: ClusterMetadata) -> str | None:
     live = {each.broker_id for each in metadata.brokers if each.host is not None}
     rows = [row for row in metadata.topic_partitions if row.leader is None and live & set(row.isr)]
-    return f"{rows[0].topic}-{rows[0].partition} has no leader, one of {len(rows)}" if rows else None
+    if not rows:
+        return None
+    first = f"{rows[0].topic}-{rows[0].partition}"
+    return f"{first} has no leader ({quantity(len(rows), 'partition')} in all)"
 
 
 def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], down: int | None) -> str | None:
@@ -102,9 +106,9 @@ def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], dow
         return problem
     missing = sorted(set(brokers) - set(places) - {down})
     if missing:
-        return named(missing, "broker {} is not there", "brokers {} are not there")
+        return named(missing, "broker {} is missing in the metadata", "brokers {} are missing in the metadata")
     bad = [f"{row.topic}-{row.partition}" for row in metadata.topic_partitions if not _is_whole(row, down)]
-    return f"no leader or no full ISR: {_few(bad)}" if bad else None
+    return f"these partitions have no leader or no full ISR: {_few(bad)}" if bad else None
 
 
 def _is_whole(row: TopicPartition, down: int | None) -> bool:
@@ -118,8 +122,8 @@ def _swapped(places: Mapping[int, str], brokers: Mapping[int, str]) -> str | Non
     """Brokers where the plan knows another one: orders by its ids would reach the wrong host."""
     planned = {address: number for number, address in brokers.items()}
     there = [
-        f"broker {number} answers at {at}; in the plan, broker {planned[at]} has this address"
+        f"broker {number} answers at {at}, but in the plan broker {planned[at]} has this address"
         for number, at in sorted(places.items())
         if planned.get(at, number) != number
     ]
-    return f"{'; '.join(there)}: put them back, or make a new plan from where they are" if there else None
+    return f"{'; '.join(there)}. Restore the addresses, or make a new plan" if there else None

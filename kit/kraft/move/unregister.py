@@ -44,11 +44,11 @@ def gone_problem(state: ClusterState, broker_id: int) -> str | None:
     """Whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
     registration, who = state.registration(broker_id), f"broker {broker_id}"
     if state.modes.get(broker_id) is not None:
-        return f"{who} answers: stop it first"
+        return f"{who} still answers: stop it first"
     if broker_id in state.control.brokers:
-        return f"{who} is in /brokers/ids: it runs, or its session has not ended yet"
+        return f"{who} is in /brokers/ids: the broker runs, or its ZooKeeper session has not ended yet"
     if registration is not None and not registration.is_fenced and state.phase != CONTROLLERS:
-        return f"{who} is not fenced: it runs, or was lost some seconds ago"
+        return f"{who} is not fenced: the broker runs, or stopped only some seconds ago"
     return None
 
 
@@ -60,8 +60,8 @@ def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: Move
         return None
     more = f" and {len(on_it) - _SHOWN} more" if len(on_it) > _SHOWN else ""
     return (
-        f"{named(on_it[:_SHOWN], 'partition {} has', 'partitions {} have')} a replica on broker {broker_id}{more}: give"
-        " each of them another one first, by kafka-reassign-partitions.sh"
+        f"{named(on_it[:_SHOWN], 'partition {} has', 'partitions {} have')} a replica on broker {broker_id}{more}. "
+        "First move these replicas to other brokers with kafka-reassign-partitions.sh"
     )
 
 
@@ -80,7 +80,9 @@ class UnregisterActor(NodeActor):
     def check(self, step: Step) -> Checked:
         parameters = UnregisterParameters.of(step)
         problem = first_problem(lambda: self._problem(parameters, self.hands.read_state(parameters)))
-        return checked(problem, f"{broker_item(parameters.nodes[0])} is gone, and no partition has a replica on it")
+        return checked(
+            problem, f"{broker_item(parameters.nodes[0])} does not run, and no partition has a replica on it"
+        )
 
     def _problem(self, parameters: UnregisterParameters, state: ClusterState) -> str | None:
         (number,) = parameters.nodes
@@ -100,7 +102,7 @@ class UnregisterActor(NodeActor):
         if not now.facts.has_log:
             return f"the metadata log can't be read: {now.facts.log_error}"
         (number,) = parameters.nodes
-        return f"broker {number} is registered still" if now.registration(number) is not None else None
+        return f"broker {number} is still registered" if now.registration(number) is not None else None
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
@@ -139,7 +141,8 @@ class UnregisterActor(NodeActor):
             lambda: self._left(parameters, state), lambda: goes_on_problem(state, parameters.controller_addresses)
         )
         return verified(
-            problem, f"{broker_item(parameters.nodes[0])} is registered no more, and the move is in the same phase"
+            problem,
+            f"{broker_item(parameters.nodes[0])} is no longer registered, and the phase of the move is unchanged",
         )
 
 

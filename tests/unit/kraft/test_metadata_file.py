@@ -90,7 +90,7 @@ def _as_list(value: object) -> object:
 
 def test_a_file_that_is_there_stays_as_it_is(file):
     before = file.read_bytes()
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         saved_cluster().write(file)
     assert file.read_bytes() == before
 
@@ -119,7 +119,7 @@ def test_only_its_owner_may_read_it(file):
 def test_a_cut_file_is_refused(file, part):
     data = file.read_bytes()
     file.write_bytes(data[: int(len(data) * part)])
-    with pytest.raises(InputError, match="no whole file of `offramp kraft save`"):
+    with pytest.raises(InputError, match="no complete file of `offramp kraft save`"):
         load_metadata(file)
 
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_none_of_these_is_refused(tmp_path, file):
         load_metadata(tmp_path)
     text = tmp_path / "a.txt"
     text.write_text("hello")
-    with pytest.raises(InputError, match="no whole file"):
+    with pytest.raises(InputError, match="no complete file"):
         load_metadata(text)
     with zipfile.ZipFile(text, "w") as other:
         other.writestr("a", "b")
@@ -178,7 +178,7 @@ def test_the_commands_refuse_a_cut_file_before_they_do_anything(file, arguments)
     file.write_bytes(file.read_bytes()[:-100])
     ended = CliRunner().invoke(app, [*arguments, str(file)])
     assert ended.exit_code == InputError.exit_code
-    assert "no whole file of `offramp kraft save`" in ended.output
+    assert "no complete file of `offramp kraft save`" in ended.output
     assert "Traceback" not in ended.output
 
 

@@ -60,13 +60,13 @@ def test_the_claim_of_a_controller_is_not_deleted(is_claimed):
 def test_a_copy_that_is_under_way_is_no_attempt_to_finish():
     """``/controller`` is claimed, and the log shows no completed copy, from the claim until the copy is committed."""
     (row,) = of("Z03", facts(replace(CONTROL, is_controller_persistent=True, controller_id=3000)))
-    assert "While that controller runs, delete nothing" in row.remedy
+    assert "While that KRaft controller runs, do not delete /controller" in row.remedy
 
 
 def test_a_topic_that_cannot_be_decoded_is_not_deleted():
     (row,) = of("Z04", facts(rows=(item("topic", "x", error="/brokers/topics/x: it has no partitions"),)))
     assert row.is_met is False
-    assert "Do not delete it" in row.remedy
+    assert "Do not delete the znode" in row.remedy
 
 
 def test_settings_of_topics_are_no_orphans_where_the_topics_cannot_be_listed():
@@ -99,14 +99,14 @@ def test_no_controller_is_formatted_for_a_version_or_an_id():
     remedies = [each.remedy for each in (*of("Z13", odd), *of("A01", old)) if each.is_met is False]
     assert len(remedies) == 2
     assert not any("Format" in each for each in remedies)
-    assert "do not format it" in remedies[0]
+    assert "Do not format this disk" in remedies[0]
 
 
 @pytest.mark.parametrize(
     ("zk_state", "advice"),
     [
-        ("PRE_MIGRATION", "Give these controllers the flag"),
-        ("POST_MIGRATION", "take the flag from the other controllers"),
+        ("PRE_MIGRATION", "Set the flag on these controllers"),
+        ("POST_MIGRATION", "remove the flag from the other controllers"),
         (None, "Restart no controller before the phase is known"),
         ("NONE", "Restart no controller before the phase is known"),
     ],

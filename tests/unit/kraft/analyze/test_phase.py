@@ -73,7 +73,7 @@ def test_what_was_not_read_is_unknown_and_not_zero():
             replace(SOUND, nodes=(node("broker", mode="kraft"),), zk_state="NONE", control=plain()),
             "P01", "alarm", "in KRaft mode, and the metadata log holds no migration",
         ),
-        (replace(SOUND, stood_still_s=15.2), "P02", "alarm", "did not move in 15 s of watching"),
+        (replace(SOUND, stood_still_s=15.2), "P02", "alarm", "did not change in 15 s"),
         (replace(SOUND, behind=timedelta(seconds=16)), "P02", "alarm", "16 s behind"),
         (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),
         (replace(SOUND, control=UNREADABLE), "Z02", "block", "KAFKA-19480"),
@@ -83,17 +83,18 @@ def test_what_was_not_read_is_unknown_and_not_zero():
                 node("controller"), node("controller", address="other:9093", has_flag=False, is_leader=False))),
             "L01", "block", "other:9093",
         ),
-        (replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002)),)), "L01", "warn", "names 1 controller:"),
+        (replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002)),)), "L01", "warn", "names 1 controller."),
         (
             replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002), has_flag=None),)),
-            "L01", "warn", "names 1 controller:",
+            "L01", "warn", "names 1 controller.",
         ),
         (replace(SOUND, control=control(max_state_epoch=12)), "Z16", "warn", "epoch 12"),
         (replace(WAITING, control=plain()), "Z15", "block", "another chroot"),
-        (replace(WAITING, nodes=(node("broker"),)), "P03", "warn", "not registered with the controllers: broker 1"),
+        (replace(WAITING, nodes=(node("broker"),)), "P03", "warn", "Broker 1 runs in migration mode without a "
+        "registration"),
         (
             replace(WAITING, registrations=(broker(),), control=plain(has_migration=True, brokers=(1, 2, 3))),
-            "P03", "warn", "wait for brokers 2 and 3, not in migration mode",
+            "P03", "warn", "wait for brokers 2 and 3, which are not in migration mode",
         ),
         (replace(WAITING, registrations=(broker(),)), "P03", "warn", "nothing is copied yet"),
     ],
@@ -149,11 +150,11 @@ def test_a_controller_that_refuses_has_not_stopped():
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        (BORN, "never moved, or long ago"),
-        (replace(SOUND, control=None, zk_state="POST_MIGRATION"), "moved to KRaft for good"),
+        (BORN, "records no move"),
+        (replace(SOUND, control=None, zk_state="POST_MIGRATION"), "move to KRaft is finalised"),
         (
             replace(BORN, log_read_at=None, nodes=(node("broker", mode="kraft", metadata_version=27),)),
-            "metadata.version is 27, Kafka 4's or later",
+            "metadata.version is 27: a version of Kafka 4 or later",
         ),
         (replace(BORN, log_read_at=None, nodes=(node("broker", mode="kraft", metadata_version=21),)), None),
         (replace(SOUND, control=None), None),

@@ -124,30 +124,30 @@ def test_a_sound_cluster_is_not_held_back():
 SECRET = "password.encoder.secret"
 TWICE = item("topic", "copy", "id", "id-of-orders")
 BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
-    ("Z01", with_partition(replicas=(1, 7)), "Broker 7 is in the replica lists of 1 partition (orders-1 is one)"),
+    ("Z01", with_partition(replicas=(1, 7)), "Broker 7 is in the replica lists of 1 partition (for example orders-1)"),
     ("Z01", with_partition(adding=(8,)), "Broker 8"),
     ("Z02", control(checkpoint=142, checkpoint_epoch=1), "/migration is at offset 142"),
     ("Z02", control(**holds("/migration", "it is empty")), "KAFKA-19480"),
-    ("Z03", control(controller_id=None), "No broker holds /controller"),
+    ("Z03", control(controller_id=None), "No broker is the controller"),
     (
         "Z03",
         control(is_controller_persistent=True, controller_id=3000),
-        "KRaft controller 3000, and no log shows a completed copy",
+        "KRaft controller 3000, but no metadata log shows a completed copy",
     ),
-    ("Z03", control(controller_epoch=None), "There is no /controller_epoch"),
+    ("Z03", control(controller_epoch=None), "ZooKeeper has no /controller_epoch"),
     ("Z03", control(controller_epoch=None, **holds("/controller_epoch", "it is no number")), "is no number"),
     ("Z04", with_item(item("topic", "new", "id")), "/brokers/topics/new has no topic_id"),
     ("Z04", with_item(item("topic", "x", error="/brokers/topics/x: it has no partitions")), "has no partitions"),
-    ("Z04", with_item(TWICE), "The topics copy, orders have one and the same id"),
+    ("Z04", with_item(TWICE), "The topics copy, orders have the same id"),
     ("Z05", with_partition(error="…/state: it is missing", leader=None, isr=()), "without a readable state"),
     ("Z05", with_partition(leader=None), "without a leader: 1"),
     ("Z05", with_partition(isr=()), "with an empty ISR: 1"),
-    ("Z05", with_partition(isr=(3,)), "others than replicas"),
-    ("Z05", with_partition(recovery=1), "recovers from an unclean election"),
-    ("Z06", control(pending_deletions=("old",)), "The deletion of old is pending"),
+    ("Z05", with_partition(isr=(3,)), "names a broker without a replica"),
+    ("Z05", with_partition(recovery=1), "the recovery from an unclean election"),
+    ("Z06", control(pending_deletions=("old",)), "The deletion of topic old is pending"),
     ("Z06", control(n_reassignments=1), "A reassignment or an election"),
     ("Z06", with_partition(removing=(2,)), "are being moved: partitions 1"),
-    ("Z07", with_item(item("config", "brokers/one", "log.cleaner.threads", "1")), "/config/brokers/one is of no"),
+    ("Z07", with_item(item("config", "brokers/one", "log.cleaner.threads", "1")), "/config/brokers/one belongs to no"),
     ("Z07", with_item(item("config", "brokers/1", error="/config/brokers/1: it is empty")), "it is empty"),
     ("Z08", with_item(item("quota", "clients/c", "bytes", "1")), "the quota bytes, which Kafka 3.9 does not know"),
     ("Z08", with_item(item("quota", "clients/c", "x", error="/config/clients/c: 'fast' is no number")), "'fast'"),
@@ -155,27 +155,27 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("Z09", with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=100")), "has 100 iterations"),
     ("Z10", with_item(item("acl", "TOPIC:LITERAL:x", error="/kafka-acl/Topic/x: the principal 'al'")), "'al'"),
     ("Z10", with_item(item("acl", "Robot:LITERAL:x", '["User:a","*","READ","ALLOW"]')), "Robot"),
-    ("Z10", with_item(item("acl", "TOPIC:PREFIXED:*", '["User:a","*","READ","ALLOW"]')), "wildcard as a prefix"),
+    ("Z10", with_item(item("acl", "TOPIC:PREFIXED:*", '["User:a","*","READ","ALLOW"]')), "wildcard * as a prefix"),
     ("Z10", with_item(item("acl", "TOPIC:LITERAL:x", '["User:a","*","FLY","ALLOW"]')), "says ALLOW FLY"),
     (
         "Z10",
         replace(SOUND, znodes=replace(ZNODES, nested_acls=("/kafka-acl/Topic/a/b",))),
-        "the copy loses it, and dual write never begins",
+        "The copy loses this ACL, and dual write never begins",
     ),
     ("Z11", with_item(item("config", "topics/orders", "retention", "1")), "knows no such setting"),
     ("Z11", with_item(item("config", "topics/orders", "segment.ms", "0")), "segment.ms=0: it takes 1 to"),
-    ("Z11", with_item(item("config", "topics/gone", "retention.ms", "1")), "there is no such topic"),
+    ("Z11", with_item(item("config", "topics/gone", "retention.ms", "1")), "the topic does not"),
     ("Z12", encrypted(), "controller 3000 has no password.encoder.secret"),
     (
         "Z12",
         encrypted(settings(1, secrets={SECRET: "a"}), settings(3000, "controller", {SECRET: "b"})),
         "has another password.encoder.secret",
     ),
-    ("Z13", replace(SOUND, metas=(*METAS[:2], NodeMeta("3000", 3000, 1, "xyz"))), "is of cluster xyz, and ZooKeeper"),
-    ("Z15", with_controller(zookeeper__connect="zk:2181/kafak"), "has the chroot /kafak, the brokers' has /kafka"),
-    ("Z16", control(controller_epoch=0), "/controller_epoch is 0, and KRaft has reached epoch 1"),
+    ("Z13", replace(SOUND, metas=(*METAS[:2], NodeMeta("3000", 3000, 1, "xyz"))), "is of cluster xyz, but ZooKeeper"),
+    ("Z15", with_controller(zookeeper__connect="zk:2181/kafak"), "has the chroot /kafak, but the brokers have /kafka"),
+    ("Z16", control(controller_epoch=0), "/controller_epoch is 0, but KRaft has reached epoch 1"),
     ("Z16", replace(nodes(*NODES[:2]), facts=replace(control(controller_epoch=3).facts, nodes=NODES[:2])), "only 3"),
-    ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=2)), "gave out 2 broker ids"),
+    ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=2)), "generated 2 broker ids"),
     ("Z17", control(brokers=(1, 2, 1001)), "1001 are above 1000"),
     ("Z18", control(n_notifications=4), "4 notifications"),
     (
@@ -203,7 +203,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("A04", with_broker(authorizer__class__name="com.example.Mine"), "uses the authorizer com.example.Mine"),
     ("A04", with_broker(create__topic__policy__class__name="com.example.P"), "KIP-1252"),
     ("A05", with_controller(inter__broker__listener__name="INTERNAL"), "KAFKA-15670"),
-    ("A05", with_broker(inter__broker__listener__name="INTERNAL"), "several inter-broker listeners"),
+    ("A05", with_broker(inter__broker__listener__name="INTERNAL"), "different inter-broker listeners"),
     ("A06", with_partition(leader=None), "offline partitions: 1"),
     ("A06", with_partition(isr=(1,)), "under-replicated partitions: 1"),
     (
@@ -217,7 +217,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     (
         "L01",
         nodes(node("broker", 1, mode="migration"), NODES[1], node("controller", 3000, observers=(2,))),
-        "The broker at host:1 runs in migration mode, is not registered, and does not fetch the metadata log from",
+        "The broker at host:1 runs in migration mode, but is not registered and does not fetch the metadata log from",
     ),
     ("L01", replace(SOUND, kraft_items=items(ITEMS[0])), "holds 1 topic before the copy"),
     ("L01", nodes(*NODES, zk_state="NONE"), "the state NONE, not PRE_MIGRATION"),
@@ -237,13 +237,17 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ),
     ("R04", nodes(node("broker", 1, mode="kraft"), *NODES[1:]), "runs in KRaft mode"),
     ("P01", nodes(*NODES, zk_state="POST_MIGRATION"), "finalised (state 3), but brokers"),
-    ("last_quota", with_item(item("quota", "clients/app", "consumer_byte_rate", "1")), "clients/app is one"),
+    ("last_quota", with_item(item("quota", "clients/app", "consumer_byte_rate", "1")), "for example clients/app"),
     (
         "deleted_user",
         with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=4096")),
         "2 users have SCRAM-SHA-256 credentials",
     ),
-    ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "is stalled"),
+    (
+        "client_metrics",
+        replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))),
+        "Dual write stalls",
+    ),
     (
         "no_state",
         replace(
@@ -252,7 +256,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
         ),
         "orders has partitions without a state znode: 1.",
     ),
-    ("KAFKA-16431", with_broker(log__dirs="/a,/b"), "stops when one fails"),
+    ("KAFKA-16431", with_broker(log__dirs="/a,/b"), "stops when one of them fails"),
     ("KAFKA-19026", with_broker(alter__config__policy__class__name="com.example.P"), "com.example.P"),
     (
         "dynamic_quorum",
@@ -374,7 +378,7 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
 def test_controllers_that_the_profile_names_are_to_be_started_and_not_to_be_named():
     silent = nodes(*NODES[:2], node("controller", None, has_flag=None, is_leader=None, error="no answer"))
     (named,), (unnamed,) = of("L03", silent), of("L03", nodes(*NODES[:2]))
-    assert named.remedy.startswith("Start the controllers")
+    assert named.remedy.startswith("Start all controllers")
     assert unnamed.remedy.startswith("Name them in the profile")
 
 
@@ -398,7 +402,7 @@ def test_what_was_not_read_is_never_met(check_id, facts):
     rows = of(check_id, facts)
     assert [each for each in rows if each.is_met is None], [each.sentence for each in rows]
     assert not any(each.is_met for each in rows)
-    assert all("may read it" in each.remedy for each in rows if "right READ" in each.sentence)
+    assert all("may read this znode" in each.remedy for each in rows if "right READ" in each.sentence)
 
 
 def test_only_a_refusal_of_zookeeper_gives_the_advice_of_a_refusal():
@@ -408,7 +412,7 @@ def test_only_a_refusal_of_zookeeper_gives_the_advice_of_a_refusal():
     assert "right READ" in unread.sentence
     assert unread.remedy == ""
     (refused_,) = of("Z04", with_item(refused("topic", "x", "/brokers/topics/x: no")))
-    assert "may read it" in refused_.remedy
+    assert "may read this znode" in refused_.remedy
 
 
 NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, ()))  # noqa: E731
@@ -456,7 +460,7 @@ def test_what_concerns_the_way_back_does_not_block_the_way_on():
 
 def test_the_count_says_about_how_long_the_copy_takes():
     (row,) = of("Z20", replace(SOUND, partitions=partitions(*[PARTITION] * 6_994)))
-    assert "a copy of about 10 s, at 700 values a second" in row.sentence
+    assert "The copy takes about 10 s, at 700 values per second" in row.sentence
 
 
 @pytest.mark.parametrize(("is_fenced", "is_met"), [(True, False), (False, True)])
@@ -471,5 +475,5 @@ def test_many_problems_of_one_kind_are_counted():
     many = [item("quota", f"clients/{number}", "bytes", "1") for number in range(AT_MOST + 7)]
     rows = of("Z08", with_item(*many))
     assert len(rows) == AT_MOST + 1
-    assert rows[-1].sentence == "7 more of the same kind."
+    assert rows[-1].sentence == "7 more problems of this kind are not listed."
     assert rows[-1].is_met is False

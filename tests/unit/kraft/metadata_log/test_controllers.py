@@ -70,7 +70,7 @@ def test_after_an_election_the_new_leader_is_asked(code):
 
 
 def test_a_quorum_that_elects_all_the_time_is_told():
-    with pytest.raises(ConnectError, match=r"each of 5 times that __cluster_metadata was read \(Fetch: FENCED_LEADER"):
+    with pytest.raises(ConnectError, match=r"each of 5 attempts to read __cluster_metadata \(Fetch: FENCED_LEADER"):
         asyncio.run(Quorum(100).fetch("controllers", Deadline(30)))
 
 

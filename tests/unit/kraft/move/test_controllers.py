@@ -101,7 +101,7 @@ def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name()
     seen = hands.read_state(WORDS)
     strange = tuple(replace(each, voters=(*each.voters, 3003)) for each in seen.facts.nodes)
     hands.read_state = lambda words: replace(seen, facts=replace(seen.facts, nodes=strange))
-    with pytest.raises(RunError, match="the quorum has the voters 3000, 3001, 3002 and 3003, and the profile names"):
+    with pytest.raises(RunError, match="the quorum has the voters 3000, 3001, 3002 and 3003, but the profile names"):
         StopActor(hands).act(stop_step("01", WORDS), Report())
     assert nodes.ordered == []
 
@@ -110,7 +110,7 @@ def test_no_controller_is_stopped_under_a_voter_that_the_profile_does_not_name()
     ("controls", "has_claim", "told"),
     [
         (control(checkpoint=None), False, "KRaft controller 3000 has claimed /controller since the plan was made"),
-        (plain(has_migration=True), True, "/controller is not a KRaft controller's any more"),
+        (plain(has_migration=True), True, "no longer a KRaft controller, holds /controller"),
         (control(), True, "/migration has the offset 79: the copy was completed since the plan was made"),
         (control(checkpoint=None), True, None),
     ],
@@ -273,7 +273,7 @@ def test_a_stop_that_did_not_come_is_ordered_again_only_while_both_stores_hold_t
     if is_ordered:
         StopActor(hands).act(step, report)
     else:
-        with pytest.raises(RunError, match=r"do not hold the same: diverged topic .*; no controller was stopped now"):
+        with pytest.raises(RunError, match=r"hold different values: diverged topic .*No controller was stopped now"):
             StopActor(hands).act(step, report)
     assert len(nodes.ordered) == (3 if is_ordered else 0)
 
@@ -286,7 +286,7 @@ def test_controllers_are_not_stopped_once_a_broker_has_joined_that_the_plan_does
     hands.read_state = lambda words: standing_of(3000, 3001, 3002, registrations=joined)
     found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper")))
     assert not found.ok
-    assert "broker 9 is registered and not of this plan: make a new one" in found.sentence
+    assert "broker 9 is registered, but not in this plan. Make a new plan" in found.sentence
 
 
 # Orders that come late, hit another host, or would use a file that was edited
@@ -339,7 +339,7 @@ def test_a_start_that_was_not_seen_is_waited_for_before_controllers_are_stopped_
     world = Late({3000, 3001}, late={20.0: 3002})
     StartActor(world.hands()).undo(start_step("01", WORDS), ActedRecord("01", ()), Report(started(3002)))
     assert world.at >= 20.0 + WORDS.quiet_s
-    assert "Changed meanwhile: controller c:9093: no answer, now with the flag." in world.said
+    assert "These nodes changed meanwhile: controller c:9093: no answer, now with the flag." in world.said
     assert (world.running, world.ordered[-3:]) == (set(), [("wipe", 3000), ("wipe", 3001), ("wipe", 3002)])
 
 
@@ -355,7 +355,7 @@ def test_a_controller_that_starts_after_all_were_stopped_is_named_and_not_called
     world = Late({3000, 3001, 3002}, after={after: 3001})
     hands = world.hands()
     hands.wait_until = lambda words, problem, report: None
-    with pytest.raises(RunError, match=r"controller b:9093 still runs, after all were stopped.* came late"):
+    with pytest.raises(RunError, match=r"controller b:9093 still runs, after all were stopped.* was executed late"):
         StartActor(hands).undo(start_step("01", WORDS), ActedRecord("01", ()), Report())
     assert len([each for each in world.ordered if each[0] == "wipe"]) == wiped
 
@@ -380,7 +380,7 @@ def test_a_way_back_does_not_end_with_a_broker_that_came_into_migration_mode_lat
     found = WipeActor(hands).verify(step)
     assert (WipeActor(hands).check(step).ok, found.ok) == (is_met, is_met)
     if not is_met:
-        assert "broker 1 is in migration mode, and the controllers have ended" in found.sentence
+        assert "broker 1 is in migration mode, but the controllers have stopped" in found.sentence
         assert "Restart broker 1 in zookeeper mode" in found.sentence
 
 
@@ -406,5 +406,5 @@ def test_a_controller_that_lost_its_flag_instead_of_another_one_is_named():
         return replace(now, facts=replace(now.facts, nodes=tuple(nodes)))
 
     acting.refuse_unordered_change(WORDS, 3000, standing(), standing(c3000=False))
-    with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
+    with pytest.raises(RunError, match="controller 3000 was to be restarted, but controller 3002 now runs without the"):
         acting.refuse_unordered_change(WORDS, 3000, standing(), standing(c3002=False))

@@ -77,7 +77,7 @@ def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands):
     actor = ArchiveActor(hands, save=lambda cluster, path: hidden.write(path))
     step = archive_step("01-archive", WORDS)
     actor.act(step, None)
-    assert actor.verify(step).sentence == "ZooKeeper did not show all: NoAuthError (1 in all)"
+    assert actor.verify(step).sentence == "ZooKeeper's content was not read completely: NoAuthError (1 error in all)"
 
 
 def test_nothing_is_archived_without_a_run(hands):
@@ -132,8 +132,8 @@ def test_what_stays_is_told_by_kind_with_who_may_delete_it(zookeeper):
     told = {each.kind: each.sentence for each in leftovers(zookeeper)}
     assert told["topics"].startswith("2 topics. ")
     assert told["znodes that are not Kafka's"].startswith("1 znode that is not Kafka's. ")
-    assert told["topics"].endswith("May be deleted by who runs ZooKeeper, together with all of Kafka's")
-    assert "who owns the group" in told["groups of old consumers"]
+    assert told["topics"].endswith("May be deleted by the operator of ZooKeeper, together with all znodes of Kafka")
+    assert "the owner of the group" in told["groups of old consumers"]
 
 
 def test_what_cannot_be_counted_is_unknown_and_not_nothing(zookeeper):
@@ -266,7 +266,7 @@ def test_once_it_is_finalised_no_flag_is_given_back():
     assert len(world["orders"]) == 1
     world = {"lacking": {3001}, "state": "POST_MIGRATION", "orders": []}
     assert not actor_on(world).check(STEP).ok
-    with pytest.raises(RunError, match="Nothing more is ordered"):
+    with pytest.raises(RunError, match="The run stopped"):
         actor_on(world).act(STEP, Report())
     assert world["orders"] == []
 
@@ -333,7 +333,7 @@ def test_finalising_ends_when_another_controller_lost_its_flag():
     order = actor.hands.order
     actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
     actor.hands.wait_until = lambda words, problem, report: problem(actor.hands.read_state(words))
-    with pytest.raises(RunError, match="controller 3000 was to be restarted, and controller 3002 runs without the"):
+    with pytest.raises(RunError, match="controller 3000 was to be restarted, but controller 3002 now runs without the"):
         actor.act(FINALISE, Report())
     assert ordered == [3002]
 
@@ -343,7 +343,7 @@ def test_the_flag_is_not_given_back_behind_the_back_of_a_deployer_that_takes_ano
     actor = actor_on(world)
     order = actor.hands.order
     actor.hands.order = lambda words, role, number, *how: order(words, role, 3002, *how)
-    with pytest.raises(RunError, match="controller 3001 was to be restarted, and controller 3002 runs with the"):
+    with pytest.raises(RunError, match="controller 3001 was to be restarted, but controller 3002 now runs with the"):
         actor.act(STEP, Report())
     assert len(world["orders"]) == 1
 

@@ -11,16 +11,16 @@ from kit.kraft.move.recipes import parameters_of
 from tests.unit.kraft.move.move_plans import WORDS, plan_to
 
 OLD = {
-    "controllers": "d1afdf53ab9557ce79e5234a44fd41e040a543b524800ddc9e67ddd60fc8075f",
-    "dual write": "ef2fdd9b5917c9ee3ea780ff41442aedefb33d1a54f1b391a18ba46df41888d0",
-    "kraft": "8d2f3b1431eb6ff79f3b87861095f8ebbd394886cca71b4e3551a939f43eca17",
-    "finalised": "2fa4f813a3f0c04d93e282bf1e115c20f76a265e8cdb90379d75f82003e0493f",
-    "zookeeper": "318f1c29a61ae3cc32b31cab80bc7b3361bd2c15e2077e6bd2ba162de5cd7e76",
-    "fail over": "1d3911a5849aad0ad1714b9a3750feab3a0f09d6df37c7c1484f76e526e4eee6",
-    "repair /migration": "885c8c82a06f7584826b0d184453ec49920ca545ee757b3b0bc1125208559153",
-    "repair /controller": "094884dfcbbd927d7010a4bf2add5254437a4691a11e152a25dbb26eb0d17678",
-    "repair /controller_epoch": "cef4f162e4042e60365f1665cac0d75c5ba2be5bf3fffd1865e6916a57715981",
-    "unregister broker 9": "91b33f5db699693d13ea343d82284946a4c6126eaffc941aadb51ecf43ff3137",
+    "controllers": "ed0b52dbd5297550cfa4662a6cfbf87d1c17ae09677db92e9a14c032b439f2d9",
+    "dual write": "e14af1c1318b897f3eb88abce9251dd0cb2777a5075bdd4db2c23732dbd2fb26",
+    "kraft": "1766b0e115f716b236981d19fb21a9c1b5ad323a4730c38c8dba76a2cde3c129",
+    "finalised": "c7c1822bf1190e43ba66504667e69adcec4b73b58c8323583a8bfaa3914c08af",
+    "zookeeper": "b50ee304625efb443ba8ac0b299800c2705747ac2e3eca66983ad94cd9b53386",
+    "fail over": "d14fa742d38103142814c7264c6229ad0f419672e2c5be59ccd3e65446aad75b",
+    "repair /migration": "83e6d77ff33c8dd9992de1cc6831d17a4384a3cb12fd259de2b1b96baf8899f2",
+    "repair /controller": "b31e00c899eb2e6ff08f951ca05ebf69ed050c010dfb5cf5fd1f5f1819956706",
+    "repair /controller_epoch": "18bd85cb6090904775f89ef8210ae8c88f6e81047ee9ebf01938bddfb9b2a369",
+    "unregister broker 9": "e56718e4bb8071a87068961c8e56020d51cb43a9cc0478023b8606097fadff32",
 }
 """To a phase → the digest of the plan. It changes with the text of a step: then plans have to be made again."""
 STORED = {*KraftParameters.UNUSED, *WORDS.to_json()}

@@ -109,10 +109,10 @@ def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
 @pytest.mark.parametrize(
     ("here", "to", "error", "told"),
     [
-        ("zookeeper", "dual write", PlanError, "the next plan goes to 'controllers'"),
-        ("controllers", "kraft", PlanError, "the next plan goes to 'dual write'"),
-        ("dual write", "finalised", PlanError, "the next plan goes to 'kraft'"),
-        ("dual write", "controllers", PlanError, "no plan back to 'controllers'"),
+        ("zookeeper", "dual write", PlanError, "The next plan must go to 'controllers'"),
+        ("controllers", "kraft", PlanError, "The next plan must go to 'dual write'"),
+        ("dual write", "finalised", PlanError, "The next plan must go to 'kraft'"),
+        ("dual write", "controllers", PlanError, "no rollback to the phase 'controllers'"),
         ("finalised", "zookeeper", PlanError, "can't be undone"),
         ("finalised", "kraft", PlanError, "can't be undone"),
         ("kraft", "kraft", NothingToDo, "already"),
@@ -126,7 +126,7 @@ def test_a_plan_that_leads_nowhere_is_refused_by_name(here, to, error, told):
 
 def test_an_unknown_phase_is_planned_to_nowhere():
     facts = replace(SOUND, zk_state=None, control=control())
-    with pytest.raises(PlanError, match="before all facts are known"):
+    with pytest.raises(PlanError, match="so no plan can be made"):
         _refuse_detours(CLUSTER, stand(facts), "kraft")
 
 
@@ -146,7 +146,7 @@ def test_a_phase_has_to_be_one():
         ({"nodes": (node("broker"), node("controller", has_flag=False))}, "without the migration flag"),
         ({"nodes": (node("broker"), node("controller", is_leader=None))}, "no controller leads"),
         ({"nodes": (node("broker"), node("controller", voters=(3000, 3001)))}, "the profile names"),
-        ({"nodes": (node("broker"), node("controller", node_id=3001, voters=(3000,)))}, "repair the ids"),
+        ({"nodes": (node("broker"), node("controller", node_id=3001, voters=(3000,)))}, "Correct the ids"),
         ({"nodes": (node("broker"),)}, "does not answer"),
         ({"log_read_at": None, "log_error": "denied"}, "denied"),
     ],
@@ -257,14 +257,16 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
     found = gate("kraft", "every_broker", look_at(stand(facts)))
     assert "broker 7 is registered" in found.sentence
-    assert "Of one that is gone for good, end it: offramp plan kraft --unregister 7" in found.sentence
+    assert "then end its registration: offramp plan kraft --unregister 7" in found.sentence
 
 
 def test_what_is_not_in_sync_is_told_with_the_commands_that_help():
     unled = metadata({1: "host:9092"}, partition(leader=None))
     reads = replace(WELL, metadata=lambda cluster, address: unled)
     told = gate("kraft", "in_sync", look_at(stand(), reads=reads)).sentence
-    assert told.startswith("broker 1 says: no leader or no full ISR: orders-0. Start the brokers that are missing")
+    assert told.startswith(
+        "broker 1 reports: these partitions have no leader or no full ISR: orders-0. Start the missing brokers"
+    )
     assert "kafka-topics.sh --bootstrap-server host:9092,b:9092 --describe --under-replicated-partitions" in told
     assert "kafka-reassign-partitions.sh --bootstrap-server host:9092,b:9092" in told
 
@@ -306,7 +308,10 @@ def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
     facts = in_phase("controllers").facts
     assert not gate("dual write", "left_to_move", look_at(stand(facts))).is_blocking
     moved = stand(replace(facts, nodes=(node("broker"), node("controller"))))
-    assert "the copy begins by itself" in gate("dual write", "left_to_move", look_at(moved)).sentence
+    assert (
+        "the copy begins as soon as the controllers find what they wait for"
+        in gate("dual write", "left_to_move", look_at(moved)).sentence
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,7 +320,7 @@ def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
         ({"has_migration": False}, "another chroot"),
         ({"has_migration": None, **hides("/migration")}, "NoAuthError"),
         ({"has_migration": True, **holds("/migration", "its version is '1', not 0")}, "its version is '1', not 0"),
-        ({"has_migration": True, "checkpoint": 7}, "the checkpoint 7: it is of another attempt"),
+        ({"has_migration": True, "checkpoint": 7}, "the checkpoint 7, so it belongs to another attempt"),
     ],
 )
 def test_controllers_wait_only_where_migration_is_as_they_make_it(held, told):
@@ -369,7 +374,7 @@ def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
 
 def test_an_overridden_soak_is_on_record_with_what_it_lacked():
     found = [gate("finalised", "soak", look_at(in_phase("kraft")))]
-    with pytest.raises(UnsafePlan, match="soak: no history of observations is known"):
+    with pytest.raises(UnsafePlan, match="soak: the profile names no history of observations"):
         raise_if_unsafe(found)
     assert "no history of observations" in raise_if_unsafe(found, ["soak"])["soak"]
 
@@ -463,11 +468,15 @@ def test_a_plan_back_cannot_be_undone_once_control_was_handed_back():
         "hand back": False,
         "wipe controllers": False,
     }
-    assert plan_to("zookeeper").steps[0].undo.startswith("Those that this step restarted are restarted in kraft mode")
+    assert (
+        plan_to("zookeeper")
+        .steps[0]
+        .undo.startswith("The brokers that this step restarted are restarted in kraft mode")
+    )
 
 
 def test_no_broker_skips_a_mode():
-    with pytest.raises(PlanError, match="no broker goes from 'zookeeper' to 'kraft' mode"):
+    with pytest.raises(PlanError, match="a broker can't go from 'zookeeper' to 'kraft' mode"):
         roll_step("01", RollParameters.made_from(WORDS, nodes=(1,), from_mode="zookeeper", to_mode="kraft"))
 
 
@@ -504,10 +513,10 @@ def test_nobody_is_stopped_before_every_broker_knows_its_controller():
     assert hand_back.handed_back_problem(actor, WORDS, now) is None
     assert len(asked) == 5
     left = stand(replace(SOUND, control=plain(has_migration=True)))
-    assert "/migration is there" in hand_back.handed_back_problem(actor, WORDS, left)
-    assert "not a broker's" in hand_back.handed_back_problem(actor, WORDS, stand())
+    assert "/migration exists" in hand_back.handed_back_problem(actor, WORDS, left)
+    assert "no broker holds /controller" in hand_back.handed_back_problem(actor, WORDS, stand())
     names["controller"] = 2
-    told = "broker 1 names controller 2, and /controller is broker 1's"
+    told = "broker 1 names controller 2, but broker 1 holds /controller"
     assert hand_back.handed_back_problem(actor, WORDS, now) == told
 
 
@@ -584,7 +593,7 @@ def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, 
 @pytest.mark.parametrize(
     ("words", "error", "exit_code", "told"),
     [
-        (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
+        (("--to", "P4"), None, 2, "there is no phase 'P4'; the phases are controllers, dual write, kraft"),
         (("--to", "kraft"), UnsafePlan("shop (1) lives"), 15, "offramp: shop (1) lives"),
         (("--to", "kraft"), NothingToDo("it is there already"), 14, "offramp: it is there already"),
         ((), None, 2, "name one of --to PHASE, --repair, --fail-over and --unregister"),
@@ -615,7 +624,8 @@ def test_a_broker_that_came_into_migration_mode_after_the_way_back_is_named_by_t
     now = in_phase("zookeeper")
     now = replace(now, facts=replace(now.facts, nodes=(node("broker"),)))
     with pytest.raises(
-        PlanError, match="broker 1 runs in migration mode, which no plan asks for: offramp plan kraft --rep"
+        PlanError,
+        match=r"broker 1 runs in migration mode, which no plan requested\. To repair it: offramp plan kraft --rep",
     ):
         _refuse_detours(CLUSTER, now, to)
 
@@ -624,7 +634,7 @@ def test_a_controller_that_started_after_the_way_back_is_named_by_the_next_plan(
     now = in_phase("zookeeper")
     late = node("controller", is_leader=None)
     now = replace(now, facts=replace(now.facts, nodes=(*now.facts.nodes, late), log_read_at=None))
-    with pytest.raises(PlanError, match=r"controller host:9093 still runs\. A cancelled start came late"):
+    with pytest.raises(PlanError, match=r"controller host:9093 still runs\. A cancelled start was executed late"):
         _refuse_detours(CLUSTER, now, "zookeeper")
     _refuse_detours(CLUSTER, now, "controllers")
 
@@ -669,7 +679,7 @@ def test_an_order_of_another_run_that_came_late_ends_this_one_before_its_first_w
         observed={"broker modes": Observation({"1": "zookeeper"})},
     )
     acting = performer.performer(CLUSTER, DEPLOYER, print, clock, Path("runs"), reads=reads)
-    with pytest.raises(RunError, match="what run 7a ordered came late: broker 1 is in migration mode"):
+    with pytest.raises(RunError, match="an order of run 7a was executed late: broker 1 is in migration mode"):
         acting.settle(plan, "7a", lambda: None)
 
 

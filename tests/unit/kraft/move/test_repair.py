@@ -73,7 +73,7 @@ def left(controls, *nodes, state=None, **facts):
 
 CLAIM, MIGRATION, EPOCH, BROKERS = REPAIRS
 PLACES = {1: "host:9092", 2: "b:9092"}
-OTHER_CONTROLLER = "broker 1 names controller 2, and /controller is broker 1's"
+OTHER_CONTROLLER = "broker 1 names controller 2, but broker 1 holds /controller"
 
 
 def epoch_of_a_partition(epoch: int) -> dict[str, bytes]:
@@ -163,17 +163,17 @@ def test_nothing_damaged_is_nothing_to_do():
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ({"control": control(has_migration=False)}, "Find out who deleted it"),
-        ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Give it the flag back"),
+        ({"control": control(has_migration=False)}, "Find out which client deleted /migration"),
+        ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Set the flag on it before you restart"),
         ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
         ({"control": plain(controller_id=None), "zk_state": None}, "no broker holds /controller.*Restart one of them"),
         (
             {"control": plain(controller_id=None, **hides("/controller")), "zk_state": None},
-            "/controller: it can't be read.*is not known",
+            "/controller: it can't be read.*is unknown",
         ),
         (
             {"control": plain(controller_id=None, **holds("/controller", "its brokerid is 'None'")), "zk_state": None},
-            "/controller: its brokerid is 'None'. No broker can decode this.*delete it; a broker then takes",
+            "/controller: its brokerid is 'None'. No broker can decode this.*delete the znode: a broker then becomes",
         ),
     ],
 )
@@ -185,23 +185,24 @@ def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
 def test_a_broker_that_ended_is_to_be_started_by_hand():
     reads = replace(WELL, replicas=lambda cluster, facts: {("orders", 0): (1, 3)})
     others = left(plain(), node("broker"), SILENT)
-    with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
+    with pytest.raises(PlanError, match="broker 3 holds replicas and is not registered"):
         first_damage(CLUSTER, others, reads)
     first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT), reads)
     assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is repaired without them"
-    with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
+    with pytest.raises(PlanError, match="broker 3 holds replicas and is not registered"):
         first_damage(CLUSTER, in_phase("zookeeper"), reads)
 
 
 @pytest.mark.parametrize("to", ["controllers", "dual write", "kraft", "zookeeper"])
 def test_no_phase_is_planned_on_a_stale_migration(to):
-    with pytest.raises(PlanError, match=r"delete from ZooKeeper every topic.*plan kraft --repair"):
+    with pytest.raises(PlanError, match=r"delete from ZooKeeper each topic.*plan kraft --repair"):
         _refuse_detours(CLUSTER, left(stale(), IN_ZOOKEEPER, SILENT), to)
 
 
 def test_brokers_left_in_migration_mode_are_not_called_there_already():
     with pytest.raises(
-        PlanError, match="broker 1 runs in migration mode, which no plan asks for: offramp plan kraft --repair"
+        PlanError,
+        match=r"broker 1 runs in migration mode, which no plan requested\. To repair it: offramp plan kraft --repair",
     ):
         _refuse_detours(CLUSTER, left(plain(), node("broker"), SILENT), "zookeeper")
 
@@ -224,13 +225,13 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             CLAIM,
             "nothing_synced",
             left(control(checkpoint_epoch=1), node("broker"), node("controller")),
-            "restore ZooKeeper's topics from its snapshots",
+            "Restore the topics' znodes from ZooKeeper's snapshots",
         ),
         (
             CLAIM,
             "controllers_gone",
             left(UNDECODED, node("broker"), replace(SILENT, is_leader=None)),
-            "whether their disks hold the migration",
+            "whether the controllers' disks still hold the migration",
         ),
         (MIGRATION, "controller_ids", None, "name every controller"),
         (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "still runs. Stop"),
@@ -254,7 +255,7 @@ ABORTED = replace(COPYING, facts=replace(COPYING.facts, n_aborted=1))
     ("now", "told"),
     [
         (in_phase("controllers"), None),
-        (COPYING, "the copy from ZooKeeper is under way: KRaft controller 3000 holds /controller"),
+        (COPYING, "the copy from ZooKeeper is in progress: KRaft controller 3000 holds /controller"),
         (ABORTED, None),
         (stand(), None),
     ],
@@ -281,7 +282,9 @@ def test_a_copy_without_a_leader_is_a_damage_that_no_log_is_asked_about():
         assert [each.is_blocking for each in gate.found(look_at(now))] == [False]
 
 
-@pytest.mark.parametrize(("end", "told"), [(90, None), (70, "behind the active controller: controller 3002 by 30")])
+@pytest.mark.parametrize(
+    ("end", "told"), [(90, None), (70, "controllers are behind the active controller: controller 3002 by 30")]
+)
 def test_a_broker_in_sync_lets_no_controller_far_behind_lead(end, told):
     reads = replace(WELL, voter_ends=lambda *at: {3000: 100, 3001: 99, 3002: end})
     assert problems.behind_problem(CLUSTER, stand(), reads) == (told and f"{told} records")
@@ -311,14 +314,14 @@ def test_what_is_typed_names_the_damage_and_the_cluster():
 
 def test_stopped_for_a_repair_they_are_not_started_again_by_an_undo():
     step = stop_step("01", StopParameters.made_from(replace(WORDS, to_phase=MIGRATION), nodes=(3000,)))
-    assert "act on what is repaired" in step.cannot_be_undone
+    assert "would damage the repaired znodes" in step.cannot_be_undone
     with pytest.raises(PlanError, match="repairs no znode"):
         repair_step("01", handed("kraft"))
 
 
 def test_the_controllers_of_a_migration_are_not_stopped_by_a_repair():
     words = handed(CLAIM)
-    assert "it is their migration" in StopActor(SimpleNamespace())._not_yet(words, stand())
+    assert "so /migration belongs to them" in StopActor(SimpleNamespace())._not_yet(words, stand())
     assert StopActor(SimpleNamespace())._not_yet(words, stand(replace(SOUND, zk_state="PRE_MIGRATION"))) is None
 
 
@@ -388,14 +391,14 @@ def test_a_damage_that_is_gone_is_not_mended_again():
     assert actor.check(step).ok
     assert actor.state(step) == StepState.NOT_DONE
     actor, step = mending(left(plain(), IN_ZOOKEEPER, SILENT))
-    assert "nothing to repair by 'repair /migration' any more" in actor.check(step).sentence
+    assert "'repair /migration' would repair no longer exists" in actor.check(step).sentence
     assert actor.state(step) == StepState.DONE
     actor, step = mending(left(control(), node("broker"), SILENT))
     assert "has claimed /controller since" in actor.check(step).sentence
 
 
 @pytest.mark.parametrize(
-    ("plan", "told"), [(MIGRATION, None), (EPOCH, "broker 1 says: orders-0 has no leader, one of 1")]
+    ("plan", "told"), [(MIGRATION, None), (EPOCH, "broker 1 reports: orders-0 has no leader (1 partition in all)")]
 )
 def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(plan, told):
     unled = metadata({1: "host:9092"}, partition(leader=None), controller=1)
@@ -469,7 +472,10 @@ def test_the_active_controller_is_not_restarted_with_a_file_that_was_edited(fail
 
 def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
     step = fail_over_step("01", FAIL)
-    assert (step.undo, step.cannot_be_undone) == (None, "who leads is no setting: there is nothing to undo")
+    assert (step.undo, step.cannot_be_undone) == (
+        None,
+        "there is nothing to undo: the active controller is not a setting",
+    )
 
 
 def test_parameters_of_a_repair_are_read_back_from_its_step():

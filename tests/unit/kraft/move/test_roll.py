@@ -206,7 +206,7 @@ LYING = {
     ("command", "told"),
     [
         ("does nothing", "in 60 s: broker 1 runs in migration mode, not kraft."),
-        ("starts it in the wrong mode", "broker 1 was to go from migration to kraft mode, and runs in zookeeper mode."),
+        ("starts it in the wrong mode", "broker 1 was to go from migration to kraft mode, but runs in zookeeper mode."),
         ("starts it well", None),
     ],
 )
@@ -232,8 +232,8 @@ def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told
         rolling_with.act(step(), report)
     assert str(raised.value).endswith(
         (
-            "undone. The deployer said of broker 1: restarted",
-            "Nothing more is ordered. The deployer said of broker 1: restarted",
+            "undo the run. The deployer said of broker 1: restarted",
+            "resume the run. The deployer said of broker 1: restarted",
         )
     )
     assert world.orders == [(1, KRAFT)], "nothing more is ordered"
@@ -245,7 +245,7 @@ def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told
     ("wrong", "told"),
     [
         ({"is_sick": True}, "no leader or no full ISR: orders-1"),
-        ({"diff": diff(difference("topic", "diverged"))}, "do not hold the same: diverged topic"),
+        ({"diff": diff(difference("topic", "diverged"))}, "hold different values: diverged topic"),
         ({"old": {"shop": ["a"]}}, "group shop has live members"),
         ({"modes": {1: MIGRATION, 2: MIGRATION, 3: ZOOKEEPER}}, "does not expect"),
         ({"state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
@@ -325,7 +325,7 @@ def test_the_roll_before_the_copy_is_not_undone_once_it_began(world):
     way = (ZOOKEEPER, MIGRATION)
     world.modes = {1: MIGRATION, 2: MIGRATION, 3: ZOOKEEPER}
     acted = ActedRecord("01", (ItemOutcome("broker 1", Outcome.CONFIRMED),))
-    assert "copying has begun" in actor(world).check_back(step(nodes=(1, 2), way=way), acted).sentence
+    assert "the copy has begun" in actor(world).check_back(step(nodes=(1, 2), way=way), acted).sentence
     world.state, world.controller = "PRE_MIGRATION", 3
     assert actor(world).check_back(step(nodes=(1, 2), way=way), acted).ok
 
@@ -350,7 +350,7 @@ def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_
     world.hits = {1: 2}
     report = Report()
     told = (
-        "broker 1 was to go to kraft mode, and another one changed, which this run did not order: broker"
+        "broker 1 was to go to kraft mode, but another broker changed, which this run did not order: broker"
         " 2 from migration to"
     )
     with pytest.raises(RunError, match=told):
@@ -360,7 +360,7 @@ def test_a_broker_that_was_restarted_instead_is_named_and_nothing_is_taken_back_
     acted = report.cut_off()
     for _ in range(2):
         found = actor(world).check_back(step(), acted)
-        assert (found.ok, "Start broker 2 in migration mode, then continue" in found.sentence) == (False, True)
+        assert (found.ok, "Start broker 2 in migration mode, then resume the run" in found.sentence) == (False, True)
         for walk in (
             lambda again: actor(world).undo(step(), acted, again),
             lambda again: actor(world).act(step(), again),
@@ -394,7 +394,11 @@ def test_a_broker_that_was_restarted_in_its_mode_is_named_when_the_ordered_one_d
 
 def test_a_third_mode_is_not_waited_for(world):
     world.wrong = ZOOKEEPER
-    with pytest.raises(RunError, match=r"runs in zookeeper mode\. Find out with which settings the deployer starts it"):
+    with pytest.raises(
+        RunError,
+        match=r"runs in zookeeper mode\. The run stopped. Find out with which settings the "
+        "deployer starts",
+    ):
         actor(world).act(step(), Report())
     assert (world.at, world.orders) == (0.0, [(1, KRAFT)])
 
@@ -455,7 +459,7 @@ def test_an_order_that_comes_while_the_run_waits_for_quiet_is_said_and_taken_bac
     world.late = {world.at + 8.0: (1, KRAFT)}
     before = world.at
     actor(world).undo(step(), acted, Report(acted))
-    assert "Changed meanwhile: broker 1: migration mode, now kraft mode." in world.said
+    assert "These nodes changed meanwhile: broker 1: migration mode, now kraft mode." in world.said
     assert world.at - before >= 18.0, "quiet begins again"
     assert world.orders == [(1, MIGRATION)]
     assert actor(world).state(step(), acted) == StepState.NOT_DONE
@@ -480,7 +484,10 @@ def test_also_where_it_would_have_been_last(world):
 def test_a_broker_that_is_down_is_not_ordered_while_another_one_is_missing_too(world, other):
     world.modes[2] = None
     vars(world).update(other)
-    with pytest.raises(RunError, match="broker 2 is not restarted: broker 1 says: no leader or no full ISR: orders-0"):
+    with pytest.raises(
+        RunError,
+        match="broker 2 is not restarted: broker 1 reports: these partitions have no leader or no full ISR: orders-0",
+    ):
         actor(world).act(step(), Report())
     assert world.orders == []
 
@@ -542,7 +549,7 @@ def test_an_undo_by_a_profile_that_has_lost_its_folder_of_settings_orders_nothin
     rolling_with.hands.cluster = cluster(world.zookeeper())
     acted = report.cut_off()
     with pytest.raises(
-        RunError, match=r"broker-3\.migration\.properties, .* is gone or empty: restore it and continue"
+        RunError, match=r"broker-3\.migration\.properties, .* is gone or empty. Restore the file and resume"
     ):
         rolling_with.undo(words, acted, Report(acted))
     assert world.orders == []

@@ -26,18 +26,18 @@ PLACES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
         ((1, 2, 3), 1, (1, 2, 3), None),
         ((2,), None, (2,), None),
         ((2,), None, (1, 2), None),
-        ((1,), 1, (1, 2, 3), "no leader or no full ISR: orders-0"),
-        ((1, 3), None, (1, 2, 3), "no leader or no full ISR: orders-0"),
-        ((1,), None, (1, 3), "no leader or no full ISR: orders-0"),
+        ((1,), 1, (1, 2, 3), "these partitions have no leader or no full ISR: orders-0"),
+        ((1, 3), None, (1, 2, 3), "these partitions have no leader or no full ISR: orders-0"),
+        ((1,), None, (1, 3), "these partitions have no leader or no full ISR: orders-0"),
     ],
 )
 def test_nothing_but_the_broker_that_is_down_may_be_missing(isr, leader, replicas, told):
     asked, answer = [], metadata({1: "a:9092", 3: "c:9092"}, partition(isr, leader, replicas))
     reads = replace(WELL, metadata=lambda cluster, address: asked.append(address) or answer)
     problem = sync_problem(CLUSTER, SOUND, PLACES, 2, reads)
-    assert problem == (told and f"broker 1 says: {told}")
+    assert problem == (told and f"broker 1 reports: {told}")
     assert PLACES[2] not in asked
-    assert "broker 2 is not there" in sync_problem(CLUSTER, SOUND, PLACES, reads=reads)
+    assert "broker 2 is missing in the metadata" in sync_problem(CLUSTER, SOUND, PLACES, reads=reads)
 
 
 def test_brokers_that_changed_places_are_named():
@@ -47,8 +47,8 @@ def test_brokers_that_changed_places_are_named():
 
     swapped = problem({1: "b:9092", 2: "a:9092", 3: "c:9092"})
     assert (
-        "broker 1 answers at b:9092; in the plan, broker 2 has this address; broker 2 answers at a:9092; in the plan"
-        in swapped
+        "broker 1 answers at b:9092, but in the plan broker 2 has this address; broker 2 answers at a:9092, but in "
+        "the plan" in swapped
     )
     assert problem({**PLACES, 1: "another-name:9092"}) is None
 
@@ -58,7 +58,7 @@ def test_a_leader_is_asked_for_only_where_a_broker_of_the_isr_is_there():
     reads = replace(WELL, metadata=lambda cluster, address: metadata(there, *rows))
     assert led_problem(CLUSTER, SOUND, there, reads) is None
     rows.append(partition([1, 3], leader=None, number=1))
-    assert led_problem(CLUSTER, SOUND, there, reads) == "broker 1 says: orders-1 has no leader, one of 1"
+    assert led_problem(CLUSTER, SOUND, there, reads) == "broker 1 reports: orders-1 has no leader (1 partition in all)"
 
 
 def listing(*lists: tuple[tuple[str, int], ...]) -> MoveReads:
@@ -68,7 +68,7 @@ def listing(*lists: tuple[tuple[str, int], ...]) -> MoveReads:
 
 
 ORDERS, NEW, HIDDEN = ("orders", 0), ("new", 0), ("secret", 7)
-NOT_SEEN = "broker 1 does not report secret-7, .*the login needs the right DESCRIBE on topic secret"
+NOT_SEEN = "broker 1 does not report secret-7, .*Offramp's login needs the right DESCRIBE on topic secret"
 
 
 @pytest.mark.parametrize("problem", [sync_problem, led_problem])
@@ -136,7 +136,7 @@ def test_names_and_content_that_imitate_a_refusal_hide_nothing():
     assert (seen.refused("/migration"), seen.undecodable("/migration") is None) == (None, False)
     zookeeper.root.at("/kafka-acl/Topic").is_closed = True
     zookeeper.root.at("/migration").is_hidden = True
-    assert "hides from offramp's session: /kafka-acl/Topic can't be listed" in hidden_problem(
+    assert "offramp's ZooKeeper login may not read: /kafka-acl/Topic can't be listed" in hidden_problem(
         cluster_with(zookeeper=zookeeper)
     )
     assert fetch_control(zookeeper).refused("/migration") is not None

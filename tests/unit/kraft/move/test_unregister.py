@@ -87,7 +87,7 @@ def reads_of(*lists) -> MoveReads:
 
 def test_a_broker_that_has_replicas_keeps_its_registration():
     assert replicas_problem(CLUSTER, SOUND, 7, reads_of([1, 2], [])) is None
-    told = "partitions t-0 and t-2 have a replica on broker 7: give each"
+    told = "partitions t-0 and t-2 have a replica on broker 7. First move"
     assert replicas_problem(CLUSTER, SOUND, 7, reads_of([1, 7], [2], [7])).startswith(told)
     many = reads_of(*[[7]] * 8)
     assert "t-4 have a replica on broker 7 and 3 more" in replicas_problem(CLUSTER, SOUND, 7, many)

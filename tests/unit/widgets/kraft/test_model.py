@@ -207,7 +207,7 @@ def test_every_phase_has_a_next_step(move, phases):
         assert NEXT_STEPS[phase].endswith(".")
     wizard = KraftWizard(move)
     assert "Next: Check whether both stores hold the same values." in text(wizard)
-    said = "old_consumers:GROUP: no live member is under /consumers (a second person has to approve then)"
+    said = "old_consumers:GROUP: no group under /consumers has a live member (a second person has to approve then)"
     assert f"May be overridden on this way: {said}." in text(wizard)
     move.overrides = "old_consumers:shop"
     assert "The next plan overrides old_consumers:shop." in text(wizard)
