@@ -161,7 +161,9 @@ class KafkaMember:
         else:
             self.thread.join(END_SECONDS)
             if self.thread.is_alive():
-                log.warning("%s: no broker answered; the group removes it after its session time-out", self.client_id)
+                log.warning(
+                    "%s: no broker answered; the group removes this member after its session time-out", self.client_id
+                )
         self.events.say(self.client_id, "STOP")
 
 
@@ -196,14 +198,14 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)  # Its session has all processes that it started.
             self.process.wait()
             return ChildEnded(
-                f"{self.name} did not end within {seconds:g} s after its input was closed, and was killed: make the"
-                " program end with its input"
+                f"{self.name} did not end within {seconds:g} s after its input was closed, and was killed. Make the "
+                "program end when its input ends"
             )
         if code == 0:
             return None
         return ChildEnded(
-            f"{self.name} {_ended(code)}; records that the program had not read are not committed, and come again:"
-            " repair that program, then start offramp consume again"
+            f"{self.name} {_ended(code)}. Records that the program had not read are not committed, so they are "
+            "delivered again. Repair the program, then start offramp consume again"
         )
 
 

@@ -99,7 +99,7 @@ class _Output:
             if not self._n_unread():
                 return True
             if any(event & select.POLLERR for _, event in events):
-                raise BrokenPipeError("its reader closed it")
+                raise BrokenPipeError("the reader closed the output")
             if is_over():
                 return False
             if events:
@@ -153,7 +153,7 @@ class HandOver:
             except OSError as error:
                 self.fail(
                     HandOverError(
-                        f"the output takes no more records: {error.strerror} ({self._count_text()}); {_AGAIN}"
+                        f"no record can be written to the output: {error.strerror} ({self._count_text()}); {_AGAIN}"
                     )
                 )
                 return False
@@ -183,7 +183,7 @@ class HandOver:
         return self.error is not None or (self._ends_at is not None and time.monotonic() > self._ends_at)
 
     def _count_text(self) -> str:
-        return f"{self.n_taken} were delivered; those after them are not committed"
+        return f"{self.n_taken} were delivered; later records are not committed"
 
     def _note(self, message: Message, consumer: str) -> bool:
         """Note the record. False: it can't be noted and counts as not taken, so that the file stays complete."""
@@ -236,7 +236,12 @@ class Events:
                 os.write(self._output.fileno(), f"{time.time_ns() // 1_000_000} {consumer} {event}{text}\n".encode())
             except OSError as error:
                 failed, self._failed = self._failed, None
-                failed(HandOverError(f"{self._output.name} takes no more events: {error.strerror}; {_AGAIN}"))
+                failed(
+                    HandOverError(
+                        f"{self._output.name} can't be written, so rebalances can't be recorded: "
+                        f"{error.strerror}; {_AGAIN}"
+                    )
+                )
 
 
 def opened(file: Path) -> IO[bytes]:

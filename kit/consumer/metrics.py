@@ -54,9 +54,9 @@ COUNTERS = {
     "ZooKeeperCommits": "Commits to ZooKeeper (KafkaConsumer metric ZooKeeperCommitsPerSec).",
     "KafkaCommits": "Commits to Kafka (KafkaCommitsPerSec).",
     "FailedOffsetCommits": "Partitions whose offset could not be committed.",
-    "Rebalances": "Rounds that changed what this member owns (RebalanceRateAndTime).",
-    "RebalanceSeconds": "Time that these rounds took.",
-    "RebalanceRetries": "Rounds that were tried again.",
+    "Rebalances": "Rebalance rounds that changed the partitions of this member (RebalanceRateAndTime).",
+    "RebalanceSeconds": "Duration of these rebalance rounds.",
+    "RebalanceRetries": "Rebalance rounds that were retried.",
     "RebalanceFailures": "Times that rebalance.max.retries was reached; the member continues.",
     "SessionExpirations": "ZooKeeper sessions lost.",
     "OffsetResets": "Partitions restarted by auto.offset.reset: the committed offset was out of range.",
@@ -64,15 +64,15 @@ COUNTERS = {
 }
 GAUGES = {
     "ActiveKafkaCoordinationCount": "1 while Kafka's assignment is in force, else 0 (KIP-125).",
-    "KafkaOwnedPartitionsCount": "Partitions that Kafka's coordination gives this member (KIP-125).",
+    "KafkaOwnedPartitionsCount": "Partitions that Kafka's coordinator assigns to this member (KIP-125).",
     "OwnedPartitionsCount": "Partitions that this member owns in ZooKeeper.",
-    "ConsumedPartitionsCount": "Partitions being delivered.",
+    "ConsumedPartitionsCount": "Partitions whose records are being delivered.",
     "DeferredToggleCount": "1 while the toggle asks for ZooKeeper but plain Kafka consumers are members.",
     "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member reserves against old consumers.",
-    "BlockedPartitionsCount": "Partitions assigned to this member that others still hold.",
+    "BlockedPartitionsCount": "Partitions assigned to this member that another member still holds.",
     "SecondsInDoubt": "Seconds for which no record could be delivered because a session is in doubt.",
     "Messages": "Records delivered.",
-    "MaxLag": "Greatest lag of a partition, by the log end of its last fetch.",
+    "MaxLag": "The largest lag of a partition, by the log end offset of its last fetch.",
 }
 
 

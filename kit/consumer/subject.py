@@ -7,6 +7,6 @@ from kit.terminal.verb import Verb
 VERBS = {
     "consume": Verb(
         "kit.consumer.verbs.consume:app",
-        "Consume as a member of a group, as any of KIP-125's kinds of consumers: a manual canary.",
+        "Consume as a member of a group, as any kind of consumer of KIP-125; useful as a manual canary.",
     ),
 }

@@ -90,7 +90,7 @@ class Looks:
             As :meth:`take`.
         """
         if not 2 <= n_looks <= KEPT:
-            raise InputError(f"{n_looks} polls can't be compared: name 2 to {KEPT}")
+            raise InputError(f"a trend can't use {n_looks} polls: give a number from 2 to {KEPT}")
         begun = clock()
         for number in range(n_looks):
             sleep(max(0.0, begun + number * over_s / (n_looks - 1) - clock()))

@@ -60,7 +60,7 @@ def time_lag(
         ConnectError, ReadError: the brokers stopped answering, or can't determine.
     """
     if method not in METHODS:
-        raise InputError(f"there is no method {method!r} for a lag in time; there are {', '.join(METHODS)}")
+        raise InputError(f"there is no method {method!r} for a lag in time; the methods are {', '.join(METHODS)}")
     positions, ends = _unread(partition_lag), _ends(partition_lag)
     client, settings = cluster.broker_client, librdkafka_settings(cluster.profile)
     if method == ANCHORS:

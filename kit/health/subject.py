@@ -7,8 +7,10 @@ from kit.terminal.verb import Verb
 VERBS = {
     "watch": Verb(
         "kit.health.verbs.watch:app",
-        "Every group's lag, poll after poll: stalled groups and groups with growing lag first.",
+        "Show every group's lag, poll after poll: stalled groups and groups with growing lag first.",
     ),
-    "export": Verb("kit.health.verbs.export:app", "Lag, lag in time, outlook and verdicts as metrics for Prometheus."),
+    "export": Verb(
+        "kit.health.verbs.export:app", "Serve lag, lag in time, outlook and verdicts as metrics for Prometheus."
+    ),
 }
 ANALYSES = "kit.health.analyses"

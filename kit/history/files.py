@@ -46,8 +46,8 @@ class Files:
             self._jvm: Any = cast(Any, spark)._jvm
         except PySparkException:
             raise HistoryError(
-                f"{folder} can't be kept up by Spark Connect, which can't delete files: use a profile whose [spark] "
-                "names no remote"
+                f"{folder} can't be maintained through Spark Connect, which can't delete files. Use a profile whose "
+                "[spark] has no remote"
             ) from None
         with describe_as(f"{folder} can't be reached"):
             path = self._jvm.org.apache.hadoop.fs.Path(folder)
@@ -92,7 +92,7 @@ class Files:
         with describe_as(f"{folder} can't be deleted"):
             is_deleted = self._system.delete(path, True) or not self._system.exists(path)
         if not is_deleted:
-            raise HistoryError(f"{folder} can't be deleted: the file system refused, and says no more")
+            raise HistoryError(f"{folder} can't be deleted: the file system refused without a reason")
 
     def move(self, source: str, folder: str, name: str) -> None:
         """Give a folder its place and name at once; nothing may have that name.
@@ -108,7 +108,7 @@ class Files:
             self._system.mkdirs(make(folder))
             is_moved = self._system.rename(make(source), target)
         if not is_moved:
-            raise HistoryError(f"{target.toString()} can't be made: the file system refused, and says no more")
+            raise HistoryError(f"{target.toString()} can't be made: the file system refused without a reason")
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def cause(error: Exception) -> str:
         file, column, expected, found = changed.groups()
         return f"{file} holds {column} as {found} where {expected} is expected: another version of offramp wrote it"
     if isinstance(error, ConnectionError):
-        return f"Spark has ended ({error}): start the session, or the kernel, again"
+        return f"Spark has ended ({error}). Start the Spark session or the kernel again"
     told = re.findall(r"^kit\.errors\.HistoryError: ([^\n]+)", str(error), re.MULTILINE)  # By a task.
     if told:
         return str(told[-1])

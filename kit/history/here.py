@@ -131,7 +131,9 @@ class HistoryHere:
 
     def _days(self) -> list[date]:
         if not any(self._dates_of(name) for name in (tables.SNAPSHOTS.name, f"{DAYS}/{tables.SNAPSHOTS.name}")):
-            raise HistoryError(f"there is no history in {self._folder}: offramp snapshot --history FOLDER begins one")
+            raise HistoryError(
+                f"there is no history in {self._folder}. To begin one: offramp snapshot --history FOLDER"
+            )
         return sorted({day for name in self._names() for day in self._dates_of(name)})
 
     def _dates_of(self, name: str) -> set[date]:
@@ -139,7 +141,7 @@ class HistoryHere:
         with _naming(f"{folder} can't be read"):
             names = sorted(os.listdir(folder)) if folder.is_dir() else []
         if copies := [each for each in names if COPY.fullmatch(each)]:
-            why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
+            why = f"{', '.join(copies[:3])} does not belong to a history. Move it to another folder"
             raise HistoryError(f"{folder} can't be read: {why}")
         return {day for each in names if (day := day_of(each)) is not None}
 

@@ -120,7 +120,7 @@ class Copies:
             found = {name: n_rows(files_of(f"{folder}/{name}")) for name in files}
             for name, of_table in files.items():
                 if found[name] != (expected := n_rows(of_table)):
-                    raise HistoryError(f"{what}: of {name} {found[name]:,} of {quantity(expected, 'row')} came")
+                    raise HistoryError(f"{what}: {found[name]:,} of {quantity(expected, 'row')} of {name} were written")
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

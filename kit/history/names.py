@@ -48,6 +48,6 @@ def refuse_versions(folder: str, kept_versions: Collection[int]) -> None:
     if set(kept_versions) - {SCHEMA_VERSION}:
         versions = ", ".join(map(str, sorted(kept_versions)))
         raise HistoryError(
-            f"the history in {folder} has schema version {versions}, this offramp writes and reads "
-            f"{SCHEMA_VERSION}: name another folder"
+            f"the history in {folder} has schema version {versions}, but this offramp reads and writes version "
+            f"{SCHEMA_VERSION}. Name another folder"
         )

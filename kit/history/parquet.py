@@ -40,7 +40,9 @@ def files_of(folder: str) -> list[str]:
         raise HistoryError(f"{folder} can't be read: {error.strerror}") from error
     foreign = [name for name, is_folder in inside if is_folder]
     if foreign:
-        raise HistoryError(f"{folder} can't be read: {foreign[0]} in it is not of a history: move that elsewhere")
+        raise HistoryError(
+            f"{folder} can't be read: {foreign[0]} does not belong to a history. Move it to another folder"
+        )
     return [f"{folder}/{name}" for name, _ in inside]
 
 
@@ -52,7 +54,7 @@ def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names
         InputError: ``files`` doesn't know the table, or the table such a column.
     """
     if table.name not in files:
-        raise InputError(f"there are no rows of {table.name} to be had here, only of {', '.join(files)}")
+        raise InputError(f"this folder has no table {table.name}; its tables are {', '.join(files)}")
     known = _types(table)
     if unknown := set(names) - known.keys():
         raise InputError(f"{table.name} has no {', '.join(sorted(unknown))}; it has {', '.join(known)}")
@@ -87,8 +89,8 @@ def check(files: Iterable[str], table: tables.Table) -> None:
 
 def _lacks(file: str, table: tables.Table, name: str) -> HistoryError:
     return HistoryError(
-        f"{file} has rows without {name}, which {table.name} always has: another version of offramp, "
-        "or something else, wrote it; move it elsewhere"
+        f"{file} has rows without {name}, which {table.name} always has. Another version of offramp, or another "
+        "program, wrote it. Move it to another folder"
     )
 
 
@@ -155,7 +157,9 @@ def _scan(file: str, ids: Sequence[str], types: Mapping[str, Any], is_in: pl.Exp
     if is_of_one(file):
         lacking["snapshot_id"], is_its = pl.lit(ids[0]), pl.lit(True)
     elif "snapshot_id" in lacking:
-        raise HistoryError(f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it")
+        raise HistoryError(
+            f"{file} can't be read: it has no column snapshot_id, so another program than offramp wrote it"
+        )
     else:
         is_its = is_among("snapshot_id", ids)
     rows = rows.with_columns(**lacking).filter(is_its & is_in)

@@ -129,4 +129,4 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
         return pa.int64()
     if kind in (pa.string(), pa.int32(), pa.float32(), pa.float64(), pa.bool_()) or pa.types.is_timestamp(kind):
         return kind
-    raise InputError(f"work gives {name} as {kind}, which Spark doesn't have: cast it to a number, a string or a time")
+    raise InputError(f"work gives {name} as {kind}, which Spark doesn't have. Cast it to a number, a string or a time")

@@ -99,7 +99,10 @@ class History:
             complete = reading.load(tables.SNAPSHOTS).orderBy(F.col("ended_at").desc())
             newest = complete.selectExpr("snapshot_id", _AT_MS).head(1)
         if not newest:
-            raise HistoryError(f"there is no complete snapshot in {self._store.folder}: append one first")
+            raise HistoryError(
+                f"there is no complete snapshot in {self._store.folder}. To append one: offramp "
+                "snapshot --history FOLDER"
+            )
         return _snapshot(reading, newest[0])
 
     def recent_lags(self, snapshot: Snapshot[DataFrame], group_ids: Sequence[str], last: int = 12) -> DataFrame:
@@ -181,7 +184,7 @@ class History:
     ) -> DataFrame:
         if table not in _BY_GROUPS:
             names_of = ", ".join(each.name for each in _BY_GROUPS)
-            raise InputError(f"there are no rows of {table.name} to be had here, only of {names_of}")
+            raise InputError(f"a history has no table {table.name}; its tables are {names_of}")
         of_groups, rows = self.load(tables.COMMITTED_OFFSETS, since), self.load(table, since)
         if group_ids is not None:
             of_groups = of_groups.where(F.col("group_id").isin(group_ids))
@@ -224,7 +227,7 @@ def _names(group_ids: Iterable[str] | None) -> list[str] | None:
         return None
     names = [group_ids] if isinstance(group_ids, str) else list(dict.fromkeys(group_ids))
     if isinstance(group_ids, str) or not all(isinstance(each, str) for each in names):
-        raise InputError(f"group_ids is to be a list of names of groups; it is {group_ids!r:.200}")
+        raise InputError(f"group_ids must be a list of group names; it is {group_ids!r:.200}")
     return names
 
 

@@ -41,9 +41,12 @@ class Store:
         self.spark = spark
         self.folder = folder.rstrip("/")
         if not self.folder:
-            raise InputError(f"{folder!r} can't be the folder of a history: name one of its own")
+            raise InputError(f"{folder!r} can't be the folder of a history. Name a folder that holds nothing else")
         if not set(PATTERNS).isdisjoint(self.folder):
-            raise InputError(f"{folder} can't be the folder of a history: Spark takes any of {PATTERNS} for a pattern")
+            raise InputError(
+                f"{folder} can't be the folder of a history, because Spark reads each of {PATTERNS} as "
+                "a pattern. Name another folder"
+            )
         self._check_version()
 
     @cached_property
@@ -86,7 +89,7 @@ class Store:
             return
         names = self.files.names(self.path(name))
         if copies := [each for each in names if COPY.fullmatch(each)]:
-            why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
+            why = f"{', '.join(copies[:3])} does not belong to a history. Move it to another folder"
             raise HistoryError(f"{self.path(name)} can't be read: {why}")
 
     def check(self, table: tables.Table, since: datetime | None = None) -> None:
@@ -121,7 +124,7 @@ class Store:
         """What Spark says of folders that don't belong together: the ones that aren't a history's."""
         inside = re.findall(rf"^\t.*?/{re.escape(name)}/(.+)$", conflict, re.MULTILINE)
         foreign = [path for path in inside if not _OWN.fullmatch(path)]
-        return f"{', '.join(foreign[:3]) or 'something'} in it is not of a history: move that elsewhere"
+        return f"{', '.join(foreign[:3]) or 'a file'} does not belong to a history. Move it to another folder"
 
     def appended(self, table: tables.Table) -> DataFrame | None:
         """Rows as they were appended, those of unfinished snapshots too, stamped and with their ``date``."""
@@ -235,7 +238,7 @@ class Reading:
         listed = self._inside(tables.SNAPSHOTS, every)  # What makes a snapshot count is deleted first.
         if gone := [each for folder, ids in listed if not files_of(folder) for each in ids]:
             why = f"{quantity(len(gone), 'snapshot was', 'snapshots were')} deleted meanwhile, {min(gone)} for one"
-            raise HistoryError(f"{self._store.folder} can't be read: {why}; read it again")
+            raise HistoryError(f"{self._store.folder} can't be read: {why}. Read it again")
         return found
 
     def _inside(self, table: tables.Table, looks: Mapping[str, date]) -> list[tuple[str, list[str]]]:
@@ -265,7 +268,9 @@ class Reading:
         return rows.select("snapshot_id", at_ms=pl.col("observed_at").dt.epoch("ms")).sort("at_ms")
 
     def _nothing(self) -> HistoryError:
-        return HistoryError(f"there is no history of snapshots in {self._store.folder}: append a snapshot first")
+        return HistoryError(
+            f"there is no history of snapshots in {self._store.folder}. To begin one: offramp snapshot --history FOLDER"
+        )
 
     def _together(self, table: tables.Table, frames: Sequence[DataFrame]) -> DataFrame:
         if not frames:  # No snapshot had a row of it.

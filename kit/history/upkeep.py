@@ -57,7 +57,7 @@ class Upkeep:
         self._now = now
         if Reading(self._store).is_empty:
             raise HistoryError(
-                f"there is no history in {self._store.folder}: offramp snapshot --history FOLDER begins one"
+                f"there is no history in {self._store.folder}. To begin one: offramp snapshot --history FOLDER"
             )
 
     def days(self) -> pl.DataFrame:
@@ -96,7 +96,7 @@ class Upkeep:
             HistoryError: a file can't be deleted; a day of which something is left is not loaded any more.
         """
         if before > self._now().date():
-            raise InputError(f"{before} is not over yet: a history keeps today, at least")
+            raise InputError(f"{before} has not ended yet. Only days before today can be deleted")
         gone = [day for day in self._dates() if day < before]
         for day in gone:
             # First what makes its snapshots count, so that none is ever loaded in part.
@@ -110,7 +110,7 @@ class Upkeep:
         spark = self._store.spark
         wanted = F.broadcast(spark.createDataFrame([(each,) for each in snapshot_ids], "snapshot_id string"))
         try:
-            with describe_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
+            with describe_as(f"{self._store.folder}: {day} could not be compacted, and is unchanged"):
                 self._write_part(day, part, begun_at, wanted)
         except HistoryError as error:
             # Whoever deletes a day deletes what is being written of it, too: Spark then misses its own files.
@@ -134,7 +134,7 @@ class Upkeep:
     def _finish(self, day: date, part: str, begun_at: datetime, snapshots: DataFrame) -> None:
         """Make a part count, unless its day has expired, or others may take it for given up and delete it."""
         if self._now() - begun_at > GIVEN_UP / 2:
-            raise HistoryError(f"{self._store.folder}: {day} took too long to compact: compact once more")
+            raise HistoryError(f"{self._store.folder}: {day} took too long to compact. Run the compaction again")
         finished = snapshots.withColumn("compacted_at", F.lit(self._now()))
         target = self._store.path(f"{DAYS}/{tables.SNAPSHOTS.name}/{part}")
         save(finished.coalesce(1), target)
@@ -144,7 +144,7 @@ class Upkeep:
             raise self._expired(day)
 
     def _expired(self, day: date) -> HistoryError:
-        return HistoryError(f"{self._store.folder}: {day} was deleted while it was compacted: compact once more")
+        return HistoryError(f"{self._store.folder}: {day} was deleted while it was compacted. Run the compaction again")
 
     def _write(self, table: tables.Table, day: date, part: str, wanted: DataFrame) -> str | None:
         """Write a table's rows of a day; → its name, or None when there are none."""
@@ -166,8 +166,8 @@ class Upkeep:
             expected, n_written = next(found), next(found)
             if n_written != expected:
                 raise HistoryError(
-                    f"{self._store.folder}: {day} stays as it was: {table.name} has {expected:,} rows, and "
-                    f"{n_written:,} were written"
+                    f"{self._store.folder}: {day} was not compacted and is unchanged: {table.name} has {expected:,} "
+                    f"rows, but {n_written:,} were written"
                 )
 
     def _still_there(self, table: tables.Table, day: date, wanted: DataFrame) -> DataFrame:

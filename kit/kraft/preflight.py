@@ -107,7 +107,7 @@ class Preflight:
     @property
     def summary(self) -> str:
         n_met = sum(each.is_met is True for each in self.rows)
-        return f"Cluster {self.cluster_name}: {n_met} of {len(self.rows)} answers are as they should be."
+        return f"Cluster {self.cluster_name}: {n_met} of {len(self.rows)} answers are met."
 
     def verify(self) -> str:
         """The summary.
@@ -119,19 +119,21 @@ class Preflight:
         """
         if self.is_final:
             raise NothingToDo(
-                f"cluster {self.cluster_name!r} has ended its migration: the controllers hold the only copy of the"
-                " metadata, and no move is left to prepare"
+                f"cluster {self.cluster_name!r} has finalised its migration: the controllers hold the only copy of "
+                "the metadata, so there is no move to prepare"
             )
         rows = list(self.rows)
         bad, dark = (sorted({each.check_id for each in some}) for some in (blocking(rows), unknown(rows)))
         if bad:
-            more = f"; not known: {', '.join(dark)}" if dark else ""
+            more = f"; unknown: {', '.join(dark)}" if dark else ""
             raise UnsafePlan(
-                f"cluster {self.cluster_name!r} is not ready to move to KRaft: {', '.join(bad)}{more}. Do what each "
-                "remedy says, and run the preflight again."
+                f"cluster {self.cluster_name!r} is not ready to move to KRaft: {', '.join(bad)}{more}. Follow each "
+                "remedy, and run the preflight again."
             )
         if dark:
-            raise PartialRead(f"cluster {self.cluster_name!r}: some checks are not known: {', '.join(dark)}")
+            raise PartialRead(
+                f"cluster {self.cluster_name!r}: the answers of some checks are unknown: {', '.join(dark)}"
+            )
         return self.summary
 
     def files(self) -> dict[str, str]:
@@ -217,8 +219,8 @@ def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> 
     age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
     age = f"{age_h:.1f} h ago" if age_h >= 0 else "which is in the future by this machine's clock; correct the clock"
     note = (
-        f"As of {saved.taken_at:%F %T} UTC, {age}. A file can't determine what has changed since, nor whether "
-        "the nodes answer now: run the preflight on the live cluster before you begin."
+        f"As of {saved.taken_at:%F %T} UTC, {age}. A saved file does not show later changes, or whether the nodes "
+        "answer now. Run the preflight on the live cluster before you begin."
     )
     return replace(judge(saved.cluster_name, saved.facts, folder), notes=[note])
 
@@ -252,14 +254,14 @@ def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
 def _no_zookeeper(facts: Facts) -> str:
     why = why_no_zookeeper(facts)
     if why is not None:
-        return f"{why}, and nothing is left to move"
+        return f"{why}, so there is nothing to move"
     if KRAFT in {each.mode for each in facts.brokers}:
         return (
-            "the profile names no ZooKeeper, and its brokers run in KRaft mode. In the midst of a move add "
-            "zookeeper_connect. The controllers know whether the move has ended: name them in the profile, "
+            "the profile names no ZooKeeper, and its brokers run in KRaft mode. If a move is in progress, add "
+            "zookeeper_connect to the profile. To see whether a move has ended, name the controllers in the profile: "
             '[clusters.NAME.kraft] controllers = "host:port,…"'
         )
-    return "the profile names no ZooKeeper, and a preflight is of what it holds: add zookeeper_connect"
+    return "the profile names no ZooKeeper, which the preflight reads: add zookeeper_connect"
 
 
 def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:

@@ -37,10 +37,10 @@ from kit.tables.preflight import RehearsalFinding, RehearsalStep
 from kit.text.fingerprints import Fingerprints
 
 HIDES = (
-    "start-up of brokers and their authorizers, policies and plug-ins",
+    "the start of brokers, and their authorizers, policies and plug-ins",
     "access lists of znodes, TLS and SASL",
-    "the encoder secret: enciphered passwords are random, and are copied as they are",
-    "data, disks, followers that must catch up, and how long rolls take",
+    "the encoder secret: encrypted passwords are replaced by random values, and copied unchanged",
+    "records, disks, followers that must catch up, and the duration of rolling restarts",
     "clients",
 )
 """What a rehearsal can't show."""
@@ -107,10 +107,13 @@ class Rehearsal:
         if bad:
             told = ", ".join(f"{n} {kind}" for kind, n in bad.items())
             raise UnsafePlan(
-                f"the rehearsal of cluster {name!r} did not go well: {told}. Repair that, save, rehearse again."
+                f"the rehearsal of cluster {name!r} failed: {told}. Repair the causes, save the cluster again, and "
+                "repeat the rehearsal."
             )
         if "unknown" in kinds:
-            raise PartialRead(f"the rehearsal of cluster {name!r}: {kinds.count('unknown')} values could not be judged")
+            raise PartialRead(
+                f"the rehearsal of cluster {name!r}: {kinds.count('unknown')} values could not be compared"
+            )
 
 
 def rehearse(saved: SavedMetadata, controllers: int = CONTROLLERS, progress: Progress = lambda _: None) -> Rehearsal:
@@ -124,7 +127,8 @@ def rehearse(saved: SavedMetadata, controllers: int = CONTROLLERS, progress: Pro
     """
     if not saved.brokers:
         raise InputError(
-            f"cluster {saved.cluster_name!r}: no broker was in /brokers/ids when it was saved: save it again"
+            f"cluster {saved.cluster_name!r}: no broker was in /brokers/ids when the cluster was saved. Save the "
+            "cluster again while its brokers run"
         )
     servers = RehearsalServers(saved.chroot, len(saved.znodes), controllers)
     try:
@@ -146,13 +150,13 @@ class _Stage:
         self.patience_s = COPY_S + len(saved.znodes) / 1000
 
     def play(self) -> Rehearsal:
-        self._step("load", "the lab's ZooKeeper takes the znodes", self._load)
+        self._step("load", "the znodes are written to the lab's ZooKeeper", self._load)
         self._step("controllers", "controllers start", self.servers.start_controllers)
         lost = None
         with connected(self.servers.zookeeper_connect) as zookeeper:
             before = self._copy(zookeeper)
             if before is not None:
-                lost = self._step("compare", "what was copied is compared", lambda: self._compare(before))
+                lost = self._step("compare", "the copied values are compared", lambda: self._compare(before))
                 if not self._is_open("Z02"):  # Else nothing was copied.
                     self._diff(zookeeper, "after the copy")
                     self._step("fail-over", "a controller is killed, another takes over", self._fail_over)
@@ -200,7 +204,7 @@ class _Stage:
 
     def _mend(self, znode: str) -> None:
         if znode != _LEFT_OVER:
-            self.progress(f"{znode} is taken out")
+            self.progress(f"{znode} is removed from the lab")
             self.servers.delete(znode)
         self.servers.restart()
 
@@ -230,7 +234,9 @@ class _Stage:
         """Note why there was no copy; → its znode, if the preflight knows it."""
         named = [(row, znode) for row, znode in self._suspects(abort) if znode not in taken_out]
         if not named:
-            self._find(abort.kind, None, None, f"{abort.what}, and the preflight does not say why: {abort.words}")
+            self._find(
+                abort.kind, None, None, f"{abort.what}, for a reason that the preflight does not name: {abort.words}"
+            )
             return None
         row, znode = max(named, key=lambda each: likeness(abort.words, *each))
         alike = sum(likeness(abort.words, *each) == likeness(abort.words, row, znode) for each in named)
@@ -258,11 +264,19 @@ class _Stage:
         """Note that nothing continues; a left-over ``/migration`` shows what it does when the leader's epoch rises."""
         line = self.servers.waiting_for()
         if self._is_open("Z02") and attempt == 1:
-            self._find("waits", "Z02", _LEFT_OVER, "/migration is left over: the controllers do not copy, they wait.")
+            self._find(
+                "waits",
+                "Z02",
+                _LEFT_OVER,
+                "/migration is left over from another attempt, so the controllers wait and copy nothing.",
+            )
             return _LEFT_OVER
         check_id = next((each for part, each in _WAITS if part in line), None)
         self._find(
-            "waits", check_id, None, f"The controllers wait for ever: {line or 'their logs do not say for what'}"
+            "waits",
+            check_id,
+            None,
+            f"The controllers would wait forever: {line or 'their logs do not name the reason'}",
         )
         return None
 
@@ -284,11 +298,15 @@ class _Stage:
             log.image.offset,
         )
         for path in self._nested_acls:
-            self._find("vanishes", "Z10", path, f"{path} is not copied: the copy lists one level of ACLs only.")
+            self._find("vanishes", "Z10", path, f"{path} is not copied: the copy reads only one level of ACL znodes.")
         is_missing = pl.col("kraft_value").is_null()
         for kind, verdict, rows in (
-            ("vanishes", "is in ZooKeeper and not in KRaft", lost.filter(pl.col("verdict") == "diverged", is_missing)),
-            ("diverges", "is not copied as it was", lost.filter(pl.col("verdict") == "diverged", ~is_missing)),
+            ("vanishes", "is in ZooKeeper, but not in KRaft", lost.filter(pl.col("verdict") == "diverged", is_missing)),
+            (
+                "diverges",
+                "has another value in KRaft than in ZooKeeper",
+                lost.filter(pl.col("verdict") == "diverged", ~is_missing),
+            ),
             ("unknown", "can't be compared", lost.filter(pl.col("verdict") == "unknown")),
         ):
             self._find_values(kind, verdict, rows)

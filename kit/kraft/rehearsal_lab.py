@@ -77,8 +77,8 @@ class RehearsalServers:
         free = shutil.disk_usage(self.supervisor.folder).free // 2**20
         if free < needed:
             raise LabError(
-                f"The rehearsal needs about {needed:,} MB in {self.supervisor.folder.parent}; {free:,} MB are free: "
-                "make room, or set TMPDIR to another disk."
+                f"The rehearsal needs about {needed:,} MB in {self.supervisor.folder.parent}; {free:,} MB are free. "
+                "Free more space, or set TMPDIR to a folder on another disk."
             )
 
     @property

@@ -27,8 +27,8 @@ _BIGGEST_FILE = 1_000_000
 _OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
 _UTF_8 = (".env", ".yml", ".yaml")
 _KINDS = (".properties", *_UTF_8)
-_MALFORMED = "a backslash and u without four hexadecimal digits, which Java refuses"
-_ESCAPE_IT = "Write two backslashes for one."
+_MALFORMED = "\\u without four hexadecimal digits, which Java refuses"
+_ESCAPE_IT = "To write a backslash, double it."
 _SIGNS = ("KAFKA_", "strimzi.io")
 """What a YAML file of nodes holds; a folder may hold others."""
 
@@ -50,7 +50,7 @@ class LintedFiles:
     @property
     def summary(self) -> str:
         n_sound = sum(each.is_met is True for each in self.rows)
-        return f"Kafka 3.9.1 takes {quantity(n_sound, 'node')} as written."
+        return f"Kafka 3.9.1 accepts the settings of {quantity(n_sound, 'node')}."
 
     def verify(self) -> str:
         """The summary.
@@ -61,10 +61,10 @@ class LintedFiles:
         """
         wrong = [each for each in self.rows if each.severity == BLOCK and each.is_met is False]
         if wrong:
-            raise UnsafePlan(f"{_named(wrong)} can't be used as written. Do what each remedy says, and lint again.")
+            raise UnsafePlan(f"{_named(wrong)} can't be used. Follow each remedy, and lint the files again.")
         dark = [each for each in self.rows if each.severity == BLOCK and each.is_met is None]
         if dark:
-            raise PartialRead(f"{_named(dark)}: some values are not known here, so nothing is known of the node.")
+            raise PartialRead(f"{_named(dark)}: some values are unknown here, so the node could not be checked.")
         return self.summary
 
 
@@ -174,7 +174,7 @@ def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | 
     node = of_file(parse_properties(text), str(path), secrets.token_bytes(32))
     later = [name for name in DECIDING if node.is_template(name)]
     if later:
-        return f"{path}: {later[0]} is filled in later, and not known here: give the file as the node gets it"
+        return f"{path}: {later[0]} is a placeholder, so its value is unknown. Give the final file of the node"
     wanted = {MIGRATION: CONTROLLER, "finalised": FINAL_CONTROLLER}[mode] if role == CONTROLLER else mode
     if (node.role, node.node_id, node.mode) != (role, node_id, wanted):
         return f"{path} starts {node.name} in {node.mode} mode, not {role} {node_id} in {wanted} mode"

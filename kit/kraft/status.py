@@ -92,7 +92,9 @@ class KraftStatus:
             counts["records behind in ZooKeeper"] = state.lag
         told = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
         none_runs = named(self.not_started, "Controller {} does not run", "Controllers {} do not run")
-        not_started = [f"{none_runs}: no server listens there. Nothing has begun."] if self.not_started else []
+        not_started = (
+            [f"{none_runs}: no server listens at the address. The move has not begun."] if self.not_started else []
+        )
         return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}.", *not_started]
 
     @cached_property

@@ -42,11 +42,12 @@ class KraftStory:
         aborted = [each for each in self.events if each.kind == ABORTED]
         ends = [each.kind for each in self.events if each.kind in (ABORTED, COPIED)]
         if not ends:
-            return "These logs show no copy from ZooKeeper."
+            return "These logs contain no copy from ZooKeeper."
         if not self.is_one_zone and len(set(self._last_ends())) > 1:
             return (
-                "One log ends with an aborted copy, another one with a completed copy. Which of them is newer is not "
-                "known: the times of a log have no zone. If all logs have the same zone: --same-zone."
+                "One log ends with an aborted copy, and another log with a completed copy. Which log is newer is "
+                "unknown, because the times in a log have no time zone. If all logs use the same time zone, add "
+                "--same-zone."
             )
         tries = f" after {quantity(len(aborted), 'abort')}" if aborted else ""
         if ends[-1] == COPIED:
@@ -73,7 +74,10 @@ def read_story(paths: Sequence[Path], is_one_zone: bool = False) -> KraftStory:
     events = [event for path in paths for event in driver_events(_lines(path), str(path))]
     if not events:
         names = ", ".join(map(str, paths))
-        raise InputError(f"{names}: no line of KRaftMigrationDriver. Name the log of a controller that had the flag")
+        raise InputError(
+            f"{names}: no line of KRaftMigrationDriver was found. Name the log of a controller that ran "
+            "with the migration flag"
+        )
     if is_one_zone:
         events.sort(key=lambda each: each.time.replace("T", " ").replace(".", ","))
     return KraftStory(events, is_one_zone)

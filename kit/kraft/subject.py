@@ -8,9 +8,13 @@ from kit.terminal.verb import Verb
 KIND = "move to KRaft"
 VERBS = {
     "kraft": Verb(
-        "kit.kraft.verbs.kraft:app", "A cluster on its way from ZooKeeper to KRaft: its phase, and what differs."
+        "kit.kraft.verbs.kraft:app",
+        "Show the phase of a move from ZooKeeper to KRaft, check it, compare both stores, and rehearse it.",
     ),
-    "znodes": Verb("kit.kraft.verbs.znodes:app", "What znodes hold, or held at a time, and which session wrote it."),
+    "znodes": Verb(
+        "kit.kraft.verbs.znodes:app",
+        "Show the content of znodes, now or at an earlier time, and the session that wrote it.",
+    ),
 }
 PLAN_KINDS = (
     PlanKind(
@@ -23,7 +27,7 @@ PLAN_KINDS = (
 PLAN_VERBS = {
     "kraft": Verb(
         "kit.kraft.verbs.plan:app",
-        "Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them.",
+        "Plan a move from ZooKeeper to KRaft, one phase per plan, or a rollback to ZooKeeper.",
     )
 }
 FRAMES = {"stays": "kit.kraft.move.frames:stays"}

@@ -70,7 +70,7 @@ class KraftLook:
         if self.error:
             return f"Both stores could not be compared: {self.error}"
         if self.diff is None:
-            return f"Nothing to compare: in phase {self.status.state.phase} no dual write continues."
+            return f"There is nothing to compare: there is no dual write in the phase {self.status.state.phase}."
         return (
             f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
             f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."
@@ -104,7 +104,7 @@ class KraftLook:
         unread = [*self.status.unread, *([self.error] if self.error else []), *values]
         if unread:
             raise PartialRead("\n".join(f"not read: {visible(each)}" for each in unread))
-        but = ", but for the controllers, which do not run yet" if self.status.not_started else ""
+        but = ", except from the controllers, which do not run yet" if self.status.not_started else ""
         return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read{but}."
 
 
@@ -165,7 +165,7 @@ class Soak:
         )
         if last["verdict"] in (DIVERGED, NOT_READ):
             kind = StoresDiffer if last["verdict"] == DIVERGED else PartialRead
-            raise kind(f"{told}; {last['error'] or 'see the values in the report, and offramp kraft diff'}")
+            raise kind(f"{told}; {last['error'] or 'the report and offramp kraft diff list the values'}")
         return f"{told[0].upper()}{told[1:]}. Observations: {len(self.states):,}."
 
 
@@ -220,7 +220,9 @@ class KraftHistory:
         rows = self._states()
         known = [str(name) for name in rows["cluster"].unique().sort()]
         if not cluster and len(known) > 1:
-            raise HistoryError(f"{self._folder} has observations of {', '.join(known)}: name one of them")
+            raise HistoryError(
+                f"{self._folder} has observations of several clusters ({', '.join(known)}): name one of them"
+            )
         name = cluster or known[0]
         if name not in known:
             raise HistoryError(
@@ -250,13 +252,14 @@ class KraftHistory:
                 os.fsync(file.fileno())
             begun.replace(whole)
         except OSError as error:
-            raise HistoryError(f"{whole} was not written: {error.strerror}; name another folder") from error
+            raise HistoryError(f"{whole} could not be written: {error.strerror}. Name another folder") from error
 
     def _states(self) -> pl.DataFrame:
         rows = self._load(tables.KRAFT_STATES)
         if rows is None:
             raise HistoryError(
-                f"there is no history of observations in {self._folder}: offramp kraft watch --history FOLDER makes one"
+                f"there is no history of observations in {self._folder}. To make one: offramp kraft watch --history "
+                "FOLDER"
             )
         return rows
 
@@ -268,6 +271,6 @@ class KraftHistory:
             return pl.scan_parquet(files, hive_partitioning=False).select(table.stamped_schema.names).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise HistoryError(
-                f"{self._folder / table.name} can't be read: {str(error).splitlines()[0]}: "
-                "a file is damaged, or another version of offramp wrote it. Name another folder by --history"
+                f"{self._folder / table.name} can't be read: {str(error).splitlines()[0]}. A file is damaged, or "
+                "another version of offramp wrote it. Name another folder with --history"
             ) from error

@@ -142,7 +142,9 @@ def _unknown(at: datetime | None, snapshots: Sequence[LoadedSnapshot]) -> str:
             "; ".join(f"{each.row.file}: {'; '.join(each.row.problems)}" for each in snapshots)
             or "no transaction is in these logs"
         )
-    return f"these files know nothing of {at:%F %T} UTC: all of them begin later; give older snapshots or logs"
+    return (
+        f"these files contain nothing of {at:%F %T} UTC, because all of them begin later. Give older snapshots or logs"
+    )
 
 
 class _History:
@@ -193,12 +195,12 @@ class _History:
         """What these files can't determine."""
         first = base.zxid if base else 0
         if base is None and self._first != 1:
-            yield "No snapshot begins it: a znode that these logs don't write is not here."
+            yield "There is no snapshot before these logs, so a znode that the logs do not write is missing."
         elif self._first is not None and self._first > first and self.until and (missing := gap(first, self._first)):
             yield f"Between the snapshot and the logs {missing}."
         yield from (f"{missing.capitalize()}." for zxid, missing in self._gaps if zxid > first)
         if base is not None and (self.until is None or self.until[0] < base.snapshot.last_zxid) and self._at_ms:
-            yield "No log continues from the snapshot to that time: what happened between is not known."
+            yield "No log continues from the snapshot to that time, so changes between them are unknown."
 
 
 def _below(znodes: pa.Table, top: str) -> pa.Table:

@@ -35,8 +35,8 @@ from tests.soak import IS_SOAK, soak_only
 pytestmark = pytest.mark.timeout(900)
 
 EXPLORE, PREFLIGHT = "explore/kraft", "runbook/kraft_preflight"
-PASSES = dict.fromkeys(("controllers", "dual write", "kraft"), "answers are as they should be")
-PASSES |= {"zookeeper": "some checks are not known", "finalised": "no move is left to prepare"}
+PASSES = dict.fromkeys(("controllers", "dual write", "kraft"), "answers are met")
+PASSES |= {"zookeeper": "the answers of some checks are unknown", "finalised": "there is no move to prepare"}
 PLANNED = re.compile("Plan [0-9a-f]{8} has")
 COMPARED = ("dual write", "kraft")
 PHRASES = {"zookeeper": "roll back lab", "finalised": "finalise lab"}
@@ -187,7 +187,7 @@ def look_around(site: KraftSite, tab: Tab, phase: str) -> None:
     assert seen.n_charts == 2 + (phase in COMPARED)
     assert seen.error == ""
     is_running = phase != "zookeeper"  # The profile names controllers that do not run yet.
-    but = "" if is_running else ", but for the controllers, which do not run yet"
+    but = "" if is_running else ", except from the controllers, which do not run yet"
     assert f"everything was read{but}." in seen.told
     assert ("the same." in seen.told) == (phase in COMPARED)
 

@@ -112,9 +112,9 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
         (["-g", "g"], 2, "give one of --topic, --allow or --deny"),
         (["-g", "g", "-t", "t", "--allow", "x"], 2, "give one of --topic, --allow or --deny"),
         (["-g", "g", "--allow", "(x"], 2, "can't be parsed"),
-        (["-g", "g", "--allow", r"\p{Alpha}"], 2, "Java and Python read differently"),
+        (["-g", "g", "--allow", r"\p{Alpha}"], 2, "Java and Python interpret differently"),
         (["-g", "g", "-t", "t", "--threads", "0"], 2, "--threads 0"),
-        (["-g", "g", "-t", "t", "-X", "colour=red"], 2, "'colour' is not a key"),
+        (["-g", "g", "-t", "t", "-X", "colour=red"], 2, "'colour' is not a setting"),
         (["-g", "g", "-t", "t", "-X", "colour"], 2, "a property is key=value"),
         (["-g", "g", "--flavour", "kc", "--allow", "x"], 2, "needs --topic"),
         (["-g", "g", "-t", "t", "--metrics", "nowhere:x"], 2, "can't be served"),
@@ -241,4 +241,4 @@ def test_a_signal_before_it_is_a_member_is_one_line(lab: Lab, consume: Consume, 
     running.send_signal(number)
     _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 128 + number, said
-    assert said == f"offramp: {number.name} before it was a member; nothing was registered\n"
+    assert said == f"offramp: {number.name} before the consumer joined the group; nothing was registered\n"

@@ -117,8 +117,10 @@ ENDS = [
         n_taken=0, flavours=("ozkcc",),
     ),
     End("disk-full", 25, "can't be written", reads_all, ("--consumption-file", "{}/notes"), file_bytes=400),
-    End("events-full", 25, "takes no more events", reads_all, ("--events-file", "/dev/full"), flavours=("ozkcc", "kc")),
-    End("output-full", 25, "the output takes no more records: No space left", waits, output="/dev/full", n_taken=0),
+    End("events-full", 25, "so rebalances can't be "
+    "recorded", reads_all, ("--events-file", "/dev/full"), flavours=("ozkcc", "kc")),
+    End("output-full", 25, "no record can be written to the output: No space "
+    "left", waits, output="/dev/full", n_taken=0),
     End(
         "time-out", 0, "no record for 6 s", reads_all, ("-X", "consumer.timeout.ms=6000"),
         partitions=2, n_taken=2 * RECORDS, flavours=tuple(OLD),

@@ -46,7 +46,7 @@ def test_the_worst_group_is_shown_by_partition_and_over_its_history(shop, explor
         (store, topic, partition, behind) for store in stores for partition, behind in shop.lag(worst).items()
     )
     charts = texts(explored, "image/svg+xml")
-    titles = ["How old the oldest", f"Lag of {worst}"]
+    titles = ["Age of the oldest", f"Lag of {worst}"]
     titles += [f"rules said of {worst}", "The largest lag"] * IS_SOAK
     assert [next(title for title in titles if title in chart) for chart in charts] == titles
     assert "everything was read" in explored.cells[-1].outputs[0].text

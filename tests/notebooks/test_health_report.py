@@ -89,7 +89,7 @@ def test_the_brief_names_them_the_period_and_its_hole(made):
     assert told[0].startswith("From 2026-11-22 22:00:00 UTC to 2026-11-23 02:00:00 UTC, one observation per 2 min.")
     assert "The longest gap is 22 min" in told[0]
     assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
-    assert any(line.startswith("dead: from ") and "is not over" in line for line in told)
+    assert any(line.startswith("dead: from ") and "has not ended" in line for line in told)
     assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
 
 
@@ -158,4 +158,4 @@ def test_without_a_history_it_says_so(tmp_path):
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         run(tmp_path / "nothing", tmp_path / "out.ipynb")
     assert raised.value.ename == "HistoryError"
-    assert "append a snapshot first" in raised.value.evalue
+    assert "To begin one: offramp snapshot" in raised.value.evalue

@@ -117,7 +117,7 @@ def test_a_preflight_that_does_not_know_all_raises_and_shows_what(seen):
 
 def test_a_preflight_of_a_sound_cluster_passes_and_counts_what_is_there(seen):
     assert "ready" not in seen.raised
-    assert "answers are as they should be" in seen.notebooks["ready"].cells[-1].outputs[0].text
+    assert "answers are met" in seen.notebooks["ready"].cells[-1].outputs[0].text
     counts = {row["what"]: row["count"] for row in seen.table("ready", "what", "count")}
     assert (counts["topics"], counts["partitions"]) == (1, 2)
     assert counts["quotas"] == sum(map(len, QUOTAS.values()))

@@ -49,7 +49,7 @@ CASES: tuple[Case, ...] = (
         "before",
         "a young cluster in ZooKeeper mode with ACLs and quotas",
         ("Z16", "/controller_epoch", WARN, "/controller_epoch is only", "Start all controllers at the same time"),
-        ("A04", "broker 1", WARN, "uses AclAuthorizer", "StandardAuthorizer with KRaft mode, not before"),
+        ("A04", "broker 1", WARN, "uses AclAuthorizer", "StandardAuthorizer when the broker goes to KRaft mode"),
         (
             "last_quota",
             "3 client, IP and user-client quotas",
@@ -186,7 +186,7 @@ CASES: tuple[Case, ...] = (
             "/controller_epoch",
             BLOCK,
             "/controller_epoch is 3, and 12 was used",
-            "The rollback plan raises",
+            "To roll back, use a plan",
         ),
         (
             "deleted_user",
@@ -212,15 +212,22 @@ CASES: tuple[Case, ...] = (
         BROKER,
         {_IBP: "3.8"},
         "broker 1",
-        ("appear healthy and are never registered"),
+        ("appear healthy, but never register"),
         "to the controllers' version",
     ),
     _file(
         "A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 1 as it runs", "Set the same"
     ),
-    _file("A01", BROKER, {_IBP: "3.5"}, "broker 1", "a migration needs 3.6-IV1", "Upgrade the brokers to 3.9"),
+    _file("A01", BROKER, {_IBP: "3.5"}, "broker 1", "a migration needs 3.6-IV1", "Upgrade the brokers to Kafka 3.9"),
     _file("A02", BROKER, {"broker.id": None}, "broker of unknown id", "has no broker.id", "from its meta.properties"),
-    _file("A02", CONTROLLER, {"node.id": "1"}, "controllers", "Ids 1 are of brokers and of", "Give controllers others"),
+    _file(
+        "A02",
+        CONTROLLER,
+        {"node.id": "1"},
+        "controllers",
+        "A broker and a controller have the same id: 1",
+        "Give the controllers other ids",
+    ),
     _file(
         "A03",
         BROKER,
@@ -292,7 +299,7 @@ CASES: tuple[Case, ...] = (
         BROKER_META,
         {"version": "1"},
         BROKER_META,
-        "ZooKeeper mode needs 0",
+        "ZooKeeper mode needs version 0",
         "Move its replicas to other brokers",
     ),
     _file(
@@ -347,7 +354,7 @@ CASES: tuple[Case, ...] = (
         "is true without zookeeper.connect",
         "Do not remove the flag",
     ),
-    _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 at least", f"Set {_IBP}=3.9"),
+    _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 or later", f"Set {_IBP}=3.9"),
     _file("N06", CONTROLLER, {"node.id": "3005"}, "controller 3005", "its id 3005 is not in", "Write the same list"),
     _file(
         "N07",
@@ -362,7 +369,7 @@ CASES: tuple[Case, ...] = (
         BROKER,
         {"process.roles": "broker", "node.id": "1", "control.plane.listener.name": "PLAINTEXT"},
         "broker 1",
-        "must go in KRaft mode",
+        "is not allowed in KRaft mode",
         "Remove them",
     ),
     _file("N09", BROKER, {"listeners": "INNER://:1"}, "broker 1", "lacks INNER", "Add them"),
@@ -372,7 +379,7 @@ CASES: tuple[Case, ...] = (
         {"process.roles": "broker,controller"},
         "controller 3000",
         "in one process can't migrate",
-        "Use controllers of their own",
+        "Run each controller in a process of its own",
     ),
     _file(
         "N11",
@@ -380,7 +387,7 @@ CASES: tuple[Case, ...] = (
         {"node.id": "1", _VOTERS: "1@c:9093"},
         "files",
         "Id 1 is in",
-        "Give each node an id of its own",
+        "Give each node a different id",
     ),
     _file(
         "N12",
@@ -388,7 +395,7 @@ CASES: tuple[Case, ...] = (
         {"node.id": "3000 # the first"},
         "controller of unknown id",
         "node.id is '3000 # the first', and must be a whole number of 32 bits",
-        "a value that Kafka takes for node.id",
+        "a value that Kafka accepts for node.id",
     ),
     _file(
         "N13",
@@ -418,7 +425,13 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "damaged",
         "a lab in dual write: edits manually, a deleted state znode, a client-metrics setting",
-        ("R02", "diverged", BLOCK, "4 values with a difference", "Run `offramp kraft diff` until it is clean"),
+        (
+            "R02",
+            "diverged",
+            BLOCK,
+            "4 values with a difference",
+            "Repair the differences until `offramp kraft diff` reports none",
+        ),
         (
             "client_metrics",
             "client-metrics/watchers",
@@ -432,13 +445,19 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "kraft",
         "a broker in KRaft mode, and only its file for that mode",
-        ("R03", "broker 1", BLOCK, "No file starts broker 1 in ZooKeeper mode", "--write-settings makes one"),
+        (
+            "R03",
+            "broker 1",
+            BLOCK,
+            "No file starts broker 1 in ZooKeeper mode",
+            "--write-settings FOLDER makes the file",
+        ),
         (
             "R04",
             "broker 127.0.0.1:",
             BLOCK,
-            "runs in KRaft mode: it hangs when the controllers stop",
-            "Restart it in migration",
+            "runs in KRaft mode, so it hangs when the controllers stop",
+            "Restart this broker in migration",
         ),
         test="test_kraft.py",
     ),
@@ -484,7 +503,7 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "another version",
         "a broker in migration mode with inter.broker.protocol.version=3.8",
-        ("A01", "broker 2", BLOCK, "appear healthy and are never registered", f"Set {_IBP} on the brokers"),
+        ("A01", "broker 2", BLOCK, "appear healthy, but never register", f"Set {_IBP} on the brokers"),
         test=TRAPS,
     ),
     *_seen(

@@ -34,7 +34,7 @@ def main(profile_file: str, folder: str, log: str) -> None:
     profile = kit.load_profile(file=profile_file)
     spark = kit.spark_session(profile)
     history = kit.History(spark, folder)
-    with pytest.raises(HistoryError, match="append a snapshot first"):
+    with pytest.raises(HistoryError, match="To begin one: offramp snapshot"):
         history.load(kit.tables.schema.GROUPS)
     with kit.connect(profile) as cluster:
         first = kit.take_snapshot(spark, cluster, "mode-.*")
@@ -77,7 +77,7 @@ def compact(spark: SparkSession, profile: kit.Profile, folder: str) -> None:
     """As if it were tomorrow; Spark Connect says that it can't."""
     later = datetime.now(UTC) + timedelta(days=1)
     if profile.spark.remote is not None:
-        with pytest.raises(HistoryError, match="can't be kept up by Spark Connect"):
+        with pytest.raises(HistoryError, match="can't be maintained through Spark Connect"):
             Upkeep(spark, folder, lambda: later)
         return
     (done,) = Upkeep(spark, folder, lambda: later).compact()

@@ -83,7 +83,7 @@ def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk)
     }
     assert [each.node_id for each in status.read.registered_brokers] == [1]
     refused = walk.refusals["another version"]
-    assert "appear healthy and are never registered" in refused
+    assert "appear healthy, but never register" in refused
     assert "the copy begins as soon as the controllers find what they wait for" in refused
 
 

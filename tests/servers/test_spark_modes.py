@@ -92,7 +92,7 @@ def test_a_spark_that_has_ended_is_one_sentence(printed):
     (sentence,) = printed[1:]
     assert "/history" in sentence
     assert "can't be read: Spark has ended (" in sentence
-    assert sentence.endswith("): start the session, or the kernel, again")
+    assert sentence.endswith("). Start the Spark session or the kernel again")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,12 @@ from kit.tables.conditions import SECOND_PERSON, Rule
 from kit.text.visible import html_text
 from widgets.run import html
 
-_MARKS = {"CONFIRMED": "✓ done", "UNCHANGED": "✓ was so already", "REFUSED": "✗ refused", "UNKNOWN": "? not known"}
+_MARKS = {
+    "CONFIRMED": "✓ done",
+    "UNCHANGED": "✓ unchanged: already in this state",
+    "REFUSED": "✗ refused",
+    "UNKNOWN": "? not known",
+}
 
 
 def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
@@ -42,9 +47,9 @@ def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     )
     parts = {OLD_CONSUMERS.check_id: left_behind, STOPPED.check_id: reported_stopped}
     known = {*rules, *(each for each in overrides for name, of in parts.items() if name in rules and of([each]))}
-    chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
+    chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (unknown gate)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
-    return f'<p class="soft">May be overridden on this way: {listed or "no gate"}.</p>{now}'
+    return f'<p class="soft">Gates that may be overridden: {listed or "none"}.</p>{now}'
 
 
 def _asked(rule: Rule) -> str:
@@ -54,7 +59,7 @@ def _asked(rule: Rule) -> str:
 
 def _by_whom(rule: Rule) -> str:
     """The rule, and that overriding it makes another person approve."""
-    also = " (a second person has to approve then)" if rule.overridden_by == SECOND_PERSON else ""
+    also = " (a second person must then approve)" if rule.overridden_by == SECOND_PERSON else ""
     return f"{rule.holds}{also}"
 
 
@@ -97,7 +102,7 @@ def _where(event: Event | None) -> str:
     if event is None:
         return "· not begun"
     if event.event == "attempted":
-        return "… ordered, not seen yet"
+        return "… ordered, not confirmed yet"
     if event.event == "undone" and event.outcome in ("CONFIRMED", "UNCHANGED"):
         return "↩ undone"
     mark = _MARKS.get(event.outcome or "", "· not begun")

@@ -99,11 +99,7 @@ class KraftMove(Procedure):
         """The next action: with the run that isn't over, else in the cluster's phase."""
         record = self.record
         if record is not None and (self.direction or record.state not in OVER):
-            how = (
-                "its progress is below"
-                if self.direction
-                else "resume it once it can continue, or undo it while that is offered"
-            )
+            how = "its progress is below" if self.direction else "resume the run, or undo it if an undo is offered"
             return f"Run {record.run_id} is {record.state}: {how}."
         return NEXT_STEPS[self.phase]
 
@@ -172,5 +168,5 @@ class KraftMove(Procedure):
     @t.validate("to_phase")
     def _known_phase(self, proposal: Any) -> str:
         if proposal["value"] not in GOALS and unregistered(proposal["value"]) is None:
-            raise InputError(f"there is no phase {proposal['value']!r} to go to; there are {', '.join(self.goals)}")
+            raise InputError(f"there is no phase {proposal['value']!r}; the phases are {', '.join(self.goals)}")
         return str(proposal["value"])

@@ -22,7 +22,7 @@ class KraftWizard(Wizard):
     subject = "the plan's phrase"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Phase of the cluster", self._standing()), ("Where it goes", self._request())]
+        return [("Phase of the cluster", self._standing()), ("Next phase", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
         return [self.button("rollback", "Plan the rollback", self.model.plan_rollback, "warning")]

@@ -60,10 +60,10 @@ class MonitorView(ipw.VBox):
         model.start_watching()
 
     def _controls(self) -> ipw.Box:
-        search = ipw.Text(description="Search", placeholder="a part of the name", continuous_update=True)
+        search = ipw.Text(description="Search", placeholder="part of a group name", continuous_update=True)
         t.link((self.model, "search"), (search, "value"))
         pause = ipw.ToggleButton(
-            description="Pause", layout=ipw.Layout(width="auto"), tooltip="Ask the cluster no more, until resumed"
+            description="Pause", layout=ipw.Layout(width="auto"), tooltip="Stop polling the cluster until you resume"
         )
         t.link((self.model, "is_paused"), (pause, "value"))
         pause.observe(lambda change: pause.set_trait("description", "Paused" if change["new"] else "Pause"), "value")

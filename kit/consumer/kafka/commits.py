@@ -86,7 +86,7 @@ class Commits:
         lost = sorted(f"{each.topic}-{each.partition}" for each in offsets if each in self.lost)
         if not lost:
             return None
-        text = f"{', '.join(lost)} lost: the consumer is no member of the group; poll to join again"
+        text = f"{', '.join(lost)} lost: the consumer is no longer a member of the group. Call poll() to join again"
         return KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID, text))
 
     def committed(self, raw: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
@@ -124,7 +124,9 @@ class Commits:
 def _log_failure(offsets: Offsets, error: KafkaException | None) -> None:
     if error is not None:
         names, reason = listed(f"{each.topic}-{each.partition}" for each in offsets), error.args[0].str()
-        log.warning("the last commit of %s failed: %s; the next owner may get the last records again", names, reason)
+        log.warning(
+            "the last commit of %s failed: %s. The next owner may receive the last records again", names, reason
+        )
 
 
 def _content(partitions: list[TopicPartition]) -> Content:

@@ -178,7 +178,7 @@ class KafkaConsumer:
             InputError: ``num_messages`` is not positive.
         """
         if num_messages < 1:
-            raise InputError(f"consume: num_messages is {num_messages}, it must be at least 1")
+            raise InputError(f"consume: num_messages is {num_messages}, but must be at least 1")
         return self._gather("consume", num_messages, timeout)
 
     def _gather(self, name: str, wanted: int, timeout: float | None) -> list[Message]:

@@ -118,7 +118,7 @@ def adapt(listener: object) -> RebalanceListener:
         InputError: a callback is missing, or takes another number of arguments than its interface says.
     """
     if isinstance(listener, type):
-        raise InputError(f"{listener.__name__} is a class; a rebalance listener is an instance of one")
+        raise InputError(f"{listener.__name__} is a class; pass an instance of it as the rebalance listener")
     if not isinstance(listener, RebalanceListener):
         return _Adapted(listener)
     for name in ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost"):
@@ -135,7 +135,7 @@ def _callback(listener: object, name: str) -> Callback:
     """The object's method of that name; it is called with as many arguments as it accepts."""
     method: Any = getattr(listener, name, None)
     if not callable(method):
-        raise InputError(f"{type(listener).__name__} is no rebalance listener: it has no method {name}")
+        raise InputError(f"{type(listener).__name__} is no rebalance listener: the method {name} is missing")
     if _takes(method, 2):
         return lambda partitions, consumer: method(partitions, consumer)
     if _takes(method, 1):

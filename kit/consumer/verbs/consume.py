@@ -21,7 +21,8 @@ def consume(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="After `--`: a program that gets the records on its standard input; by default standard output."
+            help="After `--`: a program that reads the records on its standard input. Without it, records go to "
+            "standard output."
         ),
     ] = None,
     flavour: Annotated[
@@ -32,30 +33,39 @@ def consume(
         ),
     ] = Flavour.OZKCC,
     group: Annotated[str, typer.Option("--group", "-g", help="The group to join.")] = "",
-    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")] = None,
-    allow: Annotated[str | None, typer.Option(help="Instead of --topic: topics that match as a whole.")] = None,
-    deny: Annotated[str | None, typer.Option(help="Instead of --topic: all topics except those that match.")] = None,
-    threads: Annotated[int, typer.Option(help="Streams per topic; with kc: members, each on a thread.")] = 1,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", "-t", help="A topic to read; can be given more than once.")
+    ] = None,
+    allow: Annotated[
+        str | None, typer.Option(help="Instead of --topic: read all topics whose whole name matches this pattern.")
+    ] = None,
+    deny: Annotated[
+        str | None, typer.Option(help="Instead of --topic: read all topics except those that match this pattern.")
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Number of streams per topic; with kc, the number of members.")] = 1,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Without a committed offset, begin with the oldest record.")
+        bool,
+        typer.Option("--from-beginning", help="If the group has no committed offset, begin with the oldest record."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object per record instead of the value alone.")
     ] = False,
-    max_messages: Annotated[int, typer.Option(help="Leave the group after so many records; 0: never.")] = 0,
+    max_messages: Annotated[int, typer.Option(help="Leave the group after this number of records; 0: never.")] = 0,
     property_: Annotated[
         list[str] | None,
-        typer.Option("--property", "-X", help="key=value of the consumer's configuration; can be given again."),
+        typer.Option(
+            "--property", "-X", help="key=value of the consumer's configuration; can be given more than once."
+        ),
     ] = None,
-    properties: Annotated[Path | None, typer.Option(help="A file of lines key=value.")] = None,
+    properties: Annotated[Path | None, typer.Option(help="A properties file with lines key=value.")] = None,
     consumption_file: Annotated[
         Path | None,
         typer.Option(help="Append a JSON line per record delivered: at_ms, consumer, topic, partition, offset."),
     ] = None,
     events_file: Annotated[
-        Path | None, typer.Option(help="Append rebalances here; by default they go to standard error.")
+        Path | None, typer.Option(help="Append rebalance events to this file; by default they go to standard error.")
     ] = None,
-    metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Serve Prometheus metrics on this host:port.")] = None,
     wait_for_topics: Annotated[
         float,
         typer.Option(
@@ -66,11 +76,11 @@ def consume(
         ),
     ] = 0.0,
 ) -> None:
-    """Consume as a member of a group, as any of KIP-125's kinds of consumers: a manual canary.
+    """Consume as a member of a group, as any kind of consumer of KIP-125; useful as a manual canary.
 
-    Records go to standard output, or to a program of any language. A record is committed only after it was handed
-    over: written in full, and read by the reader of the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. The
-    guarantees are in docs/consumers.md.
+    Records go to standard output, or to a program in any language. A record is committed only after it was written
+    completely and the reader of the pipe has read it. SIGTERM or Ctrl-C commits, leaves the group and ends. The
+    guarantees are described in docs/consumers.md.
 
     \b
     offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin

@@ -55,7 +55,9 @@ def run_consumers(profile: Profile, options: ConsumeOptions) -> None:
         # A C library may report the interruption by an error of its own.
         if signals.interrupted is None:
             raise
-        sys.stderr.write(f"offramp: {signals.interrupted.name} before it was a member; nothing was registered\n")
+        sys.stderr.write(
+            f"offramp: {signals.interrupted.name} before the consumer joined the group; nothing was registered\n"
+        )
         raise SystemExit(128 + signals.interrupted) from None
     is_childs_end = child is not None and isinstance(hand_over.error, OutputClosed)
     if hand_over.error is not None and not is_childs_end:

@@ -83,7 +83,7 @@ def _hash_order(pairs: list[TopicAndPartition], hash_form: str) -> list[TopicAnd
         if other != pair:
             raise InputError(
                 f"roundrobin can't be used: {other[0]}-{other[1]} and {pair[0]}-{pair[1]} have the same Java hash, "
-                "members would order them differently; use range in the whole group"
+                "so members would order them differently. Use range in the whole group"
             )
     return [by_hash[key] for key in sorted(by_hash)]
 

@@ -18,16 +18,16 @@ from enum import Enum
 
 
 class State(Enum):
-    CERTAIN = "the owner znodes are as the last round left them"
-    CHANGING = "a round is under way, or was abandoned"
-    DOUBTED = "an owner znode or the session is gone, or a claim was blocked halfway"
+    CERTAIN = "the owner znodes are unchanged since the last round"
+    CHANGING = "a round is in progress, or was abandoned"
+    DOUBTED = "an owner znode or the session no longer exists, or a claim was blocked halfway"
 
 
 class Event(Enum):
     ROUND_BEGINS = "a round begins"
     DOUBT = "an owner znode vanished, its watch was lost, or the session ended"
     SETTLED = "the round ended, and every claim was executed"
-    BLOCKED = "the round ended, and others hold partitions it claimed"
+    BLOCKED = "the round ended, but other members hold partitions that it claimed"
 
 
 MOVES = {

@@ -113,12 +113,12 @@ the old consumer's: ``socket.receive.buffer.bytes`` is 0, the system's own; its 
 
 _FORCED = {
     "group.id": "it is the consumer's own group.id (KIP-125)",
-    "client.id": "it is the consumer's id, by which members know each other (KIP-125)",
+    "client.id": "it is the consumer's id, which members use to identify each other (KIP-125)",
     "enable.auto.commit": "the consumer commits to both stores itself",
     "enable.auto.offset.store": "the consumer commits to both stores itself",
     "auto.offset.reset": "the embedded consumer fetches nothing; set auto.offset.reset without the prefix",
-    "group.protocol": "KIP-848 has no barrier at which every member has stopped; the classic protocol has",
-    "on_commit": "the consumer needs it itself",
+    "group.protocol": "KIP-848 has no point at which every member has stopped; the classic protocol has one",
+    "on_commit": "the consumer sets it itself",
 }
 COMMON_MIGRATION_KEYS = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
@@ -154,7 +154,9 @@ class ConsumerConfig:
             elif name.startswith(MIGRATION_PREFIX):
                 kafka[name.removeprefix(MIGRATION_PREFIX)] = given
             else:
-                raise InputError(f"{name!r} is not a key of the old consumer; it knows {', '.join(sorted(KEYS))}")
+                raise InputError(
+                    f"{name!r} is not a setting of the old consumer. Its settings are {', '.join(sorted(KEYS))}"
+                )
         _fill(values)
         _check(values, kafka)
         return cls(values, _librdkafka(kafka))

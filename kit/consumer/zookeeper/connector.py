@@ -190,7 +190,9 @@ class ZookeeperConsumer:
 
     def _start(self, subscription: Subscription, places: set[tuple[str, str]]) -> None:
         if self._loop is not None:
-            raise InputError(f"{self.consumer_id} has streams already; create another consumer for other topics")
+            raise InputError(
+                f"{self.consumer_id} has created its streams already. Create another consumer for other topics"
+            )
         self._session.start(self.config.seconds("zookeeper.connection.timeout.ms"))
         try:
             self._znodes.check_brokers()

@@ -68,7 +68,7 @@ class RoundStatus(Enum):
 
     SETTLED = "settled"
     STALE = "something changed meanwhile"
-    BLOCKED = "others hold partitions that are this member's"
+    BLOCKED = "other members hold partitions that are assigned to this member"
     WAITING = "the Kafka group rebalances"
     UNREGISTERED = "this member is not registered in this session"
     UNREADABLE = "a member's registration can't be parsed"

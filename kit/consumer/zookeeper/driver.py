@@ -203,7 +203,7 @@ class Driver:
             return self._znodes.read_toggle()
         except (OfframpError, KazooException) as error:
             log.warning(
-                "%s: all partitions stop: the toggle can't be read while the Kafka group rebalances: %s",
+                "%s: all partitions are stopped, because the toggle can't be read while the Kafka group rebalances: %s",
                 self._consumer_id,
                 error,
             )
@@ -267,7 +267,10 @@ class Driver:
         self._metrics.committed(store.name, len(offsets) - len(missing), len(missing))
         for reason, pairs in by_reason(missing).items():
             log.warning(
-                "%s: the reservation of %s stays until ZooKeeper has its offset: %s", self._consumer_id, pairs, reason
+                "%s: the reservation of %s remains until its offset is in ZooKeeper: %s",
+                self._consumer_id,
+                pairs,
+                reason,
             )
         return frozenset(missing)
 
@@ -339,7 +342,7 @@ class Driver:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
         group = self._kafka_group(frozenset(view.members), is_fresh=False)
         if group is None or not group.is_stable:
-            raise Rebalancing("the Kafka group rebalances: its whole assignment is not known yet")
+            raise Rebalancing("the Kafka group rebalances, so its whole assignment is not known yet")
         return whole_assignment(view, group)
 
 

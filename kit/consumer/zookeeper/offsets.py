@@ -131,7 +131,7 @@ class ZookeeperOffsets:
         for pair, offset in offsets.items():
             known = self._known[pair][0]
             if known is not None and offset < known and pair not in self._may_lower:
-                errors[pair] = f"ZooKeeper has {known} already, so {offset} was not written"
+                errors[pair] = f"ZooKeeper already has the higher offset {known}, so {offset} was not written"
             elif known != offset:
                 changes[pair] = offset
         versions = {pair: self._known[pair][1] for pair in changes}

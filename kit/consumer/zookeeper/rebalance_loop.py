@@ -125,7 +125,8 @@ class RebalanceLoop:
         self._metrics.add("RebalanceRetries")
         for name, problem in result.unreadable.items():
             self._logger.warn(
-                f"no partition can be claimed while member {name} is registered like this: {problem}. Stop that member"
+                f"no partition can be claimed, because the registration of member {name} is invalid: {problem}. Stop "
+                "that member"
             )
         return self._after_blocked(result) if result.status is RoundStatus.BLOCKED else self._backoff
 
@@ -145,8 +146,9 @@ class RebalanceLoop:
         if self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000)):
             return 0.0
         self._logger.warn(
-            "this id is registered in another session, and the member waits for its end. It may be this member's last "
-            "session. If another member has the same consumer.id, stop one of the two"
+            "this consumer.id is registered in another ZooKeeper session, so the member waits until that session "
+            "ends. It may be the member's own earlier session. If another member has the same consumer.id, stop one "
+            "of the two"
         )
         return self._backoff
 
@@ -163,7 +165,8 @@ class RebalanceLoop:
             self._logger.warn(
                 f"the rebalance was blocked {quantity(self._n_blocked, 'time')}: "
                 f"other members hold {quantity(len(result.blocked), 'partition')}, "
-                f"{topic}-{partition} among them. It is tried again; check that the members that own them run"
+                f"{topic}-{partition} among them. The rebalance is tried again. Check that the members that own "
+                "these partitions run"
             )
         return self._backoff
 
@@ -177,7 +180,7 @@ class RebalanceLoop:
         for topic, n_idle in idle.items() if idle != self._idle else ():
             if n_idle:
                 log.warning(
-                    "%s: %d of its %d threads get no partition of %s; spare ones take over when another member stops",
+                    "%s: %d of its %d threads get no partition of %s; they are spare until another member stops",
                     self._consumer_id,
                     n_idle,
                     counts[topic],

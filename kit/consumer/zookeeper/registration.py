@@ -52,7 +52,7 @@ def static_subscription(streams: Mapping[str, int]) -> Subscription:
         InputError: no topic, a topic's name that Kafka doesn't allow, or a number below 1.
     """
     if not streams:
-        raise InputError("no topic to consume: give {topic: number of streams}")
+        raise InputError("there is no topic to consume: give {topic: number of streams}")
     for topic, count in streams.items():
         if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", topic):
             raise InputError(f"{topic!r} is not a topic's name")
@@ -77,8 +77,8 @@ def wildcard_subscription(allow: str | None, deny: str | None, count: int) -> Su
 def _check_regex(regex: str) -> None:
     if match := _JAVA_ONLY.search(regex):
         raise InputError(
-            f"the pattern {regex!r} has {match.group()!r}, which Java and Python read differently: every member must "
-            "find the same topics"
+            f"the pattern {regex!r} has {match.group()!r}, which Java and Python interpret differently, but every "
+            "member must find the same topics"
         )
     if not regex or not regex.isascii():
         raise InputError(f"the pattern {regex!r} must be ASCII and not empty: old members don't escape it")

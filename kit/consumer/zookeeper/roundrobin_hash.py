@@ -55,18 +55,19 @@ class RoundrobinGuard:
             self._new_until = self._clock() + NEW_SECONDS
         facts = (self._form, self._consumer_id, view.members, view.partitions, owners)
         if other_hash_form(*facts) is not None:
-            self._refuse("as the other releases do")
+            self._refuse("with the hash of the other releases")
         if not silenced(*facts, self._owned_before):
             self._silenced_since = None
             return
         self._silenced_since = self._silenced_since or self._clock()
         if self._clock() - self._silenced_since > SILENCED_SECONDS:
-            self._refuse("otherwise: since it joined they get nothing")
+            self._refuse("with another hash: since this member joined, they get no partitions")
 
     def _refuse(self, how: str) -> None:
         raise InputError(
-            f"{self._consumer_id} shares partitions by the roundrobin of {self._form}, the members of {self._group_id} "
-            f"do it {how}. They can't agree, so it leaves. Set roundrobin.hash={_other(self._form)}, or use range in "
+            f"{self._consumer_id} assigns partitions by the roundrobin hash of {self._form}, but the members of "
+            f"{self._group_id} assign {how}. They would not agree, so this member leaves the group. Set "
+            f"roundrobin.hash={_other(self._form)}, or use range in "
             "the whole group"
         )
 

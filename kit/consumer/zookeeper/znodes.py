@@ -54,8 +54,8 @@ class GroupZnodes(OwnerZnodes):
         """Search for brokers: NotFound when none ever registered there, by a wrong chroot or in a KRaft cluster."""
         if self._read("/brokers/ids", self._client.exists_async("/brokers/ids")) is None:
             raise NotFound(
-                f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids: check the chroot in "
-                "zookeeper.connect; where brokers don't use ZooKeeper (KRaft), old consumers can't work"
+                f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids. Check the chroot in "
+                "zookeeper.connect. If the brokers run in KRaft mode, old consumers can't work"
             )
 
     def register(self, payload: bytes) -> bool:
@@ -164,7 +164,9 @@ class GroupZnodes(OwnerZnodes):
                 transaction.set_data(self.offset_path(pair), str(offset).encode(), version)
         results = self._commit(transaction)
         if isinstance(results[0], Exception) and isinstance(results[0], NoNodeError):
-            raise ConnectError(f"the session of {self._consumer_id} has ended; its offsets were not written")
+            raise ConnectError(
+                f"the ZooKeeper session of {self._consumer_id} has ended, so its offsets were not written"
+            )
         for pair, result in zip(offsets, results[1:]):
             if isinstance(result, NoAuthError):
                 path = self.offset_path(pair)

@@ -177,20 +177,20 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
     times, records = counted(nw.col("n_commits"), "time"), counted(lag, "record")
     last = counted(nw.col("n_commits"), "commit")
     return [
-        _rule(lag.is_null(), None, "no end of its log is known"),
+        _rule(lag.is_null(), None, "the log end offset is unknown"),
         _rule(
             nw.col("n_commits") < minimum_complete * intervals,
             "OK",
-            _words(nw.col("n_commits"), f" of {intervals} commits: too few to judge"),
+            _words(nw.col("n_commits"), f" of {intervals} commits, too few to judge"),
         ),
-        _rule(lag <= allowed_lag, "OK", _words("its lag of ", records, f" is allowed ({allowed_lag:,})")),
+        _rule(lag <= allowed_lag, "OK", _words("the lag of ", records, f" is allowed ({allowed_lag:,})")),
         _rule(
             is_stopped,
             "STOP",
             _words(
                 "no commit for ",
                 _seconds("silent_ms"),
-                " s, longer than its last ",
+                " s, which is longer than the last ",
                 last,
                 " took (",
                 _seconds("span_ms"),
@@ -202,11 +202,11 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
             is_back,
             "REWIND",
             _words(
-                "it went back from offset ",
+                "the committed offset went back from ",
                 nw.col("rewound_from"),
                 " to ",
                 nw.col("rewound_to"),
-                " and has not reached the former again",
+                " and has not reached the earlier offset again",
             ),
         ),
         _rule(
@@ -221,14 +221,14 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
         _rule(
             nw.col("lowest") == nw.col("highest"),
             "STALL",
-            _words("it committed offset ", nw.col("highest"), " and no other, ", times),
+            _words("the group committed only the offset ", nw.col("highest"), ", ", times),
         ),
         _rule(
             ~nw.col("falls"),
             "WARN",
-            _words("its lag never fell while it committed ", times, "; it is ", records),
+            _words("the lag never fell while the group committed ", times, "; it is ", records),
         ),
-        _rule(nw.lit(True), "OK", _words("its lag fell within the window; it is ", records)),
+        _rule(nw.lit(True), "OK", _words("the lag fell within the window; it is ", records)),
     ]
 
 

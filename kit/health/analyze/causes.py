@@ -82,7 +82,7 @@ def _ranked(case: _Case) -> Iterator[tuple[Any, ...]]:
         yield (*key, rank, *cause)
     if not causes:
         looks = quantity(len(case.near), "observation")
-        yield (*key, 1, UNKNOWN, None, f"Nothing changed that {looks} around the begin would show.", "")
+        yield (*key, 1, UNKNOWN, None, f"No change was seen in {looks} around the begin of the incident.", "")
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,8 @@ def _owner_moved(case: _Case) -> Iterator[Told]:
     for (before, was), (at, now) in pairwise(case.owners):
         moved = sorted(_moved(was, now))
         if moved:
-            text = f"{_named(moved)} had another owner at {_time(at)} than at {_time(before)}: "
-            yield "owner moved", at, f"{text}{now.get(moved[0], 'nobody')} for {was[moved[0]]}.", "ownership"
+            text = f"{_named(moved)} changed owner between {_time(before)} and {_time(at)}: "
+            yield "owner moved", at, f"{text}from {was[moved[0]]} to {now.get(moved[0], 'no member')}.", "ownership"
             return
 
 
@@ -217,7 +217,10 @@ def _rate_rose(case: _Case) -> Iterator[Told]:
     before = _rate(totals.filter(pl.col("at_ms") <= case.begin_ms))
     after = _rate(totals.filter(pl.col("at_ms") >= case.begin_ms))
     if before is not None and after is not None and after > 0 and after >= ROSE * before:
-        text = f"Its topics got {after:,.1f} records/s from {_time(case.begin_ms)} on, {before:,.1f} before."
+        text = (
+            f"The topics of the group received {after:,.1f} records/s from {_time(case.begin_ms)} on, and "
+            f"{before:,.1f} before."
+        )
         yield "topic's rate rose", case.begin_ms, text, "log_offsets"
 
 
@@ -233,9 +236,10 @@ def _commits_stopped(case: _Case) -> Iterator[Told]:
     if len(looks) > 1 and len(stood):
         begin, last = looks[0], looks[-1]
         places, fewest = _named(stood["place"].to_list()), min(len(ids) for _, ids in case.members)
-        text = f"{places} stayed at {stood['at'][0]:,} from {_time(begin)} to {_time(last)}, "
+        text = f"The committed offset of {places} stayed at {stood['at'][0]:,} from {_time(begin)} to {_time(last)}, "
         text += (
-            f"for {duration(last - begin)}; each of {len(looks)} observations saw {quantity(fewest, 'member')} or more."
+            f"for {duration(last - begin)}, although each of {len(looks)} observations saw "
+            f"{quantity(fewest, 'member')} or more."
         )
         yield "commits stopped, members alive", begin, text, "committed_offsets"
 

@@ -150,25 +150,25 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
     >>> row = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "committed_offset": 40,
     ...        "log_start_offset": 70, "log_end_offset": 100, "has_no_commit": False, "error": None}
     >>> print(lag_explained(pl.DataFrame(row, schema_overrides={"error": pl.String}))["sentence"][0])
-    30 records were deleted before the group read them: Kafdrop shows the 30 that are left, all others 60.
+    30 records were deleted before the group read them: Kafdrop shows the 30 that still exist; the other tools show 60.
     """
     start, end, committed = nw.col("log_start_offset"), nw.col("log_end_offset"), nw.col("committed_offset")
     raw = end - committed
-    agreed = _words("All show ", counted(raw, "record"), ".")
+    agreed = _words("All tools show ", counted(raw, "record"), ".")
     deleted = _words(
         counted(start - committed, "record was", "records were"),
         " deleted before the group read them: ",
         _titles(lambda each: each.is_retained),
         " shows the ",
         end - start,
-        " that are left, all others ",
+        " that still exist; the other tools show ",
         raw,
         ".",
     )
     negative = _words(
         "The committed offset is ",
         counted(committed - end, "record"),
-        " beyond the end: the topic was made again, lost records, or an operator set the offset. ",
+        " beyond the end of the log: the topic was created again or lost records, or an operator set the offset. ",
         _titles(lambda each: each.is_clamped),
         " show 0, the other tools ",
         raw,
@@ -186,7 +186,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
         end,
         ".",
     )
-    unknown = _words("Not known: ", nw.coalesce(nw.col("error"), nw.lit("the log's offsets were not read")))
+    unknown = _words("The lag is unknown: ", nw.coalesce(nw.col("error"), nw.lit("the log's offsets were not read")))
     is_unknown = end.is_null() | start.is_null() | (committed.is_null() & ~nw.col("has_no_commit"))
     odd = nw.when(is_unknown).then(unknown).when(nw.col("has_no_commit")).then(uncommitted)
     sentence = odd.when(raw < 0).then(negative).when(start > committed).then(deleted).otherwise(agreed)
@@ -196,8 +196,8 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
 
 _UNCOMMITTED = {
     NOTHING: "show no number",
-    HIDDEN: "do not list it",
-    MINUS_ONE: "shows -1 if another partition of the topic has a commit, else does not list it",
+    HIDDEN: "do not list the partition",
+    MINUS_ONE: "shows -1 if another partition of the topic has a commit, and otherwise does not list the partition",
 }
 
 

@@ -305,7 +305,7 @@ def _whole_ms(time: nw.Expr) -> nw.Expr:
 def _reported(rows: FrameT) -> FrameT:
     unread, soonest = nw.col("unread"), nw.col("soonest")
     one_look = nw.when(nw.col("n_looks").is_null() & ~unread.is_null()).then(
-        nw.lit("only one observation counts: no rate")
+        nw.lit("there is only one usable observation, so no rate is known")
     )
     without_commit = nw.when(unread.is_null()).then(nw.lit(NO_COMMIT))
     # A size that nobody may tell is no matter where there is no limit of size.

@@ -9,7 +9,7 @@ from kit.groups.analyze.beyond_end import beyond_end_error, beyond_end_of
 from kit.health.analyze.windows import PARTITION
 
 POLLS, ANCHORS = "polls", "anchors"
-NO_COMMIT = "no committed offset: where the group begins to read is decided by its auto.offset.reset"
+NO_COMMIT = "the group has no committed offset, so auto.offset.reset decides where it begins"
 IDLE_MS = 60_000
 """A log to which nothing was appended for so long is idle, where a single observation has to decide."""
 _LOG = ["topic", "partition"]
@@ -159,7 +159,7 @@ def _by_arrivals(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: in
 
 def _found(arrivals: FrameT, at_ms: int) -> FrameT:
     is_later = (nw.col("appended_ms") > at_ms).fill_null(False)
-    later = nw.when(is_later).then(nw.lit("the record is dated after this clock"))
+    later = nw.when(is_later).then(nw.lit("the record's timestamp is later than this machine's clock"))
     # What is yet to come, where only markers wait, is as old as nothing.
     has_none = nw.col("appended_ms").is_null() & nw.col("error").is_null()
     to_come = nw.when(has_none).then(nw.lit(at_ms, nw.Int64))

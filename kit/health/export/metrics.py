@@ -24,12 +24,12 @@ _GROUP = "offramp_consumer_group_"
 _FIGURES = {
     "lag": ("lag", "Records between the committed offset and the end of the log."),
     "beyond_end": ("beyond_end", "Records by which the committed offset is beyond the end of the log."),
-    "committed_offset": ("committed_offset", "The offset to read next, as it is committed."),
-    "time_lag_seconds": ("time_lag_ms", "How old the next unread record is."),
-    "closed_in_seconds": ("close_ms", "Until the lag is 0, at the rates of the last polls; +Inf: never."),
+    "committed_offset": ("committed_offset", "The committed offset: the next offset to read."),
+    "time_lag_seconds": ("time_lag_ms", "The age of the oldest unread record, in seconds."),
+    "closed_in_seconds": ("close_ms", "Seconds until the lag is 0, at the rates of the last polls; +Inf: never."),
     "unread_deleted_in_seconds": (
         "deletion_lower_ms",
-        "Until retention deletes what was not read, at the earliest; +Inf: never at these rates.",
+        "Seconds until retention deletes unread records, at the earliest; +Inf: never at these rates.",
     ),
 }
 
@@ -68,7 +68,12 @@ def _of_partitions(reading: Reading, group: str, topic: str, partition: str) -> 
         rows = _rows(_reported(reading.partitions, column))
         yield _gauge(_PARTITION + name, words, [group, topic, partition, "store"], rows)
     ends = reading.partitions.select("topic", "partition", "log_end_offset").unique(maintain_order=True)
-    yield _gauge("offramp_topic_partition_log_end_offset", "The high watermark.", [topic, partition], _rows(ends))
+    yield _gauge(
+        "offramp_topic_partition_log_end_offset",
+        "The high watermark of the partition.",
+        [topic, partition],
+        _rows(ends),
+    )
 
 
 def _of_groups(reading: Reading, group: str) -> Iterator[Metric]:
@@ -77,38 +82,61 @@ def _of_groups(reading: Reading, group: str) -> Iterator[Metric]:
     lags, unknown = groups.select(*GROUP, "lag"), groups.select(*GROUP, "n_unknown")
     statuses, judged = (
         _statuses(reading.partitions),
-        "Partitions with a commit, by Burrow's verdict; BEYOND: the commit is beyond the end.",
+        "Number of partitions with a commit, by Burrow's verdict; BEYOND: the commit is beyond the end of the log.",
     )
-    yield _gauge(_GROUP + "lag", "Records, of partitions whose lag is known.", key, _rows(lags))
-    yield _gauge(_GROUP + "unknown_partitions", "Partitions whose lag is unknown: in no sum.", key, _rows(unknown))
+    yield _gauge(_GROUP + "lag", "Lag in records, summed over the partitions whose lag is known.", key, _rows(lags))
+    yield _gauge(
+        _GROUP + "unknown_partitions",
+        "Number of partitions whose lag is unknown; they are in no sum.",
+        key,
+        _rows(unknown),
+    )
     yield _gauge(_GROUP + "partitions", judged, [*key, "status"], statuses)
-    yield _gauge(_GROUP + "stage", "1 at the stage on KIP-125's path.", [group, "stage"], _rows(stages))
-    yield _counter(_GROUP + "owner_moves", "Partitions that went to another member.", key, _moves(reading))
+    yield _gauge(
+        _GROUP + "stage",
+        "1 for the present stage of the group on the path of KIP-125.",
+        [group, "stage"],
+        _rows(stages),
+    )
+    yield _counter(_GROUP + "owner_moves", "Number of partitions that moved to another member.", key, _moves(reading))
 
 
 def _of_others(others: pl.DataFrame) -> dict[str, tuple[str, float]]:
     """Where no lag is known, there is no sum of them: 0 would say that they have read everything."""
     is_known = others.is_empty() or others["lag"].count() > 0
     return {
-        "other_groups": ("Groups that --limit left out.", others["group_id"].n_unique()),
-        "other_partitions": ("Their partitions.", float(others["n_partitions"].sum())),
-        **({"other_lag": ("The sum of their known lags.", float(others["lag"].sum()))} if is_known else {}),
-        "other_unknown_partitions": ("Their partitions whose lag is unknown.", float(others["n_unknown"].sum())),
+        "other_groups": (
+            "Number of groups without series of their own, because of --limit.",
+            others["group_id"].n_unique(),
+        ),
+        "other_partitions": (
+            "Number of partitions of the groups that --limit left out.",
+            float(others["n_partitions"].sum()),
+        ),
+        **(
+            {"other_lag": ("Known lag in records of the groups that --limit left out.", float(others["lag"].sum()))}
+            if is_known
+            else {}
+        ),
+        "other_unknown_partitions": (
+            "Number of partitions with unknown lag of the groups that --limit left out.",
+            float(others["n_unknown"].sum()),
+        ),
     }
 
 
 def _of_looks(reading: Reading, interval_s: float) -> dict[str, tuple[str, float]]:
     return {
-        "look_timestamp_seconds": ("When the figures were read.", reading.at.timestamp()),
+        "look_timestamp_seconds": ("Time of the last observation, in seconds since 1970.", reading.at.timestamp()),
         "look_duration_seconds": (
-            "How long the last observation took, with lags in time and the outlook.",
+            "Duration of the last observation in seconds, with lags in time and the outlook.",
             reading.took_s,
         ),
-        "look_requests": ("Requests to brokers for the last observation.", reading.n_requests),
-        "look_interval_seconds": ("From observation to observation.", interval_s),
-        "look_read_errors": ("Things that could not be read.", reading.n_unread),
+        "look_requests": ("Number of requests to brokers for the last observation.", reading.n_requests),
+        "look_interval_seconds": ("Seconds from one observation to the next.", interval_s),
+        "look_read_errors": ("Number of groups, partitions or znodes that could not be read.", reading.n_unread),
         "look_times_missing": (
-            "Partitions whose lag in time or outlook could not be read.",
+            "Number of partitions whose lag in time or outlook could not be read.",
             max(len(reading.unknown_times), bool(reading.error)),
         ),
     }
@@ -116,9 +144,9 @@ def _of_looks(reading: Reading, interval_s: float) -> dict[str, tuple[str, float
 
 def _since_the_start(count: Count) -> dict[str, tuple[str, float]]:
     return {
-        "looks": ("Polls that succeeded.", count.looks),
-        "failed_looks": ("Polls that failed.", count.failed),
-        "requests": ("Requests to brokers.", count.requests),
+        "looks": ("Number of polls that succeeded.", count.looks),
+        "failed_looks": ("Number of polls that failed.", count.failed),
+        "requests": ("Number of requests to brokers.", count.requests),
     }
 
 

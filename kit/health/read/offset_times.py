@@ -66,7 +66,7 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
         ReadError: the brokers are older than Kafka 3.0 and know no newest timestamp (KIP-734).
     """
     if not client.supports(ListOffsetsRequest, NEWEST_VERSION):
-        raise ReadError("brokers older than Kafka 3.0 don't report the newest timestamp (KIP-734): use another method")
+        raise ReadError("brokers before Kafka 3.0 don't report the newest timestamp (KIP-734). Use another method")
     questions = [dict.fromkeys(keys, time) for time in (0, NEWEST)]
     (first, newest), errors = client.run(_ask, client, questions, Deadline(deadline_s))
     return [_anchor(key, first.get(key), newest.get(key), errors.get(key)) for key in sorted(keys)]
@@ -74,7 +74,7 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
 
 def _anchor(key: Key, first: Listed | None, newest: Listed | None, error: str | None) -> LogAnchor:
     if first is None or newest is None:
-        return LogAnchor(*key, None, None, None, None, error or "its records carry no time")
+        return LogAnchor(*key, None, None, None, None, error or "the records of this partition have no timestamp")
     return LogAnchor(*key, *first, *newest)
 
 
@@ -140,7 +140,9 @@ class _Bracket:
         if listed is None or listed[0] > self.offset:
             self._learn_later(asked_ms, listed)
         elif listed[1] > self.high:
-            self.error = "the record is dated after this clock, or after younger records"
+            self.error = (
+                "the record's timestamp is later than this machine's clock, or later than those of newer records"
+            )
         elif listed[0] == self.offset:
             self.low = self.high = self.latest = listed[1]
         elif listed[1] >= (self.low or 0):
@@ -156,7 +158,7 @@ class _Bracket:
             # With nothing as young in the whole log, what is at the offset is older. Records may come meanwhile.
             self.latest = min(self.latest, asked_ms if listed is None else listed[1])
         if asked_ms == 0 and listed is None:
-            self.error = "its records carry no time"
+            self.error = "the records of this partition have no timestamp"
         elif asked_ms == 0:
             self.low = self.latest
 

@@ -92,7 +92,7 @@ def _read(settings: Mapping[str, Any], offsets: Mapping[Key, int], deadline: flo
     finally:
         consumer.close()
     for key, offset in waiting.items():
-        yield key, offset, _Next(offset, None, "its next record was not read in time")
+        yield key, offset, _Next(offset, None, "the next unread record could not be fetched within the time limit")
 
 
 def _next(message: Message) -> _Next:
@@ -102,7 +102,9 @@ def _next(message: Message) -> _Next:
         return _Next(offset, None, None if is_end else describe_unread(error), is_record=not is_end)
     kind, at_ms = message.timestamp()
     is_dated = kind != TIMESTAMP_NOT_AVAILABLE
-    return _Next(offset, at_ms if is_dated else None, None if is_dated else "its records carry no time")
+    return _Next(
+        offset, at_ms if is_dated else None, None if is_dated else "the records of this partition have no timestamp"
+    )
 
 
 def _is_open(following: _Next, end: int) -> bool:
@@ -120,5 +122,11 @@ def _row(place: Position, following: _Next, end: int) -> RecordTime:
 
 def _open_row(place: Position, following: _Next, at_ms: int) -> RecordTime:
     if following.at_ms is None:
-        return RecordTime(*place, None, None, None, following.error or "there is no committed record to read yet")
+        return RecordTime(
+            *place,
+            None,
+            None,
+            None,
+            following.error or "no record can be read yet: the next records belong to an open transaction",
+        )
     return RecordTime(*place, following.at_ms, following.at_ms, max(following.at_ms, at_ms))

@@ -70,12 +70,12 @@ async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, de
     try:
         response = await client.ask(DescribeConfigsRequest(resources=wanted), None, deadline)
     except RETRIABLE_FAILURES as error:
-        known.errors.update(dict.fromkeys(topics, f"no broker shows its settings: {error}"))
+        known.errors.update(dict.fromkeys(topics, f"no broker reported the settings of the topic: {error}"))
         return
     for result in response.results:
         if result.error_code:
             known.errors[result.resource_name] = (
-                f"its settings can't be read: {describe_refusal(result.error_code, 'DESCRIBE_CONFIGS')}"
+                f"the settings of the topic can't be read: {describe_refusal(result.error_code, 'DESCRIBE_CONFIGS')}"
             )
         else:
             known.topics[result.resource_name] = {each.name: each.value for each in result.configs}
@@ -121,8 +121,9 @@ def _row(key: Key, leader: int | None, known: _Known) -> LogRetention:
     check_ms = None if leader is None else known.checks.get(leader)
     error = known.errors.get(key[0])
     if error is None and (size is None or check_ms is None):
-        unknown = f"broker {leader} did not report the size of its log"
-        error = "no leader: the size of its log is unknown" if leader is None else known.errors.get(leader, unknown)
+        unknown = f"broker {leader} did not report the size of the partition's log"
+        no_leader = "the partition has no leader, so the size of its log is unknown"
+        error = no_leader if leader is None else known.errors.get(leader, unknown)
     return LogRetention(
         *key,
         cleanup_policy=settings.get("cleanup.policy"),

@@ -43,7 +43,7 @@ def health_brief(
     figures = (
         ("groups", f"{len(within):,}", ""),
         ("observations", f"{len(looks_ms):,}", ""),
-        ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not over"),
+        ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not ended"),
         ("always within target", f"{len(steady):,}", "groups"),
         ("lag at times unknown", f"{len(within.filter(~is_known)):,}", "groups"),
     )
@@ -67,7 +67,7 @@ def _beyond(rows: pl.DataFrame | None) -> list[str]:
 
 def _period(looks_ms: list[int]) -> str:
     if len(looks_ms) < 2:
-        return f"{quantity(len(looks_ms), 'observation')}: too few for any trend."
+        return f"{quantity(len(looks_ms), 'observation')}: too few for a trend."
     steps = sorted(after - before for before, after in pairwise(looks_ms))
     usual, longest = steps[len(steps) // 2], steps[-1]
     period = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, one observation per {duration(usual)}."
@@ -78,7 +78,7 @@ def _period(looks_ms: list[int]) -> str:
 
 def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
     if incidents.is_empty():
-        return ["No group was in trouble by these rules."]
+        return ["No group had an incident by these rules."]
     lasted = incidents.with_columns(lasted=pl.col("until_ms") - pl.col("since_ms"))
     rows = lasted.sort("lasted", "group_id", descending=[True, False]).to_dicts()
     told = [_incident(row, looks_ms[-1]) for row in rows[:NAMED]]
@@ -88,11 +88,11 @@ def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
 
 def _incident(row: dict[str, Any], last_ms: int) -> str:
     begun, ended = int(row["since_ms"]), int(row["until_ms"])
-    until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
+    until = "and has not ended" if ended >= last_ms else f"to {_time(ended)}"
     alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"
     why = f"cause {row['cause']}: {visible(str(row['evidence']))}"
     most = row["max_lag"]
-    behind = "how far behind is unknown" if most is None else f"up to {quantity(int(most), 'record')} behind"
+    behind = "the lag is unknown" if most is None else f"up to {quantity(int(most), 'record')} behind"
     lasted = f"from {_time(begun)} {until}, {duration(ended - begun)}"
     what = f"{quantity(int(row['n_partitions']), 'partition')}, {behind}"
     return f"{cell(row['group_id'])}: {lasted}; {alarm}; {what}; {why}"
@@ -102,9 +102,9 @@ def _within(n_groups: int, n_steady: int, n_unsure: int, target_lag: int) -> str
     """``n_unsure``: groups that were not seen beyond the target, and whose lag was not known all the time."""
     target = quantity(target_lag, "record")
     if n_steady == n_groups:
-        return f"No group was ever more than {target} behind."
-    unsure = f"; of {n_unsure:,} it is not known, since their lag was at times unknown" if n_unsure else ""
-    return f"{n_steady:,} of {quantity(n_groups, 'group')} were never more than {target} behind{unsure}."
+        return f"The lag of every group was always within {target}."
+    unsure = f"; for {n_unsure:,} this is unknown, because their lag was at times unknown" if n_unsure else ""
+    return f"{n_steady:,} of {quantity(n_groups, 'group')} were always within {target}{unsure}."
 
 
 def _time(ms: int) -> str:

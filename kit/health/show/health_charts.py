@@ -64,7 +64,7 @@ def lag_by_tool(lag_definitions: IntoDataFrame, title: str = "The same offsets, 
     colour = alt.Color("shown:N", title=None, scale=scale, sort=present, legend=_LEGEND)
     cells = base.mark_rect(stroke="#c9d1d9").encode(color=colour)
     numbers = base.mark_text(fontSize=11, color=_INK).encode(text="number:N")
-    note = shortened(len(chosen), len(order), "partitions, those about which most tools disagree")
+    note = shortened(len(chosen), len(order), "partitions; those on which most tools disagree come first")
     chart: Chart = alt.layer(cells, numbers).properties(
         width=alt.Step(max(64, 7 * longest + 4)), height=alt.Step(24), title=titled(title, [note])
     )
@@ -102,19 +102,19 @@ def verdict_timeline(
     )
     notes = [
         shortened(min(len(lines), MAX_LINES), len(lines), "partitions, those that were longest not well"),
-        shortened(len(drawn), len(chosen), "spans of them, the last ones"),
+        shortened(len(drawn), len(chosen), "time spans; the last ones are shown"),
     ]
     layers, marked = [bars], _incidents(incidents, drawn)
     if len(marked):
         times = {"x": "from_at:T", "x2": "until_at:T"}
         line = alt.Y("line:N", title=None, sort=lines[:MAX_LINES])
         band = alt.Chart(marked).mark_rect(color=_INK, opacity=0.3).encode(**times, y=line)
-        layers, notes = [band, bars], [*notes, "Grey: what happened"]
+        layers, notes = [band, bars], [*notes, "Grey: event in the group"]
     chart: Chart = alt.layer(*layers).properties(width=760, height=alt.Step(20), title=titled(title, notes))
     return chart
 
 
-def ages_of_groups(group_outlook: IntoDataFrame, title: str = "How old the oldest unread record is") -> Chart:
+def ages_of_groups(group_outlook: IntoDataFrame, title: str = "Age of the oldest unread record") -> Chart:
     """``analyze.group_outlook`` → a bar per group from the lower to the upper bound, a tick at the likeliest age.
 
     At most ``MAX_LINES`` groups with an unread record are drawn, the latest ones. An open bar, in orange, has no upper
@@ -145,7 +145,7 @@ def ages_of_groups(group_outlook: IntoDataFrame, title: str = "How old the oldes
         base.mark_tick(color=_INK, thickness=2, height={"band": 0.8}).encode(x=alt.X(f"{name}:Q", scale=ages))
         for name in ("lower", "time_lag")
     ]
-    note = shortened(len(drawn), len(late), "groups, those that are latest")
+    note = shortened(len(drawn), len(late), "groups; those with the oldest unread record come first")
     chart: Chart = alt.layer(bars, *ticks).properties(width=560, height=alt.Step(20), title=titled(title, [note]))
     return chart
 
@@ -168,7 +168,7 @@ def hours_heatmap(lag_by_hour: IntoDataFrame, title: str = "The largest lag of e
     legend = alt.Legend(orient="bottom", labelExpr="format(datum.value, '.3~s')", gradientLength=240)
     n_hours = drawn["hour_ms"].n_unique()
     drawn = drawn.with_columns(until_at=pl.col("hour_at").dt.offset_by("1h"))
-    notes = [shortened(len(lines), len(worst), "groups, those with the most lag")]
+    notes = [shortened(len(lines), len(worst), "groups; those with the most lag come first")]
     chart: Chart = (
         alt.Chart(drawn)
         .mark_rect(stroke="white", strokeWidth=0.5)

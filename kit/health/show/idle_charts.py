@@ -25,7 +25,7 @@ _OLDER, _UNKNOWN = "older", "unknown"
 _LEGEND = alt.Legend(orient="bottom")
 
 
-def group_classes(idle_groups: IntoDataFrame, title: str = "Who is used, by store") -> Chart:
+def group_classes(idle_groups: IntoDataFrame, title: str = "Groups by use and store") -> Chart:
     """``analyze.idle_groups`` → a bar per store, of how many groups of each class it has."""
     drawn = _classed(idle_groups)
     if drawn.is_empty():
@@ -52,7 +52,7 @@ def commit_ages(idle_groups: IntoDataFrame, title: str = "Age of the last commit
     counts = drawn.with_columns(age=age).group_by("age", "class").agg(groups=pl.len())
     words = [*_AGES, _OLDER, _UNKNOWN]
     n_known = len(drawn) - drawn["commit_age_ms"].null_count()
-    notes = [f"Known of {n_known:,} of {quantity(len(drawn), 'group')} in a store"]
+    notes = [f"Known for {n_known:,} of {quantity(len(drawn), 'group')} per store"]
     bars = alt.Chart(counts).mark_bar(stroke="white", strokeWidth=0.5)
     chart: Chart = bars.encode(
         x=alt.X("age:N", title=None, sort=words, scale=alt.Scale(domain=words), axis=alt.Axis(labelAngle=0)),

@@ -51,7 +51,10 @@ class _Pace:
 def export(
     chosen: ChosenGroups,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to serve; port 0: any that is free.")
+        str,
+        typer.Option(
+            "--listen", metavar="HOST:PORT", help="Address to serve the metrics on; port 0 takes a free port."
+        ),
     ] = "127.0.0.1:0",
     textfile: Annotated[
         Path | None, typer.Option("--textfile", help="Write this file for node_exporter (*.prom), and serve nothing.")
@@ -65,7 +68,7 @@ def export(
             max=LONGEST_WAIT_S,
             callback=a_number,
             metavar="SECONDS",
-            help="From observation to observation.",
+            help="Time from one observation to the next, in seconds.",
         ),
     ] = _EVERY_S,
     requests: Annotated[
@@ -75,29 +78,33 @@ def export(
             min=1,
             max=1e9,
             callback=a_number,
-            help="The budget: polls are rarer where they cost more.",
+            help="Budget of requests to brokers: if a poll costs more, offramp polls less often.",
         ),
     ] = _REQUESTS,
     limit: Annotated[
         int,
-        typer.Option("--limit", min=0, help="Partitions with series of their own; groups with the most lag first."),
+        typer.Option(
+            "--limit", min=0, help="Number of partitions with series of their own; groups with the most lag come first."
+        ),
     ] = _LIMIT,
     labels: Annotated[
         Literal["kminion", "kafka_exporter"], typer.Option("--labels", help="Use the label names of this exporter.")
     ] = "kminion",
     no_times: Annotated[
-        bool, typer.Option("--no-times", help="Without lags in time and the outlook, which cost most requests.")
+        bool, typer.Option("--no-times", help="Leave out lags in time and the outlook, which cost the most requests.")
     ] = False,
     files: Annotated[
         Path | None,
-        typer.Option("--files", metavar="DIR", help="Copy the Grafana dashboard and the alert rules there, and end."),
+        typer.Option(
+            "--files", metavar="DIR", help="Copy the Grafana dashboard and the alert rules into this folder, and end."
+        ),
     ] = None,
 ) -> None:
-    """Lag, lag in time, outlook and verdicts as metrics for Prometheus.
+    """Serve lag, lag in time, outlook and verdicts as metrics for Prometheus.
 
-    A scrape gets the last observation at once. Ctrl-C or SIGTERM ends it with exit code 0.
+    A scrape returns the last observation without delay. Ctrl-C or SIGTERM ends the exporter with exit code 0.
 
-    With --once: exit code 12 where something could not be read.
+    With --once, exit code 12 means that something could not be read.
     """
     from kit.clients.cluster import connect
     from kit.health.export.metrics import LABELS
@@ -156,7 +163,10 @@ class _Looks:
                 self._say_unknown_times()
             except OfframpError as error:
                 self._n_failed += 1
-                say(f"offramp: this observation failed, the figures are of {self.reading.at:%H:%M:%S} UTC: {error}")
+                say(
+                    "offramp: this observation failed; the metrics still show the observation of "
+                    f"{self.reading.at:%H:%M:%S} UTC: {error}"
+                )
             publish(self._page())
 
     @property

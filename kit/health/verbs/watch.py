@@ -39,12 +39,12 @@ Every: TypeAlias = Annotated[
         max=LONGEST_WAIT_S,
         callback=a_number,
         metavar="SECONDS",
-        help="From observation to observation.",
+        help="Time from one observation to the next, in seconds.",
     ),
 ]
 _OTHER_LINES = 4
 """What is left out, what was not read, which may wrap, and under them the cursor."""
-_UNSEEN = "groups may be missing: see offramp groups"
+_UNSEEN = "some groups may be hidden from this login: see offramp groups"
 _SPARE = ("n_unknown", "n_beyond_end", "store")
 
 
@@ -53,12 +53,12 @@ _SPARE = ("n_unknown", "n_beyond_end", "store")
 def watch(
     chosen: ChosenGroups,
     every: Every = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after this number of observations.")] = None,
     history: Annotated[str, typer.Option("--history", help="Append each observation to this history.")] = "",
 ) -> None:
-    """Every group's lag, poll after poll: stalled groups and groups with growing lag first. Ctrl-C ends it.
+    """Show every group's lag, poll after poll: stalled groups and groups with growing lag first. Ctrl-C ends it.
 
-    Rates and the line of lag go back twelve polls. Exit code 12: at the last observation something was not read.
+    Rates and the line of lag use the last twelve polls. Exit code 12 means that the last observation is incomplete.
     """
     from kit.clients.cluster import connect
     from kit.groups.snapshot import unseen_groups, verify_read
@@ -113,7 +113,7 @@ def _print(rows: pl.DataFrame, headline: str) -> None:
         words = that_fit(words, n_lines, _SPARE)
     tell(headline)
     n_more = len(rows) - len(words)
-    notes = [f"{n_more:,} more: --groups takes a pattern of names"] * (n_more > 0)
+    notes = [f"{n_more:,} more groups. To show fewer, give --groups a pattern of names"] * (n_more > 0)
     print_frame(words, _SPARE, notes, may_page=False)
 
 
@@ -123,5 +123,7 @@ def _tell_unread(taken: Snapshot[pl.DataFrame]) -> None:
 
     lines = unread(taken)
     if lines:
-        more = f"; and {len(lines) - 1:,} more: offramp groups names them" if len(lines) > 1 else ""
-        tell(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero: {lines[0]}{more}")
+        more = f"; and {len(lines) - 1:,} more. To list all: offramp groups" if len(lines) > 1 else ""
+        tell(
+            f"{quantity(len(lines), 'thing')} could not be read, so the values are unknown, not zero: {lines[0]}{more}"
+        )

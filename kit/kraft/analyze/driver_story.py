@@ -21,12 +21,12 @@ STATE, WAITS, CLAIMS, NO_CLAIM, COPIES, COPIED, ABORTED, SYNCED, FAILS, REFUSES,
     "state", "waits", "claims", "claim refused", "copies", "copied", "aborted", "synced", "fails", "refuses", "other",
 )  # fmt: skip
 _STATES = {
-    "INACTIVE": "does nothing: it does not lead, or must not migrate",
-    "WAIT_FOR_CONTROLLER_QUORUM": "leads, and waits for the other controllers",
+    "INACTIVE": "does nothing: it is not the active controller, or the migration is not enabled",
+    "WAIT_FOR_CONTROLLER_QUORUM": "is the active controller, and waits for the other controllers",
     "WAIT_FOR_BROKERS": "waits for brokers in migration mode",
     "BECOME_CONTROLLER": "claims /controller",
     "ZK_MIGRATION": "begins the copy",
-    "SYNC_KRAFT_TO_ZK": "compares ZooKeeper with the metadata log, and writes what differs",
+    "SYNC_KRAFT_TO_ZK": "compares ZooKeeper with the metadata log, and writes the differences",
     "KRAFT_CONTROLLER_TO_BROKER_COMM": "sends the metadata to the brokers",
     "DUAL_WRITE": "writes every change to both stores",
 }
@@ -43,9 +43,13 @@ _MESSAGES = (
     (
         WAITS,
         r"Still waiting for ZK brokers (\[.*?\]) found in metadata.*",
-        "{} have replicas, and do not register",
+        "brokers {} have replicas, but are not registered",
     ),
-    (WAITS, r"Ignoring image (.*?) which does not contain a superset.*", "its log is older than /migration says"),
+    (
+        WAITS,
+        r"Ignoring image (.*?) which does not contain a superset.*",
+        "its log is older than the offset in /migration",
+    ),
     (CLAIMS, r"Claimed ZK controller leadership()\b.*", "holds /controller"),
     (NO_CLAIM, r"Unable to claim leadership.*()", "can't claim /controller, and tries again"),
     (COPIES, r"Starting ZK migration()", "copies ZooKeeper's metadata"),
@@ -54,13 +58,17 @@ _MESSAGES = (
     (SYNCED, r"Made the following ZK writes when reconciling with KRaft state: \{(.*)\}", "writes to ZooKeeper: {}"),
     (SYNCED, r"Did not make any ZK writes when reconciling.*()", "has nothing to write to ZooKeeper"),
     (FAILS, r"Encountered ZooKeeper error during event (.*?)\. Will retry.*", "ZooKeeper failed at {}; it tries again"),
-    (REFUSES, r"The controller's ZkMigrationState is NONE.*()", "does not migrate: the cluster was made in KRaft mode"),
+    (
+        REFUSES,
+        r"The controller's ZkMigrationState is NONE.*()",
+        "does not migrate: the cluster was created in KRaft mode",
+    ),
     (
         REFUSES,
         r"KRaft controller indicates an active migration, but.*()",
-        "does nothing: /migration is not of its log",
+        "does nothing: /migration belongs to another metadata log",
     ),
-    (REFUSES, r"KRaft controller indicates a completed migration.*()", "does nothing: the migration was ended"),
+    (REFUSES, r"KRaft controller indicates a completed migration.*()", "does nothing: the migration is finalised"),
 )
 _KNOWN = [(kind, re.compile(pattern), action) for kind, pattern, action in _MESSAGES]
 _FOLDERS = {

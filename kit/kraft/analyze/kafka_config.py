@@ -160,7 +160,7 @@ class Config:
         """Entries of a list of listeners; each has a name of its own, which the protocols know."""
         endpoints = [self._endpoint(setting, each) for each in csv(self.text(setting))]
         if len({each.name for each in endpoints}) < len(endpoints):
-            refuse("N03", f"{setting} has two listeners of one name", "Give each listener a name of its own.")
+            refuse("N03", f"{setting} has two listeners with the same name", "Give each listener a different name.")
         return endpoints
 
     def _endpoint(self, setting: str, text: str) -> Endpoint:
@@ -291,7 +291,7 @@ def _hold_ports(endpoints: Iterable[Endpoint]) -> None:
         by_port[each.port].append(_family(each.host))
     for port, families in by_port.items():
         if port and len(families) > 1 and sorted(map(str, families)) != ["4", "6"]:
-            refuse("N03", f"listeners has port {port} twice", "Give each listener a port of its own.")
+            refuse("N03", f"listeners has port {port} twice", "Give each listener a different port.")
 
 
 def _family(host: str) -> int | None:

@@ -27,7 +27,11 @@ from kit.kraft.analyze.node_settings import (
 def _ids(config: Config) -> None:
     number, node_id = config.whole("broker.id"), config.whole("node.id")
     if number != node_id:
-        refuse("N01", f"node.id is {node_id}, and broker.id is {number}", "Write one of them, or the same into both.")
+        refuse(
+            "N01",
+            f"node.id is {node_id}, and broker.id is {number}",
+            "Set only one of them, or the same value for both.",
+        )
     if config.roles:
         if node_id < 0:
             refuse("N01", "node.id is missing", "Write node.id.")
@@ -35,7 +39,7 @@ def _ids(config: Config) -> None:
     if config.has_flag and number < 0:
         refuse(
             "N01",
-            "broker.id is missing or negative: a generated id is refused",
+            "broker.id is missing or negative, and Kafka refuses a generated id here",
             "Write broker.id with the value of the node's meta.properties.",
         )
     most = config.whole("reserved.broker.max.id")
@@ -72,7 +76,11 @@ def _voter(config: Config) -> None:
     if "controller" in config.roles and voters and number not in ids:
         refuse("N06", f"its id {number} is not in {VOTERS}", "Write the same list as on every other node.")
     if config.roles == ["broker"] and number in ids:
-        refuse("N06", f"its id {number} is in {VOTERS}, and it is no controller", "Give controllers ids of their own.")
+        refuse(
+            "N06",
+            f"its id {number} is in {VOTERS}, but it is no controller",
+            "Give the controllers other ids than the brokers.",
+        )
     if (config.roles or config.has_flag) and "0.0.0.0" in hosts:
         refuse("N06", f"{VOTERS} has the host 0.0.0.0, which no node can reach", "Write the controller's host.")
 
@@ -108,7 +116,11 @@ def _controller_endpoints(config: Config) -> None:
     if "controller" not in config.roles:
         return
     if not config.is_set("listeners") and own != names:
-        refuse("N03", "listeners is missing, and its default is no controller's", f"Write one of {LISTENERS}.")
+        refuse(
+            "N03",
+            "listeners is missing, and its default is not a listener of a controller",
+            f"Write one of {LISTENERS}.",
+        )
     others = [each for each in own if each not in names]
     if config.roles == ["controller"] and len(found) != len(own):
         told = f"and {', '.join(others)} are others" if others else "each of them once"
@@ -116,7 +128,9 @@ def _controller_endpoints(config: Config) -> None:
     if not found:
         refuse("N03", f"listeners has none of {LISTENERS}", f"Write one of {LISTENERS} into listeners.")
     if not set(names) <= set(own):
-        refuse("N03", f"{LISTENERS} names one that listeners lacks", "Write the same names into both, in capitals.")
+        refuse(
+            "N03", f"{LISTENERS} names a listener that listeners lacks", "Write the same names into both, in capitals."
+        )
 
 
 def _broker_endpoints(config: Config) -> None:
@@ -124,13 +138,17 @@ def _broker_endpoints(config: Config) -> None:
         return
     names, own = [each.name for each in config.broker_endpoints], {each.name for each in config.listeners}
     if not names:
-        refuse("N03", "listeners has no listener of a broker", f"Add one that is not in {LISTENERS}.")
+        refuse("N03", "listeners has no listener of a broker", f"Add a listener that is not in {LISTENERS}.")
     wanted = config.inter_broker[0]
     if wanted not in names:
         listed = ", ".join(sorted(names))
         refuse("N09", f"{INTER_BROKER} is {wanted}, and the advertised listeners are {listed}", _NAME_ONE)
     if not set(names) <= own:
-        refuse("N03", f"{ADVERTISED} names one that listeners lacks", "Add it to listeners, or remove it.")
+        refuse(
+            "N03",
+            f"{ADVERTISED} names a listener that listeners lacks",
+            f"Add the listener to listeners, or remove it from {ADVERTISED}.",
+        )
 
 
 def _ports(config: Config) -> None:
@@ -141,17 +159,19 @@ def _ports(config: Config) -> None:
 
 def _routable(config: Config) -> None:
     if "0.0.0.0" in {each.host for each in (*config.broker_endpoints, *config.controller_endpoints)}:
-        refuse("N03", "it would advertise the host 0.0.0.0", f"Set {ADVERTISED}, with a host that others can reach.")
+        refuse(
+            "N03", "the node would advertise the host 0.0.0.0", f"Set {ADVERTISED}, with a host that others can reach."
+        )
 
 
 def _control_plane(config: Config) -> None:
     if config.roles and config.is_set(CONTROL_PLANE):
-        refuse("N08", f"{CONTROL_PLANE} must go in KRaft mode", "Remove them.")
+        refuse("N08", f"{CONTROL_PLANE} is not allowed in KRaft mode", "Remove them.")
     name = config.control_plane
     if name is None:
         return
     if name not in {each.name for each in config.broker_endpoints}:
-        refuse("N03", f"{CONTROL_PLANE} is {name}, which is not advertised", f"Name one of {ADVERTISED}.")
+        refuse("N03", f"{CONTROL_PLANE} is {name}, which is not advertised", f"Set it to a listener in {ADVERTISED}.")
     if name == config.inter_broker[0]:
         refuse("N03", f"{CONTROL_PLANE} is the inter-broker listener", "Name another listener.")
 
@@ -165,7 +185,9 @@ def _early_start(config: Config) -> None:
         refuse("N03", f"early.start.listeners names {inner}, which listeners lacks", "Remove it.")
 
 
-_KEEP_THE_FLAG = "Write zookeeper.connect. Do not remove the flag: a controller without it ends the migration for good."
+_KEEP_THE_FLAG = (
+    "Write zookeeper.connect. Do not remove the flag: a controller without the flag finalises the migration."
+)
 _NO_GENERATION = "Set broker.id.generation.enable=false, or raise reserved.broker.max.id."
 _NAME_ONE = f"Name one of them in {INTER_BROKER}, or add it to listeners and to {ADVERTISED}."
 ROLE_RULES: tuple[Callable[[Config], None], ...] = (

@@ -58,7 +58,7 @@ def _judged(rule: Callable[[Config], None], config: Config) -> Iterator[Judgemen
 
 
 def _not_known(name: str) -> Judgement:
-    return Judgement("N12", f"the value of {name} is redacted, or filled in later: it is not known here", _RENDER, None)
+    return Judgement("N12", f"the value of {name} is redacted or a placeholder, so it is unknown here", _RENDER, None)
 
 
 def _values(config: Config) -> Iterator[Judgement]:
@@ -71,26 +71,30 @@ def _values(config: Config) -> Iterator[Judgement]:
             value = value_of(setting, text)
         except NotAllowed as error:
             yield Judgement(
-                "N12", f"{name} is {error}", f"Write a value that Kafka takes for {name}, and nothing else."
+                "N12",
+                f"{name} is {error}",
+                f"Write a value that Kafka accepts for {name}, without other text on the line.",
             )
             continue
         classes = [str(value)] if setting.type == "CLASS" or name == "authorizer.class.name" else []
         classes += config.items(name) if name in _LISTS_OF_CLASSES else []
         for each in classes:
             if each and each not in _KAFKAS_OWN:
-                yield Judgement("N14", f"{name} needs the class {each}", "Put it on the class path of the node.", None)
+                yield Judgement(
+                    "N14", f"{name} needs the class {each}", "Add the class to the class path of the node.", None
+                )
 
 
 def _version(config: Config) -> None:
     if config.roles:
         if config.is_set(VERSION) and _is_below(config.text(VERSION), "3.0-IV1"):
-            refuse("N05", f"{VERSION} is {config.text(VERSION)}, and KRaft mode needs 3.0 at least", "Remove it.")
+            refuse("N05", f"{VERSION} is {config.text(VERSION)}, but KRaft mode needs 3.0 or later", "Remove it.")
         return
     if not config.has_flag:
         return
     version = config.text(VERSION)
     if _is_below(version, "3.4-IV0"):
-        refuse("N05", f"{VERSION} is {version}, and a migration needs 3.4 at least", f"Set {VERSION}=3.9.")
+        refuse("N05", f"{VERSION} is {version}, but a migration needs 3.4 or later", f"Set {VERSION}=3.9.")
     if _is_below(version, "3.7-IV2") and len(config.log_dirs) > 1:
         refuse("N05", f"several log.dirs need {VERSION} 3.7-IV2", f"Set {VERSION}=3.9.")
 
@@ -137,7 +141,7 @@ def _sasl(config: Config) -> None:
         try:
             value = value_of(settings()[setting], text)
         except NotAllowed as error:
-            refuse("N12", f"{setting} of the listener {name} is {error}", "Write a value that Kafka takes.")
+            refuse("N12", f"{setting} of the listener {name} is {error}", "Write a value that Kafka accepts.")
         if setting == "sasl.enabled.mechanisms" and isinstance(value, list):
             enabled = value
     if mechanism not in enabled:
@@ -201,7 +205,7 @@ def _topic_defaults(config: Config) -> None:
 
 def _hold_local(name: str, local: int, whole: int) -> None:
     if whole > -1 and local != -2 and (local == -1 or local > whole):
-        refuse("N13", f"{name} is {local}, above what is kept in all, {whole}", "Lower it, or set it to -2.")
+        refuse("N13", f"{name} is {local}, above the total retention, {whole}", "Lower it, or set it to -2.")
 
 
 def _groups(config: Config) -> None:

@@ -117,7 +117,7 @@ def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsCha
     by_hand = list(_quorum(values, present, voters))
     number = present.node_id
     if number is None:
-        by_hand.append("the id of this broker is not known: take it from its meta.properties")
+        by_hand.append("the id of this broker is unknown: copy it from its meta.properties")
     if mode == KRAFT:
         values |= {"process.roles": "broker"} | ({} if number is None else {"node.id": str(number)})
         if present.get("authorizer.class.name") == ACL_AUTHORIZER:
@@ -160,8 +160,8 @@ def _controller(mode: str, present: NodeSettings, voters: str | None) -> Setting
     by_hand = [*_quorum(values, present, voters), *_own_login(present, values[PROTOCOLS])]
     if not is_own:
         by_hand += [
-            "node.id: one that no broker and no other controller has",
-            f"listeners: {_CONTROLLER_LISTENER}://<host>:<port>, of this controller alone",
+            "node.id: an id that no broker and no other controller has",
+            f"listeners: {_CONTROLLER_LISTENER}://<host>:<port>, different for each controller",
             "log.dirs: an empty folder; format it with the cluster id of ZooKeeper before the first start",
         ]
     if present.get("authorizer.class.name") == ACL_AUTHORIZER:
@@ -177,7 +177,7 @@ def _quorum(values: dict[str, str], present: NodeSettings, voters: str | None) -
     if known:
         values[VOTERS] = known
         return []
-    return [f"{VOTERS}: <id>@<host>:<port> of every controller, the same on all nodes"]
+    return [f"{VOTERS}: <id>@<host>:<port> of every controller, the same value on all nodes"]
 
 
 def _controller_listener(present: NodeSettings) -> str:

@@ -48,7 +48,7 @@ def lint(files: Sequence[NodeSettings]) -> list[Condition]:
     for node in files:
         findings = [_row(node, each) for each in dict.fromkeys((*judgements(node), *_own(node)))]
         if all(each.check_id == _REMARK for each in findings):
-            sentence = f"{node.source} starts a node in {node.mode} mode, and nothing is wrong with it."
+            sentence = f"{node.source} starts a node in {node.mode} mode. No rule found a problem in it."
             findings.append(answer("N00", node.name, True, sentence, source=node.source))
         rows += findings
     return [*rows, *_together(files)]
@@ -75,15 +75,18 @@ def answer(
 def _dynamic_quorum(node: NodeSettings) -> Found:
     has_voters = bool(entries(node.get(VOTERS)))
     if entries(node.get(BOOTSTRAP)) and not has_voters:
-        yield f"{BOOTSTRAP} makes a dynamic quorum, which this tool does not support", f"Use {VOTERS}."
+        yield f"{BOOTSTRAP} makes a dynamic quorum, which offramp does not support", f"Use {VOTERS}."
     if node.mode == ZOOKEEPER and (has_voters or entries(node.get(BOOTSTRAP))):
         yield f"a quorum is set without {FLAG}", f"Set {FLAG}=true, or remove it."
+
+
+_OTHER_IDS = "Give the controllers other ids than the brokers."
 
 
 def _migrating_voter(node: NodeSettings) -> Found:
     """Kafka examines this in KRaft mode only, where the next step leads."""
     if node.mode == MIGRATION and node.node_id in voter_ids(node.get(VOTERS)):
-        yield f"its id {node.node_id} is in {VOTERS}, and it is no controller", "Give controllers ids of their own."
+        yield f"its id {node.node_id} is in {VOTERS}, but it is no controller", _OTHER_IDS
 
 
 def _flag(node: NodeSettings) -> Found:
@@ -94,7 +97,7 @@ def _flag(node: NodeSettings) -> Found:
 def _authorizer(node: NodeSettings) -> Found:
     name = (node.get("authorizer.class.name") or "").strip()
     if node.mode in (KRAFT, CONTROLLER, FINAL_CONTROLLER) and name == ACL_AUTHORIZER:
-        yield "AclAuthorizer needs ZooKeeper: the node ends when it starts", f"Use {STANDARD_AUTHORIZER}."
+        yield "AclAuthorizer needs ZooKeeper, so the node ends when it starts", f"Use {STANDARD_AUTHORIZER}."
     if node.mode in (ZOOKEEPER, MIGRATION) and name == STANDARD_AUTHORIZER:
         yield "StandardAuthorizer needs KRaft mode", f"Use {ACL_AUTHORIZER}."
 
@@ -123,7 +126,7 @@ def _remarks(node: NodeSettings) -> Found:
 
 def _combined(node: NodeSettings) -> Found:
     if set(entries(node.get("process.roles"))) >= {"broker", "controller"}:
-        yield "broker and controller in one process can't migrate", "Use controllers of their own."
+        yield "broker and controller in one process can't migrate", "Run each controller in a process of its own."
 
 
 def _misread(node: NodeSettings) -> Found:
@@ -132,9 +135,10 @@ def _misread(node: NodeSettings) -> Found:
     for name, value in node.given.items():
         meant = known.get(name.removeprefix(_MARK).strip().lower())
         if meant is not None and name not in settings():
-            yield f"{name} is unknown to Kafka, which ignores it: it knows {meant}", f"Write {meant}."
+            yield f"{name} is unknown to Kafka, which ignores it. Kafka knows {meant}", f"Write {meant}."
         if name in settings() and settings()[name].type in ("STRING", "LIST") and _COMMENT.search(value):
-            yield f"the value of {name} has a comment in it, which Kafka takes for a part", "Put it on its own line."
+            sentence = f"the value of {name} contains a comment, which Kafka reads as a part of the value"
+            yield sentence, "Put the comment on its own line."
 
 
 def _controller_login(node: NodeSettings) -> Found:
@@ -165,7 +169,7 @@ def _together(files: Sequence[NodeSettings]) -> Iterator[Condition]:
     for node_id, of_it in by_id.items():
         if len({each.mode for each in of_it}) < len(of_it) or len({each.role for each in of_it}) > 1:
             sentence = f"Id {node_id} is in {' and in '.join(each.source for each in of_it)}."
-            yield _whole(sentence, "Give each node an id of its own; keep one file per node and mode.")
+            yield _whole(sentence, "Give each node a different id, and keep one file per node and mode.")
     known = [text for node in files if (text := node.get(VOTERS)) and not is_template(text)]
     if len({frozenset(entries(text)) for text in known}) > 1:
         yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")
@@ -191,20 +195,20 @@ RULES: tuple[Rule, ...] = tuple(
     Rule(check_id, holds, WARN if check_id == _REMARK else BLOCK, NEVER, PHASE, "the node's file")
     for check_id, holds in (
         ("N00", "The file starts a node in the mode that its name says."),
-        ("N01", "The node has one id, which is not negative."),
+        ("N01", "The node has one id, and the id is not negative."),
         ("N02", "The quorum is static, and set together with the migration flag."),
         ("N03", "The listeners are well-formed, complete, and advertised by an address."),
-        ("N04", "zookeeper.connect is there where the mode needs it, and the flag only there."),
+        ("N04", "zookeeper.connect is set if the mode needs it, and the migration flag only together with it."),
         ("N05", "The version is high enough for the mode and its log dirs."),
         ("N06", "The node's id is among the voters exactly if it is a controller."),
-        ("N07", "The authorizer is one of the node's mode."),
+        ("N07", "The authorizer belongs to the node's mode."),
         ("N08", "No control plane listener is set in KRaft mode."),
         ("N09", "Every listener has a protocol, and one is for traffic between brokers."),
-        ("N10", "Broker and controller are processes of their own."),
-        ("N11", "Each id is of one node, and all files name the same voters."),
-        ("N12", "Every value has the type and the range that Kafka takes."),
+        ("N10", "Broker and controller run in separate processes."),
+        ("N11", "Each id belongs to one node, and all files name the same voters."),
+        ("N12", "Every value has the type and the range that Kafka accepts."),
         ("N13", "No two settings exclude each other."),
-        (_REMARK, "Kafka reads every line as it is written, and needs no class that it does not bring."),
+        (_REMARK, "Kafka reads every line as it is written, and every class that it needs is part of Kafka."),
         ("N15", "The controllers offer the SASL mechanism that the node uses."),
     )
 )

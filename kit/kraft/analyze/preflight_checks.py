@@ -17,8 +17,10 @@ from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightZnodes
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are reported one by one; all further problems are counted."""
-_GIVE_RIGHT = "Use a login that may read this znode, for example the brokers' own login: "
-"[clusters.NAME.security.zookeeper] in the profile."
+_GIVE_RIGHT = (
+    "Use a login that may read this znode, for example the brokers' own login: "
+    "[clusters.NAME.security.zookeeper] in the profile."
+)
 
 
 @dataclass(frozen=True)

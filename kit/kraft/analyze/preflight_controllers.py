@@ -153,15 +153,18 @@ def _begin_again(facts: PreflightFacts) -> str:
 
 _CONTENT = frozenset(("topic", "config", "quota", "scram", "acl", "token"))
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
-_START_THEM = "Start all controllers at the same time. If a controller runs but does not answer, or no leader is "
-"elected, see the finding L01."
+_START_THEM = (
+    "Start all controllers at the same time. If a controller runs but does not answer, or no leader is "
+    "elected, see the finding L01."
+)
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
 _KEEP = (
     "Do not wipe a controller: its log may hold the only copy of the metadata. First check /migration (Z02), the "
     "brokers' modes and the topics in the log."
 )
-_RAISE_IT = "Or continue the move: a later rollback plan raises /controller_epoch above it (offramp plan kraft --to "
-"zookeeper)."
+_RAISE_IT = (
+    "Or continue the move: a later rollback plan raises /controller_epoch above it (offramp plan kraft --to zookeeper)."
+)
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     check(

@@ -33,16 +33,27 @@ def versions(facts: PreflightFacts) -> Iterator[Problem]:
         if known is None:
             yield unread(
                 ", ".join(names),
-                f"{VERSION} of {', '.join(names)} is {version or 'not reported'}: its level is unknown.",
+                f"{VERSION} of {', '.join(names)} is {version or 'not reported'}, so its level is unknown.",
             )
         elif known < _OLDEST:
-            sentence = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
-            yield Problem(", ".join(names), sentence, f"Upgrade the brokers to 3.9, set {VERSION}=3.9, and roll.")
+            sentence = (
+                f"{VERSION} of {', '.join(names)} is {version}, but a migration needs 3.6-IV1 or later; 3.9 "
+                "is recommended."
+            )
+            yield Problem(
+                ", ".join(names),
+                sentence,
+                f"Upgrade the brokers to Kafka 3.9, set {VERSION}=3.9, and restart the brokers one by one.",
+            )
     if len(by_version) > 1:
         sentence = "; ".join(
             f"{version} of {', '.join(names)}" for version, names in sorted(by_version.items(), key=str)
         )
-        yield Problem("brokers", f"{VERSION} differs: {sentence}.", "Set the same on every broker, and roll.")
+        yield Problem(
+            "brokers",
+            f"{VERSION} differs between the brokers: {sentence}.",
+            "Set the same version on every broker, and restart the brokers one by one.",
+        )
     yield from _finalized(facts, by_version)
 
 
@@ -72,9 +83,9 @@ def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -
             if level(version) is not None and level(version) != node.metadata_version:
                 yield Problem(
                     ", ".join(names),
-                    f"{VERSION} of {', '.join(names)} is {version}, and the controller at {node.address} has "
-                    f"metadata.version {node.metadata_version}: these brokers appear healthy and are never registered.",
-                    f"Set {VERSION} on the brokers to the controllers' version, and roll.",
+                    f"{VERSION} of {', '.join(names)} is {version}, but the controller at {node.address} has "
+                    f"metadata.version {node.metadata_version}. These brokers appear healthy, but never register.",
+                    f"Set {VERSION} on the brokers to the controllers' version, and restart the brokers one by one.",
                 )
 
 
@@ -84,7 +95,8 @@ def identities(facts: PreflightFacts) -> Iterator[Problem]:
         if re.fullmatch(r"\s*\+?[0-9]+\s*", broker.given.get("broker.id", broker.given.get("node.id", ""))) is None:
             yield Problem(
                 broker.name,
-                f"{broker.name} has no broker.id in its file: a broker with a generated id is refused (KAFKA-17543).",
+                f"{broker.name} has no broker.id in its file. The controllers refuse a broker with a generated id "
+                "(KAFKA-17543).",
                 "Write broker.id into its file, from its meta.properties.",
             )
     brokers = {each.node_id for each in facts.brokers} | set(facts.control.brokers if facts.control else ())
@@ -94,7 +106,9 @@ def identities(facts: PreflightFacts) -> Iterator[Problem]:
     both = sorted(each for each in brokers & controllers if each is not None)
     if both:
         yield Problem(
-            "controllers", f"Ids {numbers(both)} are of brokers and of controllers.", "Give controllers others."
+            "controllers",
+            f"A broker and a controller have the same id: {numbers(both)}.",
+            "Give the controllers other ids than the brokers.",
         )
     if not controllers:
         yield unread("controllers", "The controllers' ids could not be read: no node names its voters.")
@@ -106,9 +120,12 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
         dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
         if len(dirs) > 1 and broker.mode != KRAFT and (known is None or known < _SEVERAL_DIRS):
             sentence = (
-                f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2; it is {broker.get(VERSION)}."
+                f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2 or later; its value is "
+                f"{broker.get(VERSION)}."
             )
-            yield Problem(broker.name, sentence, f"Set {VERSION}=3.9 on every broker, and roll.")
+            yield Problem(
+                broker.name, sentence, f"Set {VERSION}=3.9 on every broker, and restart the brokers one by one."
+            )
         if not dirs:
             yield unread(broker.name, f"log.dirs of {broker.name} could not be read.")
     for each in facts.log_dirs:
@@ -120,8 +137,8 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"broker {each.node_id}",
                 sentence,
-                "Repair the disk and restart the broker. Take the dir out of log.dirs only if each of its partitions "
-                "has another replica in sync: else its records are lost.",
+                "Repair the disk and restart the broker. Remove the folder from log.dirs only if each of its "
+                "partitions has another replica in sync. Otherwise records are lost.",
             )
     silent = {each.node_id for each in facts.brokers} - {each.node_id for each in facts.log_dirs} - {None}
     for node_id in sorted(silent):  # type: ignore[type-var]
@@ -134,10 +151,10 @@ def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
         authorizer = (broker.get("authorizer.class.name") or "").strip()
         if broker.get("control.plane.listener.name"):
             sentence = (
-                f"{broker.name} sets control.plane.listener.name: a broker in KRaft mode does not start with it "
-                "(KAFKA-17790)."
+                f"{broker.name} sets control.plane.listener.name. With this setting, a broker does not start in "
+                "KRaft mode (KAFKA-17790)."
             )
-            yield Problem(broker.name, sentence, "Remove it when the broker goes to KRaft mode.")
+            yield Problem(broker.name, sentence, "Remove the setting when the broker goes to KRaft mode.")
         if (
             "log.message.format.version" in broker.given
             and (level(broker.given["log.message.format.version"]) or 0) < 1
@@ -148,21 +165,26 @@ def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
             )
             yield Problem(broker.name, sentence, "Remove it.")
         if authorizer == _AUTHORIZERS[1]:
-            sentence = f"{broker.name} uses AclAuthorizer, with which a broker in KRaft mode dies at its start."
+            sentence = (
+                f"{broker.name} uses AclAuthorizer. With this authorizer, a broker in KRaft mode ends when it starts."
+            )
             yield Problem(
-                broker.name, sentence, f"Set authorizer.class.name={STANDARD_AUTHORIZER} with KRaft mode, not before."
+                broker.name,
+                sentence,
+                f"Set authorizer.class.name={STANDARD_AUTHORIZER} when the broker goes to KRaft mode, not before.",
             )
         elif authorizer not in _AUTHORIZERS:
             sentence = (
-                f"{broker.name} uses the authorizer {authorizer}, which must run on controllers without ZooKeeper, too."
+                f"{broker.name} uses the authorizer {authorizer}. In KRaft mode it also runs on the controllers, "
+                "without ZooKeeper."
             )
-            yield Problem(broker.name, sentence, "Ask its maker whether it supports KRaft, and try it in a lab.")
+            yield Problem(broker.name, sentence, "Ask the vendor whether it supports KRaft, and test it in a lab.")
         for key in filter(broker.get, _POLICIES):
             sentence = (
-                f"{broker.name} sets {key}={broker.get(key)}: in KRaft it runs on controllers, with other "
-                "arguments (KIP-1252)."
+                f"{broker.name} sets {key}={broker.get(key)}. In KRaft mode the policy runs on the controllers, with "
+                "other arguments (KIP-1252)."
             )
-            yield Problem(broker.name, sentence, "Put its class on the controllers' class path, and try it in a lab.")
+            yield Problem(broker.name, sentence, "Add its class to the controllers' class path, and test it in a lab.")
 
 
 def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:
@@ -177,7 +199,7 @@ CHECKS = (
         "A01",
         BLOCK,
         CONTROLLERS,
-        "Versions are alike and new enough.",
+        "All versions are the same, and new enough.",
         f"{_ASKED}, ApiVersions",
         versions,
         _BROKERS,
@@ -187,7 +209,7 @@ CHECKS = (
         "A02",
         BLOCK,
         CONTROLLERS,
-        "Every broker has an id of its own in its file.",
+        "Every broker has a unique id in its file.",
         _FILES,
         identities,
         _BROKERS,
@@ -207,7 +229,7 @@ CHECKS = (
         "A04",
         WARN,
         CONTROLLERS,
-        "No broker has a setting that changes its meaning.",
+        "No broker has a setting whose meaning changes in KRaft mode.",
         _ASKED,
         obstacles,
         _BROKERS,

@@ -34,12 +34,12 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     highest = max(control.max_state_epoch, kraft or 0, control.checkpoint_epoch or 0)
     if highest > control.controller_epoch:
         sentence = (
-            f"/controller_epoch is {control.controller_epoch}, and {highest} was used (partitions "
+            f"/controller_epoch is {control.controller_epoch}, but epoch {highest} was used (partitions "
             f"{control.max_state_epoch}"
         )
         sentence += (
-            f", /controller {kraft}, /migration {control.checkpoint_epoch}): partitions would stay offline "
-            "after a rollback."
+            f", /controller {kraft}, /migration {control.checkpoint_epoch}). Partitions would stay offline after a "
+            "rollback."
         )
         yield Problem("/controller_epoch", sentence, _RAISED)
 
@@ -56,7 +56,7 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
         if n_rows:
             sentence = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
             is_met = None if verdict == "unknown" else False
-            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", is_met)
+            yield Problem(verdict, sentence, "Repair the differences until `offramp kraft diff` reports none.", is_met)
 
 
 def formatted(facts: PreflightFacts) -> Iterator[Problem]:
@@ -67,7 +67,9 @@ def formatted(facts: PreflightFacts) -> Iterator[Problem]:
         if meta.version is None:
             yield unread(meta.file, f"{meta.file} has no version that can be read.")
         elif meta.version != 0 and meta.node_id in brokers:
-            sentence = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
+            sentence = (
+                f"{meta.file} of broker {meta.node_id} has version {meta.version}, but ZooKeeper mode needs version 0."
+            )
             yield Problem(meta.file, sentence, "Move its replicas to other brokers before a rollback.")
     yield from _not_saved(facts)
 
@@ -83,27 +85,35 @@ def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
             sentence = (
                 f"Whether the file of {broker.name} for ZooKeeper mode was saved could not be read: no file was given."
             )
-            yield unread(broker.name, sentence, f"Put it into --settings-dir. {_MAKE_IT}")
+            yield unread(broker.name, sentence, f"Put this file into the folder of --settings-dir. {_MAKE_IT}")
         else:
-            sentence = f"No file starts {broker.name} in ZooKeeper mode: {broker.source} is of {broker.mode} mode."
-            yield Problem(broker.name, sentence, f"Put the file that it had before into --settings-dir. {_MAKE_IT}")
+            sentence = (
+                f"No file starts {broker.name} in ZooKeeper mode: {broker.source} starts it in {broker.mode} mode."
+            )
+            yield Problem(
+                broker.name,
+                sentence,
+                f"Put the file from before the move into the folder of --settings-dir. {_MAKE_IT}",
+            )
 
 
 def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
     """R04: a broker in KRaft mode hangs when the controllers stop."""
     if not facts.facts.brokers:
-        yield unread("brokers", "The brokers' modes could not be read: none was asked.")
+        yield unread("brokers", "The brokers' modes could not be read: no broker was asked.")
     for node in facts.facts.brokers:
         if node.mode is None:
             yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not report its mode'}.")
         elif node.mode == KRAFT:
-            sentence = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
+            sentence = f"The broker at {node.address} runs in KRaft mode, so it hangs when the controllers stop."
             yield Problem(
-                f"broker {node.address}", sentence, "Restart it in migration mode, and wait until it is in sync."
+                f"broker {node.address}",
+                sentence,
+                "Restart this broker in migration mode, and wait until it is in sync.",
             )
     asked = {each.node_id for each in facts.facts.brokers}
     for node_id in sorted({each.node_id for each in facts.facts.registered_brokers} - asked):
-        yield unread(f"broker {node_id}", f"Broker {node_id} is registered with the controllers, and was not asked.")
+        yield unread(f"broker {node_id}", f"Broker {node_id} is registered with the controllers, but was not asked.")
 
 
 def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
@@ -115,24 +125,24 @@ def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
         why = facts.facts.log_error or "no plan asked for it"
         yield unread("the metadata log", f"The metadata log could not be read: {why}.", "Run: offramp kraft status")
     if phase(facts.facts) == UNKNOWN:
-        why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"
+        why = facts.facts.log_error or facts.facts.control_error or "the facts contradict each other or are incomplete"
         yield unread("cluster", f"The phase of the migration is not known: {why}.", "Run: offramp kraft status")
 
 
 _RAISED = (
-    "The rollback plan raises it in the transaction that deletes /controller: offramp plan kraft --to zookeeper. "
-    "While controllers run, do not write it."
+    "To roll back, use a plan, which raises the epoch in the transaction that deletes /controller: offramp plan "
+    "kraft --to zookeeper. Do not write /controller_epoch while controllers run."
 )
-_MAKE_IT = "--write-settings makes one, but for what is secret."
+_MAKE_IT = "offramp kraft preflight --write-settings FOLDER makes the file, without its secrets."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
-    check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
+    check("R02", BLOCK, ROLLBACK, "ZooKeeper and KRaft hold the same values.", "the diff", not_alike, ("differences",)),
     check(
         "R03",
         BLOCK,
         ROLLBACK,
-        "No broker was formatted for KRaft, and the files for ZooKeeper mode are kept.",
+        "No broker was formatted for KRaft, and each broker's file for ZooKeeper mode was saved.",
         "files",
         formatted,
         ("metas",),

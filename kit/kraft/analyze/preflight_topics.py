@@ -20,8 +20,10 @@ from kit.kraft.analyze.preflight_checks import (
 from kit.tables.conditions import BLOCK, WARN
 from kit.text.quantity import quantity
 
-_ELECT = "Let ZooKeeper's controller elect leaders: while every broker runs, delete /controller once. Then run the "
-"preflight again."
+_ELECT = (
+    "Let ZooKeeper's controller elect leaders: while every broker runs, delete /controller once. Then run the "
+    "preflight again."
+)
 _RESTORE = (
     "Restore the znode from ZooKeeper's snapshots: offramp znodes. Do not delete the znode: no other place holds the "
     "topic's replica lists."

@@ -23,12 +23,13 @@ _BITNAMI = "KAFKA_CFG_"
 _HOST = re.compile(r"://[^:]*:")
 _OF_ANSIBLE = re.compile(r"kafka_(?:broker|controller)(?:_\w+)?")
 _STRIMZI = (
-    "{} is a resource of Strimzi, whose operator writes the nodes' settings and makes the move itself. Annotate the "
-    "resource (strimzi.io/kraft), or lint what the operator wrote: kubectl exec POD -- cat /tmp/strimzi.properties"
+    "{} is a resource of Strimzi. Strimzi's operator writes the nodes' settings and makes the move itself. Annotate "
+    "the resource (strimzi.io/kraft), or lint the file that the operator wrote: kubectl exec POD -- cat "
+    "/tmp/strimzi.properties"
 )
 _ANSIBLE = (
-    "{} has variables of Ansible, of which a role makes the settings of a node. Lint the file that the role wrote, on "
-    "the node: server.properties"
+    "{} contains variables of Ansible, from which a role makes the settings of a node. On the node, lint the file "
+    "that the role wrote: server.properties"
 )
 
 

@@ -71,8 +71,8 @@ def _same(counts: dict[str, int]) -> str:
     n_same, n_moving = counts.get(CLEAN, 0), counts.get(IN_FLIGHT, 0)
     n_compared = n_same + n_moving + counts.get(DIVERGED, 0)
     if not n_compared:
-        return "Both stores were never compared: that is done in dual write and in KRaft mode alone."
-    moving = f"; in {n_moving:,} more, changes were still on their way" if n_moving else ""
+        return "The stores were never compared: offramp compares them only in the phases dual write and kraft."
+    moving = f"; in {quantity(n_moving, 'more observation')}, changes were still in flight" if n_moving else ""
     return (
         f"ZooKeeper and KRaft held the same in {n_same:,} of {quantity(n_compared, 'observation')} that compared"
         f" them{moving}."
@@ -85,12 +85,12 @@ def _open(values: pl.DataFrame) -> str:
         return "No value diverged."
     n_open = diverged["is_open"].sum()
     now = f"{n_open:,} still in the last observation" if n_open else "none in the last observation"
-    return f"{quantity(len(diverged), 'value')} diverged at some time, {now}: see below what they are."
+    return f"{quantity(len(diverged), 'value')} diverged at some time, {now}. They are listed below."
 
 
 def _behind(states: pl.DataFrame, most: int | None) -> str:
     if most is None:
-        return "How far ZooKeeper was behind is not known of any observation."
+        return "No observation shows how many records ZooKeeper was behind."
     if not most:
         return "ZooKeeper was never behind in any observation."
     if most <= USUAL_LAG:
@@ -116,7 +116,8 @@ def _not_read(states: pl.DataFrame, counts: dict[str, int]) -> str:
     if not n_unread:
         return "Everything was read in each observation that compared."
     return (
-        f"In {quantity(n_unread, 'observation')} something could not be read: what depends on it is unknown, not clean."
+        f"In {quantity(n_unread, 'observation')} something could not be read. Results that depend on it are unknown, "
+        "not clean."
     )
 
 
@@ -125,6 +126,6 @@ def _nobody_looked(long: pl.DataFrame) -> str:
         return ""
     worst = long.row(0, named=True)
     return (
-        f"There was no observation {quantity(len(long), 'time')} for longer than usual, at most"
-        f" {worst['seconds']:,.0f} s from {worst['from_at']:%Y-%m-%d %H:%M:%S} UTC: nothing is known of that time."
+        f"The time between two observations was longer than usual {quantity(len(long), 'time')}, at most"
+        f" {worst['seconds']:,.0f} s from {worst['from_at']:%Y-%m-%d %H:%M:%S} UTC. Nothing is known about these times."
     )

@@ -78,7 +78,7 @@ def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Phase
     notes = [
         "Square: controller; circle: broker, with a ring if it is in /brokers/ids. Number: id",
         _node_counts(every),
-        shortened(len(chosen), len(every), "nodes, first nodes in another phase"),
+        shortened(len(chosen), len(every), "nodes; those in another phase come first"),
     ]
     layers = [*_boxes(named, phase, size), *_dot_marks(dots, size)]
     chart: Chart = alt.layer(*layers).properties(**size, title=titled(title, notes))
@@ -120,7 +120,7 @@ def node_grid(places: IntoDataFrame, title: str = "Nodes") -> Chart:
     texts = base.mark_text(fontSize=11, color=_INK, limit=134).encode(text="value:N")
     heads = alt.Chart(cells).mark_text(align="right", dx=-8, fontSize=11, color=_INK)
     heads = heads.encode(x=alt.value(0), y=line, text="line:N")
-    notes = [_node_counts(every), shortened(len(chosen), len(every), "nodes, first those that don't answer")]
+    notes = [_node_counts(every), shortened(len(chosen), len(every), "nodes; those that don't answer come first")]
     size = {"width": alt.Step(142), "height": alt.Step(26), "title": titled(title, notes)}
     chart: Chart = alt.layer(rects, texts, heads).properties(**size)
     return chart
@@ -155,7 +155,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
     texts = base.mark_text(fontSize=12).encode(text="told:N", color=ink)
     n_equal = rows.filter(pl.col("verdict") == "equal").height
     notes = [f"equal in both stores: {n_equal:,} of {quantity(len(rows), 'value')}"]
-    notes.append(shortened(len(chosen), len(kinds), "kinds, those that differ most"))
+    notes.append(shortened(len(chosen), len(kinds), "kinds; those with the most differences come first"))
     size = {"width": alt.Step(96), "height": alt.Step(28), "title": titled(title, notes)}
     chart: Chart = alt.layer(rects, texts).properties(**size)
     return chart

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from kit.kraft.status import KraftStatus
 
 app = typer.Typer(
-    help="A cluster on its way from ZooKeeper to KRaft: its phase, and what differs.",
+    help="Show the phase of a move from ZooKeeper to KRaft, check it, compare both stores, and rehearse it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
 class Mode(StrEnum):
-    """How a node starts."""
+    """The mode in which a node starts."""
 
     zookeeper = "zookeeper"
     migration = "migration"
@@ -59,7 +59,7 @@ SETTLE_S = 30.0
 @app.command()
 @with_options
 def status(profile: ChosenProfile, as_json: AsJson = False) -> None:
-    """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
+    """Show the phase, what contradicts it, and each fact with its source and time. Exit code 12: not all was read."""
     import polars as pl
 
     from kit.tables import schema as tables
@@ -105,11 +105,11 @@ def _tell_status(status: KraftStatus, findings: pl.DataFrame) -> None:
 
 SettingsFolder = Annotated[
     Path | None,
-    typer.Option("--settings-dir", help="Folder with the nodes' own server.properties and meta.properties."),
+    typer.Option("--settings-dir", help="Folder with the nodes' server.properties and meta.properties."),
 ]
 WriteTo = Annotated[
     Path | None,
-    typer.Option("--write-settings", help="Folder to write ready-made settings to, a file per node and mode."),
+    typer.Option("--write-settings", help="Write settings for each node and mode into this folder."),
 ]
 
 
@@ -120,13 +120,13 @@ def preflight(
     settings_dir: SettingsFolder = None,
     write_settings: WriteTo = None,
     saved: Annotated[
-        Path | None, typer.Option("--from", help="A file of `offramp kraft save`, instead of the live cluster.")
+        Path | None, typer.Option("--from", help="Check a file of `offramp kraft save` instead of the live cluster.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Whether the cluster is ready to move to KRaft: every check, with what to do. Exit code 15: it is not.
+    """Check whether the cluster is ready to move to KRaft, and show what to do. Exit code 15: it is not ready.
 
-    Exit code 12: nothing forbids it, but a check that could was not read.
+    Exit code 12: no check forbids the move, but the answer of a check that could forbid it is unknown.
     """
     from kit.clients.cluster import connect
     from kit.kraft.metadata_file import load_metadata
@@ -175,13 +175,14 @@ def diff(
             min=0,
             max=LONGEST_WAIT_S,
             callback=a_number,
-            help="Seconds to wait for changes that are under way.",
+            help="Seconds to wait for changes that are in flight.",
         ),
     ] = SETTLE_S,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 28: a value diverged; 12: no value
-    diverged, but something is in flight or was not read.
+    """Compare the values in ZooKeeper and KRaft during dual write. Exit code 28: a value diverged.
+
+    Exit code 12: no value diverged, but a value is in flight or was not read.
     """
     from kit.clients.cluster import connect
     from kit.kraft.both_stores import kraft_diff
@@ -218,7 +219,7 @@ def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
         raise kind(
             "\n".join(
                 [
-                    f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}",
+                    f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft hold different values: {counts}",
                     *map(visible, errors),
                 ]
             )
@@ -232,8 +233,8 @@ def save(
 ) -> None:
     """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
 
-    SCRAM credentials, passwords and keys are replaced by random text of the same form; no secret is in the file. Names
-    of topics, users, hosts and settings are in it.
+    The file holds no secret: SCRAM credentials, passwords and keys are replaced by random text of the same form. It
+    holds the names of topics, users, hosts and settings.
     """
     from kit.clients.cluster import connect
     from kit.kraft.preflight import save_metadata
@@ -253,20 +254,20 @@ def _about(saved: SavedMetadata) -> str:
 @app.command(name="rehearse")
 def rehearse_(
     file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
-    controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
+    controllers: Annotated[int, typer.Option(min=1, max=5, help="Number of controllers in the lab.")] = 3,
     runs: Annotated[
         Path,
         typer.Option(
-            "--runs", help=("Folder of plans and runs. It keeps the result, which plans to move the cluster read.")
+            "--runs", help=("Folder of plans and runs. The result is kept there, and a plan of the move reads it.")
         ),
     ] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
     """Rehearse the move to KRaft with a saved cluster, on a throw-away lab on this machine. Exit code 15: it fails.
 
-    A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
-    compared, and a controller fails over. Exit code 12: some values could not be judged. The result is kept, however
-    it ended: a plan to start controllers asks for it.
+    The lab's ZooKeeper receives the saved znodes, and real controllers copy them. The brokers are simulated, without
+    data. Then both stores are compared, before and after a fail-over. Exit code 12: some values could not be compared.
+    The result is kept in any case, because a plan to start controllers requires it.
     """
     from kit.kraft.metadata_file import load_metadata
     from kit.kraft.move.rehearsals import keep_result, sha256_of
@@ -302,7 +303,7 @@ def _tell_rehearsal(rehearsal: Rehearsal) -> None:
 @with_options
 def watch(
     profile: ChosenProfile,
-    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each observation to.")],
+    history: Annotated[Path, typer.Option("--history", help="Append each observation to the history in this folder.")],
     every: Annotated[
         float,
         typer.Option(
@@ -311,15 +312,14 @@ def watch(
             max=LONGEST_WAIT_S,
             callback=a_number,
             metavar="SECONDS",
-            help="From observation to observation.",
+            help="Time from one observation to the next.",
         ),
     ] = 10.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Number of observations, then end.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after this number of observations.")] = None,
 ) -> None:
     """Observe repeatedly, in dual write with a diff, and append each observation to a history. Ctrl-C ends it.
 
-    An observation at which something was not read is kept with the reason. Exit code 12: the last observation was such
-    a one.
+    An incomplete observation is kept, too, with the reason. Exit code 12: the last observation was incomplete.
     """
     from kit.kraft.watch import KraftHistory, look
 
@@ -343,14 +343,14 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
         "runs"
     ),
-    cluster: Annotated[str, typer.Option("--cluster", help="Name in the history [its only one].")] = "",
+    cluster: Annotated[str, typer.Option("--cluster", help="Cluster in the history [its only cluster].")] = "",
     last_hours: Annotated[
         float, typer.Option(min=0, max=876_000, callback=a_number, help="Hours before the newest observation [all].")
     ] = 0.0,
 ) -> None:
     """Make a notebook and one HTML page of a history of observations: verdicts, lag, fail-overs. No cluster is asked.
 
-    Exit code 28: in the last observation a value diverged; 12: something was not read. The report is made all the same.
+    The report is made in any case. Exit code 28: a value diverged in the last observation; 12: a value was not read.
     """
     from kit.groups.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
     from kit.kraft.watch import KraftHistory
@@ -366,16 +366,18 @@ def report(
 @app.command()
 def lint(
     files: Annotated[
-        list[Path], typer.Argument(help="server.properties of nodes, env files, or Compose files with their variables.")
+        list[Path],
+        typer.Argument(help="The nodes' server.properties, env files, or Compose files with their variables."),
     ],
     mode: Annotated[
         Mode | None, typer.Option(help="The mode in which each file must start its node [what the file says].")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Whether Kafka 3.9.1 would start a node with these files. No cluster is asked. Exit code 15: it would refuse one.
+    """Check whether Kafka 3.9.1 would start a node with these files. No cluster is asked. Exit code 15: it would not.
 
-    Also reported is what a move to KRaft forbids. Exit code 12: a value is filled in later, so the answer is not known.
+    Settings that a move to KRaft forbids are reported, too. Exit code 12: a value is a placeholder, so the answer is
+    unknown.
     """
     from kit.kraft.settings_files import lint_files
 
@@ -394,11 +396,11 @@ def lint(
 def story(
     files: Annotated[list[Path], typer.Argument(help="Logs of controllers; gz too.")],
     same_zone: Annotated[
-        bool, typer.Option("--same-zone", help="All logs print times of one zone: merge them by time.")
+        bool, typer.Option("--same-zone", help="All logs use the same time zone: merge their lines by time.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What controllers did in a move to KRaft, by their logs: what they waited for, which znode aborted the copy."""
+    """Show from controllers' logs what they did in a move to KRaft, and which znode aborted the copy."""
     from kit.kraft.story import read_story
 
     with refusals():

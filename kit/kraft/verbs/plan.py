@@ -27,7 +27,7 @@ def plan_kraft(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Repair the first damage of those that another operator or tool left, if there is one."
+            "--repair", help="Repair the first damage that an aborted move, or another operator or tool, left."
         ),
     ] = False,
     fail_over: Annotated[
@@ -35,17 +35,17 @@ def plan_kraft(
     ] = False,
     unregister: Annotated[
         int | None,
-        typer.Option("--unregister", help="A broker that is gone for good: its registration is ended.", min=0),
+        typer.Option("--unregister", help="End the registration of this broker, which does not return.", min=0),
     ] = None,
     node_timeout: Annotated[
-        float, typer.Option("--node-timeout", help="Seconds that one node may take to run in its new mode.")
+        float, typer.Option("--node-timeout", help="Time limit for one node to run in its new mode, in seconds.")
     ] = NODE_TIMEOUT_S,
     way_back: WayBack = WAY_BACK_HOURS,
 ) -> None:
-    """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
+    """Plan a move from ZooKeeper to KRaft, one phase per plan, or a rollback to ZooKeeper. Writes nothing.
 
-    Also: repair what another operator or tool left of a move (--repair), move the active controller (--fail-over), or
-    end the registration of a broker that is gone (--unregister).
+    Other plans: repair the damage that an aborted move left (--repair), elect another active controller (--fail-over),
+    or end the registration of a broker that does not return (--unregister).
     """
     from kit.kraft.move.plan import KraftPlanRequest
 
@@ -54,7 +54,7 @@ def plan_kraft(
     asked = [name for name in goals if name is not None]
     with refusals():
         if len(asked) != 1:
-            raise InputError("name one of --to PHASE, --repair, --fail-over and --unregister")
+            raise InputError("give one of --to PHASE, --repair, --fail-over and --unregister")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
     with planning.open(is_patient=True) as operations:
         say(f"reading cluster {operations.cluster.name} …")

@@ -35,20 +35,22 @@ def znodes(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Snapshots and logs of one ZooKeeper server, or its data folder.")
     ] = None,
-    path: Annotated[str, typer.Option("--path", "-z", help="A znode; what is below it is shown, too.")] = "/",
+    path: Annotated[str, typer.Option("--path", "-z", help="Show this znode and all znodes below it.")] = "/",
     at: Annotated[
         str | None,
-        typer.Option(help="The state at a time: ISO 8601 (UTC if it names no zone), or an age such as 90m, 6h, 2d."),
+        typer.Option(
+            help="Show the state at this time: ISO 8601 (UTC if no zone is given), or an age such as 90m, 6h, 2d."
+        ),
     ] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="What was done to them, when, and by which session.")
+        bool, typer.Option("--history", help="Show each change, its time, and the session that made it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What znodes hold, or held at a time, and which session wrote it.
+    """Show the content of znodes, now or at an earlier time, and the session that wrote it.
 
-    From files that ZooKeeper itself writes (snapshot.<zxid>, log.<zxid> of 3.4 to 3.9; no server is asked), or from a
-    cluster's live ZooKeeper. Secrets are redacted. Data that is no text is shown as base64.
+    It is read from files that ZooKeeper writes (snapshot.<zxid>, log.<zxid> of 3.4 to 3.9; no server is asked), or from
+    a cluster's live ZooKeeper. Secrets are redacted. Data that is not text is shown as base64.
 
     \b
     offramp znodes copied/version-2 --path /consumers/orders --at 2026-11-24T09:00
@@ -61,7 +63,9 @@ def znodes(
         if files:
             _print_stored(files, path, at, history, as_json)
         elif at is not None or history:
-            raise InputError("a live ZooKeeper knows no past: give copies of its files, for example version-2")
+            raise InputError(
+                "a live ZooKeeper has no history. Give copies of its data files, for example the folder version-2"
+            )
         else:
             _print_live(path, as_json, profile)
 
@@ -74,7 +78,7 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
         stored = read_zookeeper_files(files, path, moment(at))
         rows = stored.changes if history else _with_writers(stored.znodes, stored.changes)
     if rows.is_empty():
-        absence = "no change of it is in these logs" if history else "it was not there"
+        absence = "these logs contain no change of it" if history else "it did not exist at that time"
         raise NotFound(f"znode {path}: {absence}. {stored!r}. Give another --path, or files of another time")
     _print(rows, _TOLD if history else _SHOWN, as_json)
     say(*verify_files(stored).split("\n"))
@@ -100,7 +104,9 @@ def _print_live(path: str, as_json: bool, profile: ChosenProfile) -> None:
             raise InputError(f"cluster {cluster.name} has no zookeeper_connect in offramp.toml")
         rows = pl.DataFrame(fetch_znodes(cluster.zookeeper, path))
         if rows.is_empty():
-            raise NotFound(f"cluster {cluster.name} has no znode {path}: give a --path above, and see what is there")
+            raise NotFound(
+                f"cluster {cluster.name} has no znode {path}. To list the znodes above it, give a shorter --path"
+            )
     _print(rows.sort("path"), [name for name in _SHOWN if name != "session_id"], as_json)
 
 
@@ -114,7 +120,7 @@ def _print(rows: pl.DataFrame, columns: Sequence[str], as_json: bool) -> None:
     kinds = {name: pl.String for name in ("data", *_NUMBERS) if name in columns}
     print_frame(pl.DataFrame(shown, {**rows.select(columns).schema, **kinds}, orient="row"))
     if len(rows) > MOST_ROWS:
-        say(f"… and {len(rows) - MOST_ROWS:,} more; --path leaves fewer, --json has all")
+        say(f"… and {len(rows) - MOST_ROWS:,} more. --path shows fewer, --json shows all")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

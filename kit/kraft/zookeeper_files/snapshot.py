@@ -110,7 +110,7 @@ class Snapshot:
             self._seals(self._at + len(END))
         elif not self.problems:
             place = f"byte {self._at:,} of {len(self.data):,}"
-            self.problems.append(f"no whole znode is at {place}: the file was cut or its bytes were changed")
+            self.problems.append(f"no complete znode is at {place}: the file was cut off, or its bytes were changed")
 
     def _places(self) -> Iterator[tuple[int, Ints, Ints]]:
         """Where some znodes begin, where the length of the data of each is, and where each ends."""

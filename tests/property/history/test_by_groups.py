@@ -292,7 +292,7 @@ def test_files_of_one_folder_may_differ_in_columns_and_endings(spark, folder, wo
     pq.write_table(rows[:2].drop_columns(["committed_at"]), file.with_name("other"))
     assert found(spark, str(copy), works["verdicts"]) == found(spark, folder, works["verdicts"])
     file.with_name("sub").mkdir()
-    with pytest.raises(HistoryError, match="sub in it is not of a history: move that elsewhere"):
+    with pytest.raises(HistoryError, match=r"sub does not belong to a history\. Move it to another folder"):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
 
@@ -302,7 +302,8 @@ def test_a_file_of_many_snapshots_has_to_name_them(spark, folder, works, tmp_pat
         pq.write_table(pq.ParquetFile(file).read().drop_columns(["snapshot_id"]), file)
     with pytest.raises(PySparkException) as raised:
         kit.collect(History(spark, str(copy)).by_groups(works["lags"], SINCE))
-    assert f"{file} can't be read: it lacks snapshot_id; something else than offramp wrote it" == cause(raised.value)
+    told = f"{file} can't be read: it has no column snapshot_id, so another program than offramp wrote it"
+    assert cause(raised.value) == told
     with pytest.raises(HistoryError, match="has rows without snapshot_id, which committed_offsets always has"):
         History(spark, str(copy)).check(tables.COMMITTED_OFFSETS)
 
@@ -366,7 +367,7 @@ def test_numbers_lists_and_blanks_are_no_trouble(spark, folder):
 @pytest.mark.parametrize("group_ids", ["dead", ["dead", None], [7]])
 def test_groups_that_are_no_list_of_names_are_refused(spark, folder, works, group_ids):
     """Each letter of a name would be a group's, and of those there are no rows."""
-    with pytest.raises(InputError, match=r"group_ids is to be a list of names of groups; it is "):
+    with pytest.raises(InputError, match=r"group_ids must be a list of group names; it is "):
         History(spark, folder).by_groups(works["lags"], SINCE, group_ids)
 
 

@@ -87,7 +87,7 @@ def test_days_are_counted_as_spark_counts_them(spark: SparkSession, tmp_path: Pa
     assert rows_of(spark, tmp_path) == before
     (tmp_path / "snapshots" / "date=2026-11-20 (copy)").mkdir()
     for count in (HistoryHere(tmp_path).days, lambda: Upkeep(spark, str(tmp_path)).days()):
-        with pytest.raises(HistoryError, match=r"date=2026-11-20 \(copy\) in it is not of a history"):
+        with pytest.raises(HistoryError, match=r"date=2026-11-20 \(copy\) does not belong to a history"):
             count()
 
 

@@ -115,5 +115,9 @@ def test_a_large_file_is_checked_a_part_at_a_time_and_small_ones_together(tmp_pa
 def test_a_copy_of_a_day_is_not_counted_twice(spark: SparkSession, folder):
     day = second_file(folder).parents[1]
     shutil.copytree(day, day.with_name(f"{day.name} (copy)"))
-    with pytest.raises(HistoryError, match=r"date=2026-11-22 \(copy\) in it is not of a history: move that elsewhere$"):
+    with pytest.raises(
+        HistoryError,
+        match=r"date=2026-11-22 \(copy\) does not belong to a history. Move it to "
+        "another folder$",
+    ):
         History(spark, str(folder)).load(TABLE)

@@ -59,7 +59,7 @@ def test_two_at_once(spark, writer, begun, tmp_path, name, verb, record_property
         other(spark, folder, verb, scene)
         ended = writer.go_on() if what.startswith("stopped") else what
         try:
-            assert ended.startswith("done") or (verb == "expire" and "compact once more" in ended), ended
+            assert ended.startswith("done") or (verb == "expire" and "Run the compaction again" in ended), ended
             assert scenes.found(spark, folder) == expected
             hours = scenes.hours(spark, folder)
             if scene.verb == "hours" and verb == "hours":

@@ -201,7 +201,7 @@ def test_a_full_disk_is_one_sentence(spark, folder, expected):
 
 
 def test_what_can_not_be_asked_for(spark, folder, tmp_path):
-    with pytest.raises(InputError, match="2026-11-23 is not over yet"):
+    with pytest.raises(InputError, match="2026-11-23 has not ended yet"):
         _upkeep(spark, folder).expire(date(2026, 11, 23))
     with pytest.raises(HistoryError, match="there is no history in"):
         Upkeep(spark, str(tmp_path / "nothing"))
@@ -276,8 +276,8 @@ def test_what_is_not_of_a_history_or_damaged_is_one_sentence(spark, folder):
     [
         ("", InputError, "'' can't be the folder of a history"),
         ("/", InputError, "'/' can't be the folder of a history"),
-        ("lake[1]", InputError, r"lake\[1\] can't be the folder of a history: Spark takes any of"),
-        ("lake/*", InputError, r"lake/\* can't be the folder of a history: Spark takes any of"),
+        ("lake[1]", InputError, r"lake\[1\] can't be the folder of a history, because Spark reads each of"),
+        ("lake/*", InputError, r"lake/\* can't be the folder of a history, because Spark reads each of"),
         ("nosuch://x/y", HistoryError, 'can\'t be read: No FileSystem for scheme "nosuch"$'),
         ("file://x/y", HistoryError, "can't be read: Wrong FS: file://x/y/offramp_history, expected: file:///$"),
     ],

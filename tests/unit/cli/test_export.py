@@ -49,7 +49,9 @@ def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(capsys):
     assert [page["offramp_looks_total"][()] for page in (first, failed, last)] == [1, 1, 2]
     assert [page["offramp_requests_total"][()] for page in (first, failed, last)] == [10, 10, 30]
     assert failed["offramp_consumer_group_lag"] == first["offramp_consumer_group_lag"]
-    told = "offramp: this observation failed, the figures are of 00:00:00 UTC: no broker answers\n"
+    told = (
+        "offramp: this observation failed; the metrics still show the observation of 00:00:00 UTC: no broker answers\n"
+    )
     assert capsys.readouterr().err == told
 
 

@@ -78,7 +78,7 @@ def test_looks_are_spread_over_the_time():
     assert looks.waits == [0, 10, 10, 10]
     assert looks.taken == [1, 2, 3, 4]
     for number in (1, live.KEPT + 1):
-        with pytest.raises(InputError, match="can't be compared: name 2 to 12"):
+        with pytest.raises(InputError, match="polls: give a number from 2 to 12"):
             looks.take_evenly(number, 30)
 
 
@@ -193,7 +193,7 @@ def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monke
     assert len(shown) < 20
     begun = [line for line in shown if line[:3] in {f"{at:02}-" for at in range(30)}]
     assert begun[0].startswith("00-")
-    assert f"{30 - len(begun)} more: --groups takes a pattern of names" in shown
+    assert f"{30 - len(begun)} more groups. To show fewer, give --groups a pattern of names" in shown
 
 
 def snapshot_at(committed: int, end: int) -> Snapshot[pl.DataFrame]:

@@ -118,7 +118,7 @@ def test_a_full_disk_under_the_output_or_the_notes_ends_it(tmp_path: Path) -> No
     with open("/dev/full", "wb", buffering=0) as full:
         records = HandOver(full, as_text, tmp_path / "notes")
         assert not records.take(record(0), "c")
-    assert "the output takes no more records: No space left on device" in str(records.error)
+    assert "no record can be written to the output: No space left on device" in str(records.error)
     assert (tmp_path / "notes").read_bytes() == b""
     with (tmp_path / "out").open("wb") as output:
         records = HandOver(output, as_text, Path("/dev/full"))
@@ -150,7 +150,8 @@ def test_events_that_can_not_be_written_are_told_once_and_raise_nothing() -> Non
         events.say("c", "REG", "1")
         events.say("c", "BEG", {})
     assert failures == [
-        "/dev/full takes no more events: No space left on device; repair the cause, then start offramp consume"
+        "/dev/full can't be written, so rebalances can't be recorded: No space left on device; repair the cause, "
+        "then start offramp consume"
         " again: no record is lost"
     ]
 

@@ -107,9 +107,9 @@ def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
 def test_partitions_that_have_no_age_are_not_called_known():
     rows = pl.DataFrame({**KEY, "lag": [7, 0, None], "time_lag_ms": [9, None, None], "beyond_end": [0, 5, None]})
     rows = rows.with_columns(error=pl.lit("a reason"))
-    told = "1 partition, all known. Not known: 1 partition without a lag, 1 commit beyond the end of the log."
+    told = "1 partition, all known. Not counted: 1 partition without a lag, 1 commit beyond the end of the log."
     assert health.verify_time_lag(rows) == f"Lag in time: {told}"
-    assert health.verify_outlook(rows.tail(2)).startswith("Outlook: 0 partitions, all known. Not known: 1 partition ")
+    assert health.verify_outlook(rows.tail(2)).startswith("Outlook: 0 partitions, all known. Not counted: 1 partition ")
 
 
 def test_looks_from_before_the_clock_was_set_back_do_not_count():

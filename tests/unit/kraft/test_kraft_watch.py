@@ -39,11 +39,11 @@ def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
 def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
     look = not_begun(closed(1), closed(2))
     assert look.status.told()[2:] == [
-        "Controllers c1:9093 and c2:9093 do not run: no server listens there. Nothing has begun."
+        "Controllers c1:9093 and c2:9093 do not run: no server listens at the address. The move has not begun."
     ]
     assert (
         look.verify()
-        == "Cluster one: phase zookeeper; everything was read, but for the controllers, which do not run yet."
+        == "Cluster one: phase zookeeper; everything was read, except from the controllers, which do not run yet."
     )
     look.status.verify()
     assert (look.state.error, look.status.unread) == (None, [])
@@ -197,7 +197,7 @@ def test_no_history_says_how_to_make_one(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(HistoryError, match=r"was not written: Not a directory; name another folder"):
+    with pytest.raises(HistoryError, match=r"could not be written: Not a directory. Name another folder"):
         KraftHistory(tmp_path / "file").append(kraft_look())
 
 

@@ -54,7 +54,7 @@ def test_the_checks_say_of_the_file_what_they_said_of_the_cluster(file):
     assert {"Z04", "Z10"} <= {each.check_id for each in found.rows if each.is_met is False}
     (note,) = found.notes
     assert "2026-11-24 09:00:00 UTC" in note
-    assert "what has changed since" in note
+    assert "does not show later changes" in note
 
 
 def test_every_fact_is_saved_so_that_the_file_raises_the_alarm_that_the_cluster_raised(tmp_path):
@@ -186,14 +186,14 @@ def test_the_preflight_of_a_file_asks_no_cluster_and_ends_by_what_it_found(file)
     ended = CliRunner().invoke(app, ["preflight", "--from", str(file)])
     assert ended.exit_code == UnsafePlan.exit_code
     assert "/kafka-acl/Topic/x: bad" in ended.output
-    assert "A file can't determine what has changed since" in ended.output
+    assert "A saved file does not show later changes" in ended.output
 
 
 def test_a_cluster_without_brokers_is_not_rehearsed():
     whole = saved_cluster()
     control = replace(whole.facts.facts.control, brokers=())
     empty = replace(whole, facts=replace(whole.facts, facts=replace(whole.facts.facts, control=control)))
-    with pytest.raises(InputError, match=r"no broker was in /brokers/ids when it was saved"):
+    with pytest.raises(InputError, match=r"no broker was in /brokers/ids when the cluster was saved"):
         rehearse(empty)
 
 

@@ -79,7 +79,7 @@ def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
         facts = replace(SOUND, settings=told, log_dirs=[BrokerLogDir(1, "/a", None), BrokerLogDir(1, "/b", None)])
         return judge("production", facts, folder)
 
-    assert "needs inter.broker.protocol.version 3.7-IV2; it is None" in str(found().rows)
+    assert "needs inter.broker.protocol.version 3.7-IV2 or later; its value is None" in str(found().rows)
     merged = found(node)
     assert "needs inter.broker.protocol.version" not in str(merged.rows)
     assert {each.is_met for each in merged.rows if each.check_id == "A03"} == {None}, "broker 2 is not there"
@@ -93,7 +93,10 @@ def test_what_a_file_leaves_out_is_as_the_node_itself_told(tmp_path):
 @pytest.mark.parametrize(
     ("runs_with", "problem"),
     [
-        ({"given": {VERSION: "3.8"}}, f"{VERSION} differs: 3.8 of broker 1 as it runs; 3.9 of broker 1, broker 2."),
+        (
+            {"given": {VERSION: "3.8"}},
+            f"{VERSION} differs between the brokers: 3.8 of broker 1 as it runs; 3.9 of broker 1, broker 2.",
+        ),
         ({"defaults": {VERSION: "3.9-IV0"}}, None),
         ({"given": {VERSION: "3.9"}}, None),
     ],
@@ -149,9 +152,10 @@ PASSWORD = SERVER.replace("hush-hush", "${file:/etc/kafka/secrets:encoder}") + "
 
 def test_what_is_filled_in_later_is_not_known(tmp_path):
     file = put(tmp_path, "server.properties", DYNAMIC)
-    assert "broker.id is filled in later" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
+    assert "broker.id is a placeholder" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
     file = put(tmp_path, "server.properties", SERVER + "advertised.listeners=${env:LISTENERS}\n")
-    assert "advertised.listeners is redacted, or filled in" in str(lint_settings_file(file, "broker", 1, "zookeeper"))
+    told = str(lint_settings_file(file, "broker", 1, "zookeeper"))
+    assert "advertised.listeners is redacted or a placeholder" in told
 
 
 def test_what_no_rule_asks_for_may_be_filled_in_later(tmp_path):
@@ -201,12 +205,12 @@ def test_the_end_of_a_preflight():
     sound = [row("Z01", "block", True), row("Z16", "warn", False), row("R01", "block", False, "rollback")]
     Preflight("lab", sound, []).verify()
     dark = [*sound, row("Z02", "block", None)]
-    with pytest.raises(PartialRead, match="not known: Z02"):
+    with pytest.raises(PartialRead, match="are unknown: Z02"):
         Preflight("lab", dark, []).verify()
-    with pytest.raises(UnsafePlan, match="not ready to move to KRaft: Z04; not known: Z02"):
+    with pytest.raises(UnsafePlan, match="not ready to move to KRaft: Z04; unknown: Z02"):
         Preflight("lab", [*dark, row("Z04", "block", False)], []).verify()
     ended = judge("lab", replace(SOUND, facts=replace(SOUND.facts, zk_state="POST_MIGRATION")))
-    with pytest.raises(NothingToDo, match="no move is left to prepare"):
+    with pytest.raises(NothingToDo, match="there is no move to prepare"):
         ended.verify()
     assert not judge("lab", SOUND).is_final
 

@@ -62,7 +62,7 @@ def test_an_env_file_is_a_node():
     ("text", "told"),
     [
         (STRIMZI, "kubectl exec POD"),
-        (ANSIBLE, "Lint the file that the role wrote"),
+        (ANSIBLE, "lint the file that the role wrote"),
         ("a: [", "is no YAML"),
         ("services: {web: {image: nginx}}", "has no settings of a node"),
     ],
@@ -93,11 +93,11 @@ def test_a_folder_may_hold_other_yaml(tmp_path):
 def test_the_end_of_a_lint(tmp_path):
     file = tmp_path / "server.properties"
     file.write_text(BROKER)
-    assert lint_files([file], "zookeeper").verify() == "Kafka 3.9.1 takes 1 node as written."
-    with pytest.raises(UnsafePlan, match=r"server\.properties can't be used as written"):
+    assert lint_files([file], "zookeeper").verify() == "Kafka 3.9.1 accepts the settings of 1 node."
+    with pytest.raises(UnsafePlan, match=r"server\.properties can't be used"):
         lint_files([file], "kraft").verify()
     file.write_text(BROKER + "listeners=${env:LISTENERS}\n")
-    with pytest.raises(PartialRead, match="some values are not known here"):
+    with pytest.raises(PartialRead, match="some values are unknown here"):
         lint_files([file]).verify()
     file.write_text(BROKER + "listeners=${env:LISTENERS}\nnum.partitions=none\n")
     with pytest.raises(UnsafePlan):

@@ -140,11 +140,11 @@ class WrongArity(New):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (object(), "object is no rebalance listener: it has no method on_partitions_assigned"),
+        (object(), "object is no rebalance listener: the method on_partitions_assigned is missing"),
         (Wordless(), r"Wordless.on_partitions_assigned takes neither \(partitions\) nor"),
-        (New, "New is a class; a rebalance listener is an instance"),
+        (New, "New is a class; pass an instance"),
         (WrongArity(), r"WrongArity.on_partitions_revoked doesn't take \(partitions, consumer\)"),
-        (print, "has no method on_partitions_assigned"),
+        (print, "the method on_partitions_assigned is missing"),
     ],
 )
 def test_what_is_no_listener_is_refused(wrong, said):

@@ -44,7 +44,7 @@ def test_migration_keys_go_to_the_embedded_consumer() -> None:
     [
         ({"group.id": "a b"}, "group.id is 'a b'; it must be letters, digits"),
         ({"group.id": ""}, "group.id is ''"),
-        ({"groupid": "g"}, "'groupid' is not a key of the old consumer"),
+        ({"groupid": "g"}, "'groupid' is not a setting of the old consumer"),
         ({"auto.offset.reset": "earliest"}, "auto.offset.reset is 'earliest'; it must be smallest or largest"),
         ({"auto.commit.interval.ms": "soon"}, "auto.commit.interval.ms is 'soon'; it must be a whole number"),
         ({"consumer.timeout.ms": -2}, "consumer.timeout.ms is -2"),

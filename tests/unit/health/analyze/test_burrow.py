@@ -117,12 +117,12 @@ def test_our_own_cases(case):
     [
         (
             "silent for longer than the window",
-            "no commit for 541 s, longer than its last 10 commits took (540 s); 210 records wait",
+            "no commit for 541 s, which is longer than the last 10 commits took (540 s); 210 records wait",
         ),
-        ("stepped back", "it went back from offset 200 to 50 and has not reached the former again"),
-        ("the same offset", "it committed offset 100 and no other, 10 times"),
-        ("lag is growing", "its lag never fell while it committed 10 times; it is 110 records"),
-        ("catching up", "its lag fell within the window; it is 5 records"),
+        ("stepped back", "the committed offset went back from 200 to 50 and has not reached the earlier offset again"),
+        ("the same offset", "the group committed only the offset 100, 10 times"),
+        ("lag is growing", "the lag never fell while the group committed 10 times; it is 110 records"),
+        ("catching up", "the lag fell within the window; it is 5 records"),
         ("no lag once, then growing", "a commit of the window was 0 records behind, which is allowed (0)"),
     ],
 )
@@ -185,7 +185,7 @@ def test_the_ring_of_ends_is_as_long_as_the_window():
 def test_without_an_end_the_status_is_unknown():
     other_topic = ends((9, 0)).with_columns(topic=pl.lit("u"))
     rows = analyze.partition_health(commits((1, 10)), other_topic, at(20))
-    assert rows.select("status", "evidence", "lag").rows() == [(None, "no end of its log is known", None)]
+    assert rows.select("status", "evidence", "lag").rows() == [(None, "the log end offset is unknown", None)]
     (group,) = analyze.group_health(rows).to_dicts()
     assert (group["status"], group["n_unknown"], group["lag"]) == (None, 1, None)
 
@@ -194,7 +194,7 @@ def test_a_window_that_is_too_short_to_judge_counts_as_ok():
     arguments = (commits((1, 10)), ends((9, 0)), at(100))
     assert analyze.partition_health(*arguments)["status"].to_list() == ["STOP"]
     (row,) = analyze.partition_health(*arguments, minimum_complete=0.5).to_dicts()
-    assert (row["status"], row["evidence"]) == ("OK", "1 of 10 commits: too few to judge")
+    assert (row["status"], row["evidence"]) == ("OK", "1 of 10 commits, too few to judge")
 
 
 @pytest.mark.parametrize(

@@ -71,17 +71,16 @@ CASES = {
     ),
     "owner moved": (
         {"owner": lambda at: "c-1" if at < 23 else "c-2"}, 23,
-        "t-0 had another owner at 1970-01-01 00:23:00 UTC than at 1970-01-01 00:22:00 UTC: c-2 for c-1.",
+        "t-0 changed owner between 1970-01-01 00:22:00 UTC and 1970-01-01 00:23:00 UTC: from c-1 to c-2.",
     ),
     "topic's rate rose": (
         {"end": lambda at: 100 * at if at < 20 else 2000 + 900 * (at - 20), "commit": lambda at: 100 * at}, 19,
-        "Its topics got 13.8 records/s from 1970-01-01 00:19:00 UTC on, 1.7 before.",
+        "The topics of the group received 13.8 records/s from 1970-01-01 00:19:00 UTC on, and 1.7 before.",
     ),
     "commits stopped, members alive": (
         {}, 20,
-        "t-0 stayed at 2,000 from 1970-01-01 00:20:00 UTC to 1970-01-01 00:30:00 UTC, for 10 min; each of 11"
-        " observations saw "
-        "2 members or more.",
+        "The committed offset of t-0 stayed at 2,000 from 1970-01-01 00:20:00 UTC to 1970-01-01 00:30:00 UTC, for 10"
+        " min, although each of 11 observations saw 2 members or more.",
     ),
     "no members": (
         {"members": lambda at: ()}, 19,
@@ -89,7 +88,7 @@ CASES = {
     ),
     UNKNOWN: (
         {"commit": lambda at: 100 * at - 50}, None,
-        "Nothing changed that 12 observations around the begin would show.",
+        "No change was seen in 12 observations around the begin of the incident.",
     ),
 }  # fmt: skip
 

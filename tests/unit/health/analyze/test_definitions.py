@@ -29,8 +29,8 @@ def shown(frame: pl.DataFrame) -> dict[str, int | str | None]:
 PLAIN = dict.fromkeys(analyze.DEFINITIONS, 60)
 CLAMPING = {"burrow", "kminion", "kafka-lag-exporter", "console", "franz-go", "datadog"}
 CASES = {
-    "well": ((40, 10, 100), PLAIN, True, "All show 60 records."),
-    "caught up": ((100, 10, 100), dict.fromkeys(PLAIN, 0), True, "All show 0 records."),
+    "well": ((40, 10, 100), PLAIN, True, "All tools show 60 records."),
+    "caught up": ((100, 10, 100), dict.fromkeys(PLAIN, 0), True, "All tools show 0 records."),
     "deleted unread": ((40, 70, 100), PLAIN | {"kafdrop": 30}, False, "30 records were deleted before the group read"),
     "beyond the end": (
         (105, 10, 100),
@@ -45,11 +45,11 @@ CASES = {
         | {"kafdrop": 30, "franz-go": 30, "unskript": 100},
         False,
         "No offset is committed: kafka-consumer-groups, kafka-lag-exporter, CMAK and AKHQ/kafbat UI show no number; "
-        "Burrow, KMinion, Redpanda Console and Datadog do not list it; kafka_exporter shows -1 if another partition of "
-        "the topic has a commit, else does not list it; Kafdrop and franz-go/rpk show the retained log, 30; unSkript "
-        "shows the whole history, 100.",
+        "Burrow, KMinion, Redpanda Console and Datadog do not list the partition; kafka_exporter shows -1 if another "
+        "partition of the topic has a commit, and otherwise does not list the partition; Kafdrop and franz-go/rpk show "
+        "the retained log, 30; unSkript shows the whole history, 100.",
     ),
-    "unknown end": ((40, None, None, "no leader"), dict.fromkeys(PLAIN), None, "Not known: no leader"),
+    "unknown end": ((40, None, None, "no leader"), dict.fromkeys(PLAIN), None, "The lag is unknown: no leader"),
 }
 
 

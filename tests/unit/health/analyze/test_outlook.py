@@ -159,7 +159,7 @@ def test_bad_input_gives_no_wrong_rate(rows, found):
     assert (row["consumed_per_s"], row["produced_per_s"], row["n_looks"], row["is_restarted"]) == found
     if found[0] is None:
         assert row["trend"] in ("unknown", "caught up")
-        assert row["error"] == "only one observation counts: no rate"
+        assert row["error"] == "there is only one usable observation, so no rate is known"
         assert row["is_never_closed"] is None
         assert row["close_ms"] is None
 
@@ -174,11 +174,11 @@ def test_a_partition_that_was_added_among_the_looks_has_a_rate_of_its_own():
 
 def test_what_is_not_known_is_null_and_says_why():
     unknown = retention(
-        cleanup_policy=None, retention_ms=None, retention_bytes=None, error="its settings can't be read"
+        cleanup_policy=None, retention_ms=None, retention_bytes=None, error="the settings of the topic can't be read"
     )
     row = outlook(GROWING, unknown, arrivals((100, 0)))
     assert (row["deletion_ms"], row["deletion_lower_ms"], row["is_never_deleted"], row["pause_ms"]) == (None,) * 4
-    assert row["error"] == "retention: its settings can't be read"
+    assert row["error"] == "retention: the settings of the topic can't be read"
     row = outlook(GROWING, retention(), arrivals((100, None)))
     assert row["pause_ms"] is None
     assert row["error"] == "record times: no leader"
@@ -225,7 +225,7 @@ def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_
     assert (row["close_ms"], row["is_never_closed"], row["error"]) == (
         None,
         None,
-        "only one observation counts: no rate",
+        "there is only one usable observation, so no rate is known",
     )
     assert row["pause_ms"] == 7 * DAY_MS - 20_000
 

@@ -125,7 +125,7 @@ def test_a_record_of_the_future_has_no_age():
     later = arrival(appended_ms=60_001, from_ms=60_001, until_ms=61_000)
     found = analyze.time_lag_by_records(lag_of(130, 220), later, "record", 60_000)
     assert found.select("time_lag_ms", "lower_ms", "upper_ms", "error").rows() == [
-        (None, None, None, "time lag: the record is dated after this clock")
+        (None, None, None, "time lag: the record's timestamp is later than this machine's clock")
     ]
 
 

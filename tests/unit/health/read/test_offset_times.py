@@ -54,8 +54,11 @@ def test_a_lag_of_seventeen_minutes_takes_few_questions():
 @pytest.mark.parametrize(
     ("times", "said"),
     [
-        ([NOW + 500], "the record is dated after this clock, or after younger records"),
-        ([], "its records carry no time"),
+        (
+            [NOW + 500],
+            "the record's timestamp is later than this machine's clock, or later than those of newer records",
+        ),
+        ([], "the records of this partition have no timestamp"),
     ],
 )
 def test_what_can_not_be_told_says_why(times, said):

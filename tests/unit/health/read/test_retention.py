@@ -90,10 +90,10 @@ def test_all_is_told_and_a_log_on_its_way_to_another_disk_is_not_counted(row):
 @pytest.mark.parametrize(
     ("failing", "unknown", "said"),
     [
-        ("topic", "retention_ms", "its settings can't be read: "),
+        ("topic", "retention_ms", "the settings of the topic can't be read: "),
         ("sizes", "size_bytes", "broker 1 did not report the sizes of its logs: "),
         ("broker", "check_ms", "broker 1 does not answer: "),
-        ("leader", "size_bytes", "no leader: the size of its log is unknown"),
+        ("leader", "size_bytes", "the partition has no leader, so the size of its log is unknown"),
     ],
 )
 def test_what_is_refused_is_null_with_the_reason(row, failing, unknown, said):

@@ -22,7 +22,7 @@ def test_the_partitions_that_tools_disagree_about_are_drawn_first():
     drawn = svg(lag_by_tool(analyze.lag_definitions(lag)))
     assert f">t-{n - 1}<" in drawn
     assert ">1,234,547<" in drawn  # Kafdrop's
-    assert f"{MAX_LINES} of {n} partitions, those about which most tools disagree" in drawn
+    assert f"{MAX_LINES} of {n} partitions; those on which most tools disagree come first" in drawn
 
 
 def test_the_tools_fit_beside_each_other_in_a_notebook():
@@ -43,7 +43,7 @@ def test_verdicts_are_bars_and_what_happened_is_behind_its_own_group():
     every = pl.concat([spans("a", ("OK", 0, HOUR_MS), ("STOP", HOUR_MS, 2 * HOUR_MS)), spans("b", ("OK", 0, HOUR_MS))])
     incidents = pl.DataFrame({"group_id": ["a", "other"], "from_ms": [0, 0], "until_ms": [HOUR_MS, 1]})
     drawn = svg(verdict_timeline(every, incidents))
-    assert all(text in drawn for text in (">OK<", ">STOP<", ">a · t-0<", ">b · t-0<", "Grey: what happened"))
+    assert all(text in drawn for text in (">OK<", ">STOP<", ">a · t-0<", ">b · t-0<", "Grey: event in the group"))
     assert "other" not in drawn
     assert "Grey" not in svg(verdict_timeline(every))
     assert "nothing to show" in svg(verdict_timeline(every.clear()))
@@ -61,7 +61,7 @@ def test_hours_of_the_groups_with_the_most_lag():
     rows = [{"group_id": f"g{at:03}", "store": "kafka", "hour_ms": hour * HOUR_MS, "max_lag": at}
             for at in range(MAX_LINES + 5) for hour in range(30)]  # fmt: skip
     drawn = svg(hours_heatmap(pl.DataFrame(rows)))
-    assert f"{MAX_LINES} of {MAX_LINES + 5} groups, those with the most lag" in drawn
+    assert f"{MAX_LINES} of {MAX_LINES + 5} groups; those with the most lag come first" in drawn
     assert "g001" not in drawn
     assert "nothing to show" in svg(hours_heatmap(pl.DataFrame(rows[:1]).with_columns(max_lag=pl.lit(None, pl.Int64))))
 
@@ -73,10 +73,10 @@ def test_a_brief_of_a_quiet_time_and_of_one_look():
     quiet = health_brief(within, none, [0, 60_000, 120_000], 1)
     assert quiet.sentences[0] == "From 1970-01-01 00:00:00 UTC to 1970-01-01 00:02:00 UTC, one observation per 1 min."
     assert quiet.sentences[1:] == (
-        "No group was in trouble by these rules.",
-        "No group was ever more than 1 record behind.",
+        "No group had an incident by these rules.",
+        "The lag of every group was always within 1 record.",
     )
-    assert health_brief(within, none, [0], 1).sentences[0] == "1 observation: too few for any trend."
+    assert health_brief(within, none, [0], 1).sentences[0] == "1 observation: too few for a trend."
     beyond = pl.DataFrame({"group_id": ["g", "g", "h"]})
     said = health_brief(within, none, [0], 1, beyond).sentences[-1]
     assert said.startswith(
@@ -94,10 +94,9 @@ def test_what_was_unknown_was_not_within_the_target():
     alarms = pl.DataFrame({"group_id": ["unread"], **alarm, "cause": "unknown", "evidence": "none"})
     told = health_brief(within, alarms, [0, 60_000, 120_000], 1)
     assert told.sentences[-1] == (
-        "1 of 4 groups were never more than 1 record behind;"
-        " of 2 it is not known, since their lag was at times unknown."
+        "1 of 4 groups were always within 1 record; for 2 this is unknown, because their lag was at times unknown."
     )
-    assert "2 partitions, how far behind is unknown; cause" in told.sentences[1]
+    assert "2 partitions, the lag is unknown; cause" in told.sentences[1]
     assert told.figures[-2:] == (("always within target", "1", "groups"), ("lag at times unknown", "3", "groups"))
 
 
@@ -116,6 +115,6 @@ def test_the_latest_groups_are_drawn():
     drawn = svg(ages_of_groups(pl.DataFrame({"group_id": [f"g{at:03}" for at in range(n)], **ages}).with_columns(
         store=pl.lit("kafka"), lag=1
     )))  # fmt: skip
-    assert f"{MAX_LINES} of {n} groups, those that are latest" in drawn
+    assert f"{MAX_LINES} of {n} groups; those with the oldest unread record come first" in drawn
     assert "g044" in drawn
     assert "g004" not in drawn

@@ -47,4 +47,4 @@ def test_ages_stand_in_their_column_and_the_unknown_ones_too():
         ("older", "dead"): 1,
         ("unknown", "can't be reported"): 1,
     }
-    assert all(text in svg(drawn) for text in (">a week<", ">older<", "Known of 4 of 5 groups"))
+    assert all(text in svg(drawn) for text in (">a week<", ">older<", "Known for 4 of 5 groups"))

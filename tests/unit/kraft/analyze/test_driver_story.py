@@ -122,7 +122,7 @@ def test_logs_of_unknown_zones_are_not_compared(tmp_path):
     first.write_text(LAB.format("2026-11-27 22:47:00,000", SEEN[6][0]))
     story = read_story([first, second])
     assert [each.kind for each in story.events] == [COPIED, ABORTED]
-    assert "Which of them is newer is not known" in story.summary
+    assert "Which log is newer is unknown" in story.summary
     heads = [line for line in story.told() if not line.startswith(" ")]
     assert heads == [f"{first}:", f"{second}:"]
 

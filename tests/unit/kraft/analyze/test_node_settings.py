@@ -274,7 +274,7 @@ BROKEN = (
         "KRaft",
     ),
     ("N14", KRAFT, ZK, "zookeeper.connect has no meaning in KRaft mode"),
-    ("N08", KRAFT, {"control.plane.listener.name": "C"}, "control.plane.listener.name must go"),
+    ("N08", KRAFT, {"control.plane.listener.name": "C"}, "control.plane.listener.name is not allowed"),
     ("N14", FINAL_CONTROLLER, ZK, "is left without"),
     ("N09", MIGRATION, {"listeners": "INNER://:1"}, "lacks INNER"),
     ("N10", CONTROLLER, {"process.roles": "broker,controller"}, "in one process"),
@@ -282,7 +282,7 @@ BROKEN = (
     ("N12", MIGRATION, {"broker.id": "1 # the first"}, "broker.id is '1 # the first', and must be a whole number"),
     ("N13", ZOOKEEPER, {"replica.lag.time.max.ms": "400"}, "replica.fetch.wait.max.ms is above replica.lag.time.max"),
     ("N14", ZOOKEEPER, {"Listeners": "PLAINTEXT://:9092"}, "Listeners is unknown to Kafka, which ignores it"),
-    ("N14", ZOOKEEPER, {"log.dirs": "/data # the disk"}, "the value of log.dirs has a comment in it"),
+    ("N14", ZOOKEEPER, {"log.dirs": "/data # the disk"}, "the value of log.dirs contains a comment"),
     ("N15", CONTROLLER, {PROTOCOLS: "CONTROLLER:SASL_PLAINTEXT", **SCRAM}, "is GSSAPI, which the controllers do not"),
     ("N15", KRAFT, {PROTOCOLS: "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL", **SCRAM}, "is GSSAPI, which the controllers"),
 )

@@ -90,7 +90,9 @@ def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, t
     later = history(tmp_path, look(70, DIVERGED))
     assert later.values["is_open"].to_list() == [True]
     with pytest.raises(
-        StoresDiffer, match=r"cluster one: the last observation, at .* UTC, is diverged; see the values"
+        StoresDiffer,
+        match=r"cluster one: the last observation, at .* UTC, is diverged; the report and offramp "
+        "kraft diff list the values",
     ):
         later.verify()
 
@@ -110,13 +112,13 @@ def test_the_brief_says_what_happened_first(kept):
     told = " ".join(brief(kept.states, kept.values, kept.cluster).sentences)
     assert "Cluster one was examined 8 times" in told
     assert (
-        "held the same in 3 of 6 observations that compared them; in 1 more, changes were still on their way."
+        "held the same in 3 of 6 observations that compared them; in 1 more observation, changes were still in flight."
     ) in told
     assert "1 value diverged at some time, none in the last observation" in told
     assert "at most 40 records behind" in told
     assert "1 fail-over of the controllers, the last to controller 3001" in told
     assert "In 1 observation something could not be read" in told
-    assert "There was no observation 1 time for longer than usual, at most 3,600 s" in told
+    assert "The time between two observations was longer than usual 1 time, at most 3,600 s" in told
 
 
 def test_a_soak_without_a_fail_over_asks_for_one(tmp_path):
@@ -132,7 +134,7 @@ def test_of_several_clusters_one_has_to_be_named(tmp_path):
     kept = KraftHistory(tmp_path)
     for each in (one, other):
         kept.append(each)
-    with pytest.raises(HistoryError, match="has observations of one, two: name one of them"):
+    with pytest.raises(HistoryError, match="has observations of several clusters \(one, two\): name one of them"):
         kept.soak()
     with pytest.raises(HistoryError, match="has no observation of 'three'; it has observations of one, two"):
         kept.soak("three")

@@ -199,7 +199,7 @@ def test_logs_without_a_snapshot_say_what_they_do_not_know(tmp_path):
     write(tmp_path, log_9=written.log(*written.changes(9, [set_data("/a", b"1", 4)])))
     found = read_zookeeper_files([tmp_path])
     assert found.znodes.select("path", "data", "version", "czxid").rows() == [("/a", b"1", 4, None)]
-    assert "No snapshot begins it" in repr(found)
+    assert "There is no snapshot before these logs" in repr(found)
 
 
 @pytest.mark.parametrize("octets", [b"", b"PK\3\4 something else", bytes(500)], ids=["empty", "foreign", "zeros"])
@@ -228,7 +228,7 @@ def test_a_new_leader_counts_anew(tmp_path):
 
 def test_nothing_is_known_of_a_time_before_all_files(tmp_path):
     write(tmp_path, snapshot_5=written.snapshot(znode("/")))
-    with pytest.raises(NotFound, match=r"know nothing of .* all of them begin later"):
+    with pytest.raises(NotFound, match=r"contain nothing of .* all of them begin later"):
         read_zookeeper_files([tmp_path], at=START - timedelta(days=1))
 
 
@@ -304,7 +304,7 @@ def test_whatever_bytes_are_changed_nothing_else_happens(tmp_path, history):
 def test_a_length_that_lies_keeps_nobody(tmp_path):
     for octets in (struct.pack(">i", 2**31 - 1), struct.pack(">i", -5), b"\xff" * 40):
         write(tmp_path, snapshot_1=b"ZKSN" + struct.pack(">iq", 2, -1) + octets * 9)
-        with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends too early|no whole znode"):
+        with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends too early|no complete znode"):
             verify_files(read_zookeeper_files([tmp_path]))
 
 
@@ -332,7 +332,7 @@ def test_a_znode_larger_than_any_server_takes_is_none(tmp_path, monkeypatch):
     """Two that are declared 2 GiB, in a file with holes, would have no room in a column together."""
     lower(monkeypatch, index, MOST_DATA=1000)
     write(tmp_path, snapshot_1=written.snapshot(znode("/", czxid=0), znode("/a", bytes(1001))))
-    with pytest.raises(NotFound, match="no whole znode is at byte 100 of"):
+    with pytest.raises(NotFound, match="no complete znode is at byte 100 of"):
         read_zookeeper_files([tmp_path])
 
 

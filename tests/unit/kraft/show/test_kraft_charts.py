@@ -76,7 +76,7 @@ def test_of_many_nodes_those_that_stand_elsewhere_are_drawn():
     many = [replace(BROKER, node_id=at) for at in range(500)]
     said = drawn(kraft_charts.phase_strip(nodes(*many, replace(BROKER, node_id=999, stands_at="kraft")), "dual write"))
     assert "999" in said
-    assert "120 of 501 nodes, first nodes in another phase" in said
+    assert "120 of 501 nodes; those in another phase come first" in said
 
 
 def test_the_grid_says_what_each_node_said():

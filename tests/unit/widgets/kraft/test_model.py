@@ -132,7 +132,7 @@ def test_a_plan_promises_no_undo_that_no_run_offers(to_phase, said):
 
 
 def test_there_is_no_other_phase(move):
-    with pytest.raises(InputError, match="there is no phase 'P4' to go to"):
+    with pytest.raises(InputError, match="there is no phase 'P4'; the phases are"):
         move.to_phase = "P4"
 
 
@@ -176,7 +176,7 @@ def test_a_fail_over_and_a_repair_are_asked_for_as_phases_are(move):
     assert field(wizard, "To phase").options[-2:] == ("fail over", "repair")
     for goal in ("fail over", "repair"):
         move.to_phase = goal
-        assert "May be overridden on this way: no gate." in text(wizard)
+        assert "Gates that may be overridden: none." in text(wizard)
 
 
 def test_the_registration_of_a_broker_that_is_gone_can_be_ended_and_no_other(move):
@@ -198,7 +198,7 @@ def test_the_registration_of_a_broker_that_is_gone_can_be_ended_and_no_other(mov
     assert move.plan.subject == "unregister broker 7 production"
     goals.value = "kraft"
     assert (move.to_phase, goals.options) == ("kraft", known)
-    with pytest.raises(InputError, match="there is no phase 'unregister broker x' to go to"):
+    with pytest.raises(InputError, match="there is no phase 'unregister broker x'; the phases are"):
         move.to_phase = "unregister broker x"
 
 
@@ -207,21 +207,21 @@ def test_every_phase_has_a_next_step(move, phases):
         assert NEXT_STEPS[phase].endswith(".")
     wizard = KraftWizard(move)
     assert "Next: Check whether both stores hold the same values." in text(wizard)
-    said = "old_consumers:GROUP: no group under /consumers has a live member (a second person has to approve then)"
-    assert f"May be overridden on this way: {said}." in text(wizard)
+    said = "old_consumers:GROUP: no group under /consumers has a live member (a second person must then approve)"
+    assert f"Gates that may be overridden: {said}." in text(wizard)
     move.overrides = "old_consumers:shop"
     assert "The next plan overrides old_consumers:shop." in text(wizard)
     move.to_phase = "zookeeper"
     assert "R03_known: it is known that no broker was formatted" in text(wizard)
     assert "stopped:HOST:PORT: each controller answers, or its host refuses the connection" in text(wizard)
     move.overrides = "R03_known,x"
-    assert "! The next plan overrides R03_known, x (no such gate here)." in text(wizard)
+    assert "! The next plan overrides R03_known, x (unknown gate)." in text(wizard)
 
 
 @pytest.mark.parametrize(
     ("state", "direction", "said"),
     [
-        (RunState.FAILED, "", "Run r1 is FAILED: resume it once it can continue, or undo it while that is offered."),
+        (RunState.FAILED, "", "Run r1 is FAILED: resume the run, or undo it if an undo is offered."),
         (RunState.ACTING, "forward", "Run r1 is ACTING: its progress is below."),
         (RunState.VERIFIED, "", NEXT_STEPS["kraft"]),
     ],
@@ -252,5 +252,5 @@ def test_each_node_of_a_run_has_a_line():
     rows = [[cell.get_text() for cell in row.select("td")] for row in BeautifulSoup(told, "html.parser").select("tr")]
     ends = {row[1]: row[4:] for row in rows if row}
     assert ends["controller 3000"] == ["✓ done", "12:00:09"]
-    assert ends["controller 3001"] == ["… ordered, not seen yet", "12:00:01"]
+    assert ends["controller 3001"] == ["… ordered, not confirmed yet", "12:00:01"]
     assert ends["/migration"] == ["· not begun", "–"]
