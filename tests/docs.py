@@ -27,9 +27,9 @@ from kit.kraft.analyze import preflight
 from kit.kraft.move import gates as kraft_gates, rehearsals
 from kit.kraft.move.archive import ARCHIVE
 from kit.kraft.move.overrides import OLD_CONSUMERS, STOPPED
+from kit.profile.security.clients import EXTRAS, IN_WHEEL
+from kit.profile.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
 from kit.protocol import checks
-from kit.security.clients import EXTRAS, IN_WHEEL
-from kit.security.settings import KAFKA_KEYS, ZOOKEEPER_KEYS
 from kit.subjects import merged
 from kit.tables import schema
 from kit.tables.conditions import INFO, NEVER, OPERATOR, SECOND_PERSON, WARN, Rule

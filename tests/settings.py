@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from kit.profile import Profile
-from kit.security.secret import SecretReference
+from kit.profile.security.secret import SecretReference
 
 EXPLAINED = {
     "bootstrap_servers": "brokers to ask first: `host:port`, separated by commas",

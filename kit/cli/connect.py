@@ -27,7 +27,7 @@ def connect(
     The exit code is that of the first failed check, as other verbs would end: 4, 5, 6, 12. Warnings end with 0.
     """
     with refusals():
-        from kit.connections import Check, check_connections
+        from kit.clients.connections import Check, check_connections
 
         def told(row: Check) -> None:
             tell(f"{row.state:<8}{row.component}, {row.tried}: {row.sentence}")

@@ -94,8 +94,8 @@ def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
 
 def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopic]:
     from kit.health.sources import activity_of_topic
+    from kit.profile.security.clients import check_record_reading
     from kit.rebalances.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
-    from kit.security.clients import check_record_reading
 
     check_record_reading(profile.security.kafka)
     with waiting(f"reading {OFFSETS_TOPIC}"):

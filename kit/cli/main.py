@@ -48,7 +48,7 @@ VERBS: Mapping[str, Verb] = {
 
 def _tell_version(is_asked: bool) -> None:
     if is_asked:
-        from kit.release import version
+        from kit.profile.release import version
 
         tell(f"offramp {version()}")
         raise typer.Exit

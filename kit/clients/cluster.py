@@ -20,9 +20,9 @@ from kit.clients.mechanisms import remedy
 from kit.clients.multiread import Znode, fetch_data, refusal
 from kit.errors import AuthenticationFailed, ConnectError, WrongCluster
 from kit.profile import Profile, load_profile
-from kit.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
-from kit.security.refusals import kafka_remedy, who, zookeeper_remedy
-from kit.security.tls_files import TlsSettings, client_context
+from kit.profile.security.clients import check_login, kafka_python_login, kazoo_login, librdkafka_login
+from kit.profile.security.refusals import kafka_remedy, who, zookeeper_remedy
+from kit.profile.security.tls_files import TlsSettings, client_context
 
 CONNECT_TIMEOUT_S = 10.0
 ZOOKEEPER_PORT = 2181

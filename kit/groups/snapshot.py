@@ -28,7 +28,7 @@ from kit.groups.read.rights import DESCRIBE, IF_HIDDEN, fetch_group_rights, fetc
 from kit.groups.read.topics import fetch_undescribable
 from kit.groups.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.profile import Profile
-from kit.release import version
+from kit.profile.release import version
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.tables.polars import stamped_frame

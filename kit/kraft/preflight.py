@@ -19,7 +19,6 @@ import pyarrow as pa
 from kit.clients.cluster import Cluster, kafka_settings
 from kit.clients.nodes import fetch_log_dirs, fetch_node_settings
 from kit.errors import InputError, NothingToDo, OfframpError, PartialRead, UnsafePlan
-from kit.identity.login import system_user
 from kit.kraft.analyze.node_files import SettingsChange, changed_lines, render, settings_change
 from kit.kraft.analyze.node_lint import lint
 from kit.kraft.analyze.node_settings import (
@@ -47,7 +46,8 @@ from kit.kraft.read.preflight_znodes import fetch_preflight_znodes
 from kit.kraft.read.znode_tree import fetch_znodes
 from kit.kraft.settings_files import SettingsFolder, lint_text
 from kit.kraft.status import kraft_status, metadata_controllers
-from kit.release import version
+from kit.profile.identity.login import system_user
+from kit.profile.release import version
 from kit.tables import schema as tables
 from kit.tables.conditions import SEVERITIES, Condition
 from kit.tables.kraft import NodeFact

@@ -47,8 +47,8 @@ from kit.engine.runs_folder import (
     there_is,
 )
 from kit.errors import ApprovalError, EvidenceError, InputError, NotFound
-from kit.identity.login import system_user
 from kit.operations.kinds import kind_of, refuse_altered
+from kit.profile.identity.login import system_user
 from kit.text.quantity import quantity
 
 VALID_FOR = timedelta(hours=4)

@@ -26,8 +26,8 @@ from kit.lab.servers.security import (
     ZOOKEEPER_VARIABLE,
     Security,
 )
-from kit.security.kerberos import KerberosLogin
-from kit.security.settings import GSSAPI
+from kit.profile.security.kerberos import KerberosLogin
+from kit.profile.security.settings import GSSAPI
 from tests.servers.realm import PEER, REALM, ZOOKEEPER, Realm
 
 SHAPE: dict[str, Any] = {"brokers": 2, "secured": True}

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kazoo.security import make_acl
 
 from kit.clients.cluster import connect, librdkafka_settings
-from kit.connections import check_connections
+from kit.clients.connections import check_connections
 from kit.errors import AuthenticationFailed, ConnectError
 from kit.lab import Lab
 from kit.lab.process import wait_until

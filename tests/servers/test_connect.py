@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.clients.cluster import connect, kafka_settings
+from kit.clients.connections import Check, check_connections
 from kit.clients.nodes import ask_node
-from kit.connections import Check, check_connections
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
 from kit.kraft.metadata_log.controllers import Controllers
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.profile import load_profile
-from kit.security.tokens import provider_of
+from kit.profile.security.tokens import provider_of
 from tests.generators.certificates import certificate
 from tests.servers.awaiting import SECONDS
 from tests.servers.issuer import SECRET, Issuer

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.clients.cluster import connect, librdkafka_settings
+from kit.clients.connections import check_connections
 from kit.clients.zookeeper_rights import fetch_identities
-from kit.connections import check_connections
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, PartialRead, ProfileError, SetupError
 from kit.lab import topics
 from kit.lab.members.old_consumers import OldMember
@@ -30,9 +30,9 @@ from kit.moves.group.group_state import read_group_state
 from kit.moves.group.plan import GroupPlanRequest
 from kit.operations.operations import Operations
 from kit.profile import Profile, load_profile
+from kit.profile.security.clients import librdkafka_has_kerberos
+from kit.profile.security.kerberos import KerberosLogin, credentials
 from kit.rebalances.offsets_topic.bounds import fetch_bounds
-from kit.security.clients import librdkafka_has_kerberos
-from kit.security.kerberos import KerberosLogin, credentials
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.offset_operations import OffsetOperations

@@ -17,7 +17,7 @@ from kit.errors import AuthenticationFailed, ConnectError, ReadError
 from kit.lab.process import wait_until
 from kit.moves.offsets.plan import PlanOptions, Reset, plan_reset, select
 from kit.profile import Profile, load_profile
-from kit.security.tokens import provider_of
+from kit.profile.security.tokens import provider_of
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.issuer import SECRET, Issuer

@@ -19,7 +19,7 @@ from kit.kraft.move.rights import hidden_problem, writes_problem
 from kit.kraft.read.control_znodes import fetch_control
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.lab import Lab
-from kit.security.settings import Security, ZookeeperSecurity
+from kit.profile.security.settings import Security, ZookeeperSecurity
 
 NODES = [make_digest_acl("node", "pw", all=True), *READ_ACL_UNSAFE]
 CLOSED = [make_digest_acl("node", "pw", all=True)]

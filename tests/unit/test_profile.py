@@ -11,7 +11,7 @@ import pytest
 from kit.errors import ProfileError
 from kit.groups.snapshot import chosen_groups
 from kit.profile import FILE_VARIABLE, GroupDeploySettings, SparkSettings, load_profile
-from kit.security.secret import Secret
+from kit.profile.security.secret import Secret
 
 GOOD = """
 [clusters.lab]

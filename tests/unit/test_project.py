@@ -120,7 +120,7 @@ NO_CLUSTER = {
     ("kit/health/hours.py", "delete"),
     ("kit/health/hours.py", "set"),  # a setting of Spark
     ("kit/history/upkeep.py", "delete"),
-    ("kit/security/token_sources.py", "Request"),  # to the issuer of tokens
+    ("kit/profile/security/token_sources.py", "Request"),  # to the issuer of tokens
     ("kit/kraft/rehearsal.py", "delete"),  # a znode of the lab's own ZooKeeper
 }
 

@@ -16,7 +16,7 @@ import yaml
 
 from kit.cli.main import app
 from kit.profile import load_profile
-from kit.release import version
+from kit.profile.release import version
 from tests.docs import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def test_the_dockerfile_installs_the_wheel_and_runs_the_command_as_no_root():
     assert PROJECT["project"]["scripts"].keys() == {"offramp"}
     assert int(facts["USER"]) > 0
     variable = facts["ENV"].partition("=")[0]
-    assert f'"{variable}"' in (ROOT / "kit/profile.py").read_text(encoding="utf-8")
+    assert f'"{variable}"' in (ROOT / "kit/profile/__init__.py").read_text(encoding="utf-8")
 
 
 def test_the_cronjob_runs_a_verb_with_its_options_on_what_it_mounts():

@@ -38,7 +38,7 @@ from kit.errors import (
     Stopped,
 )
 from kit.profile import ApprovalSettings
-from kit.release import version
+from kit.profile.release import version
 from kit.text.visible import argument
 from kit.text.withholding import without_secrets
 

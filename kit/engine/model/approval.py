@@ -17,8 +17,8 @@ from kit.engine.model.files import keep_new, write_atomic
 from kit.engine.model.plan import Plan, utc
 from kit.engine.model.values import Json, canonical, digest_of, parse_json, readable
 from kit.errors import ApprovalError, InputError
-from kit.identity.login import system_user
 from kit.profile import ApprovalSettings
+from kit.profile.identity.login import system_user
 from kit.text.regular_file import read_regular
 from kit.text.visible import visible
 
@@ -102,7 +102,7 @@ def approve(
     if needs_two_signers(plan, rules):
         approval = replace(approval, first=next((it for it in given if _may_be_first(it, approval, plan, rules)), None))
     if sign_with is not None:
-        from kit.identity.ssh_signature import sign  # Only who signs needs it, and it takes time to load.
+        from kit.profile.identity.ssh_signature import sign  # Only who signs needs it, and it takes time to load.
 
         approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
     if needs_two_signers(plan, rules) and approval.first is None:
@@ -196,7 +196,7 @@ def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] 
     """Who signed, by the profile's keys, in a sentence; ``signers`` None: there is no profile here."""
     if approval.signature is None:
         return "not signed"
-    from kit.identity.ssh_signature import fingerprint, signer
+    from kit.profile.identity.ssh_signature import fingerprint, signer
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:
@@ -212,7 +212,7 @@ def is_badly_signed(approval: Approval) -> bool:
     """Whether its signature is not over what it says."""
     if approval.signature is None:
         return False
-    from kit.identity.ssh_signature import signer
+    from kit.profile.identity.ssh_signature import signer
 
     return signer(approval.signed_content, approval.signature) is None
 
@@ -324,7 +324,7 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
                 "the profile wants approvals signed, and this one is not: offramp approve … --sign-with KEY"
             )
         return
-    from kit.identity.ssh_signature import fingerprint, signer
+    from kit.profile.identity.ssh_signature import fingerprint, signer
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:

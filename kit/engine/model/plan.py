@@ -14,7 +14,7 @@ from kit.engine.model.observation import Observation
 from kit.engine.model.step import Change, Step
 from kit.engine.model.values import Json, digest_of, frozen_mapping, parse_json, readable
 from kit.errors import InputError, NothingToDo, OfframpError, PlanError
-from kit.identity.login import system_user
+from kit.profile.identity.login import system_user
 from kit.text.regular_file import read_regular
 
 FORMAT = 3

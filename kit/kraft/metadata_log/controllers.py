@@ -31,8 +31,8 @@ from kit.errors import AuthenticationFailed, ConnectError, ReadError, WrongClust
 from kit.kraft.metadata_log.batches import whole_batches
 from kit.kraft.metadata_log.files import CHECKPOINT, FETCHED, LogFile
 from kit.profile import Profile
-from kit.security.refusals import kafka_remedy, who
-from kit.security.settings import KafkaSecurity, Security
+from kit.profile.security.refusals import kafka_remedy, who
+from kit.profile.security.settings import KafkaSecurity, Security
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)

@@ -19,8 +19,8 @@ from kit.engine.model.approval import CLOCK_SKEW
 from kit.engine.model.files import private_folder, write_atomic
 from kit.engine.model.values import digest_of, parse_json, readable
 from kit.errors import EvidenceError
-from kit.identity.login import system_user
 from kit.kraft.metadata_file import SavedMetadata
+from kit.profile.identity.login import system_user
 from kit.text.regular_file import read_regular
 
 REHEARSALS, FORMAT = "rehearsals", 1

@@ -24,7 +24,6 @@ from kit.clients.cluster import Cluster, connect_kafka
 from kit.engine.lock import escaped
 from kit.errors import ConnectError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS, fetch_groups
-from kit.identity.login import system_user
 from kit.moves.locks.lease import (
     TOPIC,
     UNKNOWN_TOPIC,
@@ -38,6 +37,7 @@ from kit.moves.locks.lease import (
 )
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.moves import Stored
+from kit.profile.identity.login import system_user
 
 MOST_LEASES = 8
 """Each has a connection of its own, and heartbeats of its own."""

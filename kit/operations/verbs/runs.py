@@ -16,8 +16,8 @@ from kit.engine.model.states import RunState
 from kit.engine.rendering.text import record_text
 from kit.engine.runs_folder import PlanRow, list_plans, run_folder
 from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
-from kit.identity.login import system_user
 from kit.operations.verbs.operations import ChosenRuns
+from kit.profile.identity.login import system_user
 from kit.terminal.listing import Listing
 from kit.terminal.options import with_options
 from kit.terminal.progress import waiting

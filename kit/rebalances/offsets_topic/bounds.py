@@ -12,8 +12,8 @@ from kit.clients.brokers import fetch_log_offsets, fetch_metadata
 from kit.clients.cluster import CONNECT_TIMEOUT_S, connect
 from kit.errors import NotFound
 from kit.profile import Profile
+from kit.profile.security.clients import check_record_reading
 from kit.rebalances.offsets_topic.fetching import PartitionRange, reader_settings
-from kit.security.clients import check_record_reading
 
 
 @dataclass(frozen=True)

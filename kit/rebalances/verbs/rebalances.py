@@ -66,7 +66,9 @@ def rebalances(
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
         if chosen is not None:
-            from kit.security.clients import check_record_reading  # loads both clients, which logs alone do not need
+            from kit.profile.security.clients import (
+                check_record_reading,  # loads both clients, which logs alone do not need
+            )
 
             check_record_reading(chosen.security.kafka)
         with waiting("reading"):

@@ -26,7 +26,7 @@ from kit.moves.group import plan as group_plan, rules, verb as group_verb
 from kit.moves.offsets import delete_groups as group_deletions
 from kit.moves.offsets.verbs import delete_groups
 from kit.operations.verbs import plan
-from kit.release import version
+from kit.profile.release import version
 from kit.terminal import terminal
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")

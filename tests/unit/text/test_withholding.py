@@ -11,8 +11,8 @@ from kit.consumer.verbs.consume_options import ConsumeOptions, Flavour, properti
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.errors import InputError
 from kit.profile import Profile
-from kit.security.secret import Secret, SecretReference
-from kit.security.settings import KafkaSecurity, Security
+from kit.profile.security.secret import Secret, SecretReference
+from kit.profile.security.settings import KafkaSecurity, Security
 from kit.text.withholding import without_secrets
 from tests.generators.names import SECRET_LIKE
 

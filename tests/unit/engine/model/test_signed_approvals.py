@@ -17,13 +17,13 @@ from kit.engine.model.journal import create_run
 from kit.engine.model.record import load_run
 from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, EvidenceError, ProfileError
-from kit.identity.ssh_signature import sign
 from kit.moves.group.plan import GroupPlanRequest
 from kit.profile import ApprovalSettings, load_profile
+from kit.profile.identity.ssh_signature import sign
 from tests.models.engine import START, ModelRun, approve_plan, make_plan
 from tests.models.operations import GROUP, ToyGroup, ToyOperations
 from tests.unit.cli.opened import find_open
-from tests.unit.identity.ssh_keys import key_in
+from tests.unit.profile.identity.ssh_keys import key_in
 
 PLAN = make_plan()
 HOUR = timedelta(hours=1)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from kit.connections.check import OK, SOON_S, WARNING, Check, failed
+from kit.clients.connections.check import OK, SOON_S, WARNING, Check, failed
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
-from kit.security.settings import section_of
-from kit.security.tls_files import TlsSettings, client_context
+from kit.profile.security.settings import section_of
+from kit.profile.security.tls_files import TlsSettings, client_context
 
 _EXPIRED, _NOT_YET, _NAME_DIFFERS, _ADDRESS_DIFFERS = 10, 9, 62, 64
 """X509_V_ERR_… of OpenSSL."""

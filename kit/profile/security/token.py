@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kit.security.secret import Secret
+from kit.profile.security.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)

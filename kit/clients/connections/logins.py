@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kit.connections.check import OK, WARNING, Check, failed
+from kit.clients.connections.check import OK, WARNING, Check, failed
 from kit.errors import OfframpError
-from kit.security.kerberos import credentials, login_of, ticket_end_s
-from kit.security.refusals import described_token
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity
-from kit.security.tokens import LARGEST_SKEW_S, provider_of
+from kit.profile.security.kerberos import credentials, login_of, ticket_end_s
+from kit.profile.security.refusals import described_token
+from kit.profile.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.profile.security.tokens import LARGEST_SKEW_S, provider_of
 
 SHORT_TICKET_S = 3600.0
 """A run may last longer than tickets that no process renews."""

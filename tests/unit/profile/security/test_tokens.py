@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kit.errors import AuthenticationFailed, ConnectError, ProfileError
-from kit.security.secret import Secret, SecretReference
-from kit.security.settings import KafkaSecurity
-from kit.security.token import Token
-from kit.security.token_sources import source_of
-from kit.security.tokens import UNKNOWN_LIFE_S, TokenProvider
+from kit.profile.security.secret import Secret, SecretReference
+from kit.profile.security.settings import KafkaSecurity
+from kit.profile.security.token import Token
+from kit.profile.security.token_sources import source_of
+from kit.profile.security.tokens import UNKNOWN_LIFE_S, TokenProvider
 from tests.servers.issuer import SECRET, Issuer
 
 

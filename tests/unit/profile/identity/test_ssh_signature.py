@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from kit.errors import InputError
-from kit.identity.ssh_signature import NAMESPACE, fingerprint, public_key, sign, signer
-from tests.unit.identity.ssh_keys import KEYS, key_in
+from kit.profile.identity.ssh_signature import NAMESPACE, fingerprint, public_key, sign, signer
+from tests.unit.profile.identity.ssh_keys import KEYS, key_in
 
 HAS_OPENSSH = shutil.which("ssh-keygen") is not None
 

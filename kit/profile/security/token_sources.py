@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from kit.errors import AuthenticationFailed, ConnectError, ProfileError, SetupError
-from kit.security.secret import Secret
-from kit.security.settings import AWS_MSK_IAM, KafkaSecurity
-from kit.security.tls_files import trusting
-from kit.security.token import Token
+from kit.profile.security.secret import Secret
+from kit.profile.security.settings import AWS_MSK_IAM, KafkaSecurity
+from kit.profile.security.tls_files import trusting
+from kit.profile.security.token import Token
 
 TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 30.0

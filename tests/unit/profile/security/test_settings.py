@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.net.sasl import get_sasl_mechanism
 
-from kit.security.clients import (
+from kit.profile.security.clients import (
     BY_TOKEN,
     IN_WHEEL,
     TokenCallback,
@@ -18,9 +18,9 @@ from kit.security.clients import (
     kazoo_login,
     librdkafka_login,
 )
-from kit.security.kerberos import KerberosLogin
-from kit.security.secret import SecretReference
-from kit.security.settings import (
+from kit.profile.security.kerberos import KerberosLogin
+from kit.profile.security.secret import SecretReference
+from kit.profile.security.settings import (
     GSSAPI,
     KAFKA_KEYS,
     OAUTHBEARER,

@@ -14,9 +14,9 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslBytesRequest
 
 from kit.errors import SetupError
-from kit.security.kerberos import Exchange, KerberosLogin, credentials, login_of
-from kit.security.secret import Secret
-from kit.security.settings import (
+from kit.profile.security.kerberos import Exchange, KerberosLogin, credentials, login_of
+from kit.profile.security.secret import Secret
+from kit.profile.security.settings import (
     AWS_MSK_IAM,
     DIGEST_MD5,
     GSSAPI,
@@ -25,7 +25,7 @@ from kit.security.settings import (
     KafkaSecurity,
     ZookeeperSecurity,
 )
-from kit.security.tokens import provider_of
+from kit.profile.security.tokens import provider_of
 
 KAFKA_SERVICE, ZOOKEEPER_SERVICE = "kafka", "zookeeper"
 IN_WHEEL = frozenset(KAFKA_KEYS) - {GSSAPI}

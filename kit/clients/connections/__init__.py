@@ -8,17 +8,17 @@ from dataclasses import replace
 from kit.clients.broker_client import Deadline
 from kit.clients.brokers import fetch_metadata
 from kit.clients.cluster import CONNECT_TIMEOUT_S, connect_kafka, connect_zookeeper, kafka_settings
+from kit.clients.connections.certificates import check_files
+from kit.clients.connections.check import FAILED, OK, Check, failed
+from kit.clients.connections.logins import check_kerberos, check_token
+from kit.clients.connections.network import check_network
+from kit.clients.connections.rights import check_kafka_rights, check_zookeeper_rights
 from kit.clients.nodes import NodeClient, api_versions, ask_node
-from kit.connections.certificates import check_files
-from kit.connections.check import FAILED, OK, Check, failed
-from kit.connections.logins import check_kerberos, check_token
-from kit.connections.network import check_network
-from kit.connections.rights import check_kafka_rights, check_zookeeper_rights
 from kit.errors import OfframpError, WrongCluster
 from kit.profile import Profile
-from kit.security.clients import BY_TOKEN
-from kit.security.refusals import who
-from kit.security.settings import GSSAPI
+from kit.profile.security.clients import BY_TOKEN
+from kit.profile.security.refusals import who
+from kit.profile.security.settings import GSSAPI
 
 __all__ = ["Check", "check_connections"]
 

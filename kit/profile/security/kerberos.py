@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ProfileError, SetupError
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity, section_of
+from kit.profile.security.settings import KafkaSecurity, ZookeeperSecurity, section_of
 from kit.text.regular_file import open_regular
 
 if TYPE_CHECKING:

@@ -66,8 +66,8 @@ from types import NoneType
 from typing import Any, Literal
 
 from kit.errors import ProfileError
-from kit.security.secret import REFERENCE, SecretReference
-from kit.security.settings import Security
+from kit.profile.security.secret import REFERENCE, SecretReference
+from kit.profile.security.settings import Security
 from kit.text.numbers import partition_in
 from kit.text.regular_file import read_regular
 
@@ -132,7 +132,7 @@ def _public_keys(signers: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str,
     """Without their comments."""
     if not signers:
         return {}
-    from kit.identity.ssh_signature import public_key  # Only signatures need it, and it takes time to load.
+    from kit.profile.identity.ssh_signature import public_key  # Only signatures need it, and it takes time to load.
 
     try:
         keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}

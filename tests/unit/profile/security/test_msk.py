@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 
 from kit.errors import AuthenticationFailed, SetupError
-from kit.security.settings import KafkaSecurity
-from kit.security.token_sources import source_of
-from kit.security.tokens import TokenProvider
+from kit.profile.security.settings import KafkaSecurity
+from kit.profile.security.token_sources import source_of
+from kit.profile.security.tokens import TokenProvider
 
 LOGIN = KafkaSecurity(protocol="SASL_SSL", mechanism="AWS_MSK_IAM", region="eu-west-1")
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

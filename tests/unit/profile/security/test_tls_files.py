@@ -15,10 +15,10 @@ from kit.cli.main import app
 from kit.clients.cluster import kafka_settings, librdkafka_settings, zookeeper_settings
 from kit.errors import ProfileError
 from kit.profile import Profile, load_profile
-from kit.security.secret import SecretReference
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity
-from kit.security.tls_files import client_context
-from kit.security.token_sources import source_of
+from kit.profile.security.secret import SecretReference
+from kit.profile.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.profile.security.tls_files import client_context
+from kit.profile.security.token_sources import source_of
 from tests.generators.certificates import certificate
 
 PASSPHRASE = "opens-it"

@@ -11,8 +11,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from kit.clients.broker_client import BrokerClient, Deadline
+from kit.clients.connections.check import OK, WARNING, Check, failed
 from kit.clients.multiread import READ_TIMEOUT_S
-from kit.connections.check import OK, WARNING, Check, failed
 from kit.errors import ConnectError, PartialRead
 from kit.text.naming import listed
 from kit.text.visible import visible

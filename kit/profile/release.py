@@ -13,7 +13,7 @@ DIGITS = 9
 
 
 @cache
-def version(root: Path = Path(__file__).parents[1]) -> str:
+def version(root: Path = Path(__file__).parents[2]) -> str:
     """Return the version of the code below ``root``, by PEP 440.
 
     An installed wheel has the version that its build took from the git tags. A checkout may have moved since it was

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from kit.security.secret import SecretReference
+from kit.profile.security.secret import SecretReference
 
 GSSAPI = "GSSAPI"
 OAUTHBEARER = "OAUTHBEARER"

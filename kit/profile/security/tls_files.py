@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from kit.errors import ProfileError
-from kit.security.settings import KafkaSecurity, ZookeeperSecurity, section_of
+from kit.profile.security.settings import KafkaSecurity, ZookeeperSecurity, section_of
 from kit.text.regular_file import read_regular
 
 TlsSettings = KafkaSecurity | ZookeeperSecurity

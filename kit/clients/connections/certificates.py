@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from kit.connections.check import Check, failed
-from kit.connections.network import ending
+from kit.clients.connections.check import Check, failed
+from kit.clients.connections.network import ending
 from kit.errors import OfframpError
-from kit.security.settings import section_of
-from kit.security.tls_files import TlsSettings, client_context, read_named, validities
+from kit.profile.security.settings import section_of
+from kit.profile.security.tls_files import TlsSettings, client_context, read_named, validities
 
 
 def check_files(security: TlsSettings) -> Iterator[Check]:

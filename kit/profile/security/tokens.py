@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from kit.errors import AuthenticationFailed, OfframpError
-from kit.security.settings import KafkaSecurity
-from kit.security.token import Token
+from kit.profile.security.settings import KafkaSecurity
+from kit.profile.security.token import Token
 
 REFRESH_AT = 0.8
 """Part of a token's life after which it is renewed."""
@@ -94,6 +94,6 @@ def _time(seconds: float) -> str:
 @lru_cache(maxsize=64)
 def provider_of(security: KafkaSecurity) -> TokenProvider:
     """The one provider of this process for all clients of this login."""
-    from kit.security.token_sources import source_of  # Only logins by token need it.
+    from kit.profile.security.token_sources import source_of  # Only logins by token need it.
 
     return TokenProvider(source_of(security))

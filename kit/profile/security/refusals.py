@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kit.errors import OfframpError
-from kit.security.settings import GSSAPI, KafkaSecurity, ZookeeperSecurity
-from kit.security.token import Token
-from kit.security.tokens import provider_of
+from kit.profile.security.settings import GSSAPI, KafkaSecurity, ZookeeperSecurity
+from kit.profile.security.token import Token
+from kit.profile.security.tokens import provider_of
 from kit.text.visible import visible
 
 
