@@ -47,7 +47,7 @@ def print_idle(
 ) -> None:
     """Each group in each store, dead ones first, and of these those that were quiet for the longest."""
     from kit.groups import views
-    from kit.health.sources import idle_groups, verify_idle
+    from kit.health.idle import idle_groups, verify_idle
 
     with refusals():
         if history is not None and offsets_topic:
@@ -75,7 +75,7 @@ def print_idle(
 
 
 def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
-    from kit.health.sources import activity_of_history
+    from kit.health.idle import activity_of_history
     from kit.history import HistoryHere, folder_here
     from kit.tables import schema as tables
 
@@ -93,7 +93,7 @@ def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
 
 
 def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopic]:
-    from kit.health.sources import activity_of_topic
+    from kit.health.idle import activity_of_topic
     from kit.profile.security.clients import check_record_reading
     from kit.rebalances.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
 

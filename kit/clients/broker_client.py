@@ -6,7 +6,6 @@ answer. So this module sends the requests of the pinned kafka-python and reads t
 
 from __future__ import annotations
 
-import socket
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -17,8 +16,19 @@ from typing import Any, ClassVar, TypeVar
 from kafka import KafkaAdminClient, errors as kafka_errors
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 
+from kit.clients.broker_login import (
+    AUTHENTICATION_FAILURES,
+    HANG_UPS,
+    ControllersOnly,
+    NobodyListens,
+    ended_in_login,
+    had_answered,
+    refuses,
+    serves_clients,
+    unthrottled,
+)
 from kit.errors import AuthenticationFailed, ConnectError, ReadError
 
 DEADLINE_S = 30.0
@@ -32,11 +42,7 @@ A broker answers the requests of one connection one after another, so more reque
 """
 _PAUSE_S = 0.005
 """Seconds between two checks whether a paused connection takes requests again."""
-_HANG_UPS = 3
-"""A server that closes the connection during the login this many more times has refused the login."""
 _CLOSED_IN_LOGIN = "the broker closed the connection during the login"
-_CREDENTIALS = 3
-"""kafka-python's number of the first request with credentials, after ApiVersions and SaslHandshake."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -106,61 +112,8 @@ def backoff_s(attempt: int) -> float:
     return float(min(_FIRST_BACKOFF_S * 2**attempt, _LONGEST_BACKOFF_S))
 
 
-AUTHENTICATION_FAILURES = (
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.AuthorizationError,
-)
-
-
-class NobodyListens(kafka_errors.KafkaError):  # type: ignore[misc]
-    """At no address is there a process that takes connections."""
-
-
-class ControllersOnly(kafka_errors.KafkaError):  # type: ignore[misc]
-    """Each address that answered is a controller's listener, which serves no client."""
-
-
 _NOBODY = {"NodeNotReadyError: No node_id provided": "none of them is connected"}
 """kafka-python's words for it."""
-
-
-def _unthrottled(get_connection: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Return a connection that sends though it is throttled: kafka-python refuses that, also to its own bootstrap."""
-    connection = get_connection(*arguments, **named)
-    connection._maybe_throttle = lambda response: None
-    return connection
-
-
-def _had_answered(connection: Any) -> bool:
-    """Whether the broker sent its API versions, which it does before the login."""
-    return connection.parser is not None and connection.broker_version_data is not None
-
-
-def _ended_in_login(connection: Any) -> bool:
-    """Whether the credentials were sent, which is the third request, and the login never succeeded."""
-    has_sent = connection.parser is not None and connection.parser._correlation_id >= _CREDENTIALS
-    return connection.sasl_enabled and has_sent and not connection.init_future.succeeded()
-
-
-def _serves_clients(connection: Any) -> bool:
-    """Whether the server answers requests for metadata: a controller does not, by the API versions that it sent."""
-    versions = connection.broker_version_data
-    return versions is None or not versions.api_versions or MetadataRequest.API_KEY in versions.api_versions
-
-
-def refuses(server: str, default_port: int | None = None) -> bool:
-    """Whether no process listens there; a host that does not answer, or has no address, is not known to refuse."""
-    host, colon, port = server.strip().rpartition(":")
-    if not colon and default_port is not None:
-        host, port = port, str(default_port)
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=0.2).close()
-    except ConnectionRefusedError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
 
 
 @dataclass
@@ -202,7 +155,7 @@ class BrokerClient:
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | limit | settings))
         self._manager = client._manager
         self._net = client._net
-        self._manager.get_connection = partial(_unthrottled, self._manager.get_connection)
+        self._manager.get_connection = partial(unthrottled, self._manager.get_connection)
         self.n_sent = 0
         """Requests so far, for who shows what an observation costs."""
         self._lines = defaultdict[Any, _Line](_Line)
@@ -236,7 +189,7 @@ class BrokerClient:
                 raise failures[0]
             hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
             is_last = not deadline.allows(attempt)
-            if hung_up and (is_last or attempt >= _HANG_UPS):
+            if hung_up and (is_last or attempt >= HANG_UPS):
                 raise hung_up[0]
             if (is_last or not is_patient) and all(map(refuses, self._servers)):
                 raise NobodyListens
@@ -253,13 +206,13 @@ class BrokerClient:
                 broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
             )
             await self._manager.wait_for(connection.init_future, self._login_ms)
-            if self.asks_metadata and not _serves_clients(connection):
+            if self.asks_metadata and not serves_clients(connection):
                 return ControllersOnly(f"{broker.host}:{broker.port}")
         except AUTHENTICATION_FAILURES:
             raise
         except kafka_errors.KafkaError as error:
             is_hung_up = isinstance(error, kafka_errors.KafkaConnectionError)
-            if connection is not None and is_hung_up and connection.sasl_enabled and _had_answered(connection):
+            if connection is not None and is_hung_up and connection.sasl_enabled and had_answered(connection):
                 return kafka_errors.SaslAuthenticationFailedError(_CLOSED_IN_LOGIN)
             return error
         finally:
@@ -334,9 +287,9 @@ class BrokerClient:
         try:
             answer = await connection.send_request(request)
         except kafka_errors.KafkaConnectionError:
-            if _ended_in_login(connection) and connection not in self._hung_up:
+            if ended_in_login(connection) and connection not in self._hung_up:
                 self._hung_up.append(connection)
-            if len(self._hung_up) > _HANG_UPS:
+            if len(self._hung_up) > HANG_UPS:
                 raise kafka_errors.SaslAuthenticationFailedError(_CLOSED_IN_LOGIN) from None
             raise
         self._hung_up.clear()

@@ -14,7 +14,8 @@ from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
 
-from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, ControllersOnly, NobodyListens, refuses
+from kit.clients.broker_client import BrokerClient
+from kit.clients.broker_login import AUTHENTICATION_FAILURES, ControllersOnly, NobodyListens, refuses
 from kit.clients.brokers import ClusterMetadata, fetch_cluster_ids, fetch_metadata
 from kit.clients.mechanisms import remedy
 from kit.clients.multiread import Znode, fetch_data, refusal

@@ -18,7 +18,8 @@ from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeQuorumR
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from kit.clients.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code, describe_refusal
+from kit.clients.broker_client import BrokerClient, Deadline, describe_code, describe_refusal
+from kit.clients.broker_login import AUTHENTICATION_FAILURES
 from kit.clients.brokers import ClusterMetadata, metadata_of
 from kit.clients.mechanisms import remedy
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -15,10 +14,8 @@ import polars as pl
 
 from kit.clients.cluster import Cluster, librdkafka_settings
 from kit.errors import InputError
-from kit.groups import analyses as groups_analyses
-from kit.groups.analyze.idle import DAY_MS, DEAD_AFTER_DAYS
 from kit.groups.read.transactions import fetch_transactional
-from kit.groups.snapshot import Frame, Snapshot, collect, in_polars, verify_read
+from kit.groups.snapshot import Frame, Snapshot
 from kit.health import analyses
 from kit.health.analyze.causes import Seen
 from kit.health.analyze.rules import Rule
@@ -108,14 +105,14 @@ def time_lag_and_outlook(cluster: Cluster, looks: pl.DataFrame) -> tuple[pl.Data
 def commits_of_history(committed_offsets: Frame) -> Frame:
     """``history.load(tables.COMMITTED_OFFSETS)``, or polars rows like it, as commits (``commits_seen``)."""
     result: Frame = analyses.commits_seen(
-        _in_ms(committed_offsets, observed_ms="observed_at", written_ms="committed_at")
+        in_ms(committed_offsets, observed_ms="observed_at", written_ms="committed_at")
     )
     return result
 
 
 def commits_of_topic(offset_commits: Frame) -> Frame:
     """``read_offsets_topic(…).commits``, or polars rows like it, as commits (``topic_commits``)."""
-    result: Frame = analyses.topic_commits(_in_ms(offset_commits, written_ms="written_at", committed_ms="committed_at"))
+    result: Frame = analyses.topic_commits(in_ms(offset_commits, written_ms="written_at", committed_ms="committed_at"))
     return result
 
 
@@ -124,9 +121,9 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
 
     Columns: topic, partition, log_end_offset, sampled_ms, sampled_until_ms (epoch; between which the end was read).
     """
-    started: Any = nw.from_native(_in_ms(read_timings, sampled_ms="started_at"))
+    started: Any = nw.from_native(in_ms(read_timings, sampled_ms="started_at"))
     steps = started.filter(nw.col("step") == "log offsets").select("snapshot_id", "sampled_ms")
-    ends: Any = nw.from_native(_in_ms(log_offsets, sampled_until_ms="observed_at"))
+    ends: Any = nw.from_native(in_ms(log_offsets, sampled_until_ms="observed_at"))
     columns = ["topic", "partition", "log_end_offset", "sampled_ms", "sampled_until_ms"]
     result: Frame = nw.to_native(ends.join(steps, on="snapshot_id", how="inner").select(*columns))
     return result
@@ -166,111 +163,9 @@ def _offsets_and_ends(load: Callable[..., Any]) -> tuple[Any, Any]:
     return offsets, load(tables.LOG_OFFSETS, *at, "log_end_offset")
 
 
-def idle_groups(
-    snapshot: Snapshot[Frame],
-    partition_lag: Frame,
-    activity: pl.DataFrame | None = None,
-    dead_after_days: float = DEAD_AFTER_DAYS,
-) -> Frame:
-    """The members of each group, and since when it has none; columns as ``analyze.idle_groups`` has them.
-
-    Args:
-        partition_lag: ``kit.views.lag`` of the same snapshot.
-        activity: :func:`activity_of_history` or :func:`activity_of_topic`; without it, when a group committed to Kafka
-            is unknown, for a coordinator does not report it.
-    """
-    last: Any = None
-    if activity is not None:
-        last = activity if isinstance(snapshot.groups, pl.DataFrame) else _on_spark(snapshot.groups, activity)
-    result: Frame = groups_analyses.idle_groups(
-        groups=snapshot.groups,
-        members=snapshot.members,
-        committed_offsets=_in_ms(snapshot.committed_offsets, written_ms="committed_at"),
-        topic_partitions=snapshot.topic_partitions,
-        group_lag=groups_analyses.group_lag(partition_lag),
-        at_ms=seen_at_ms(in_polars(snapshot)),
-        activity=last,
-        dead_after_ms=round(dead_after_days * DAY_MS),
-    )
-    return result
-
-
-def verify_idle(snapshot: Snapshot[Frame]) -> str:
-    """As ``verify_read``, but for topics that don't exist: their groups' ``n_gone`` counts them.
-
-    Raises:
-        PartialRead: naming what could not be read.
-    """
-    errors, known = collect(snapshot.read_errors), collect(snapshot.topic_partitions)["topic"].unique()
-    of_topic = pl.col("group_id").is_null() & pl.col("topic").is_not_null() & ~pl.col("topic").str.contains("/")
-    is_gone = of_topic & ~pl.col("topic").is_in(known.implode())
-    return verify_read(replace(in_polars(snapshot), read_errors=errors.filter(~is_gone.fill_null(False))))
-
-
-def activity_of_history(committed_offsets: Any, members: Any) -> pl.DataFrame:
-    """When each group last committed and last had a member, by a history's ``COMMITTED_OFFSETS`` and ``MEMBERS``.
-
-    A commit of the same offset shows in no snapshot, a member does: so the later of the two counts.
-
-    Columns: group_id, store, committed_ms, present_ms (epoch; null: never seen).
-    """
-    commits = _last_commits(commits_of_history(committed_offsets))
-    present = _latest(_renamed(_in_ms(members, present_ms="observed_at"), source="store"), present_ms="present_ms")
-    return _joined(commits, present)
-
-
-def activity_of_topic(offset_commits: Any, group_generations: Any, group_epochs: Any) -> pl.DataFrame:
-    """The same by the tables of ``read_offsets_topic``: the coordinators write down when a group's members changed.
-
-    Columns: as :func:`activity_of_history`.
-    """
-    commits = _last_commits(commits_of_topic(offset_commits))
-    generations = _in_ms(group_generations, state_ms="state_at", written_ms="written_at")
-    epochs = _in_ms(group_epochs, written_ms="written_at")
-    changes = [_latest_change(generations, "state_ms", "written_ms"), _latest_change(epochs, "written_ms")]
-    return _joined(commits, pl.concat(changes).group_by("group_id", "store").agg(pl.col("present_ms").max()))
-
-
-def _last_commits(commits: Any) -> pl.DataFrame:
-    """An offset that was forgotten, by a tombstone or since the snapshot before, is no commit."""
-    made: Any = nw.from_native(commits).filter(~nw.col("committed_offset").is_null())
-    return _latest(made.to_native(), committed_ms="committed_ms")
-
-
-def _latest(rows: Any, **columns: str) -> pl.DataFrame:
-    found: Any = (
-        nw.from_native(rows)
-        .group_by("group_id", "store")
-        .agg(**{name: nw.col(of).max() for name, of in columns.items()})
-    )
-    return _local(found.to_native())
-
-
-def _latest_change(rows: Any, *times: str) -> pl.DataFrame:
-    """present_ms of groups of Kafka; a tombstone of a group is not a member."""
-    found: Any = nw.from_native(rows).filter(~nw.col("is_tombstone"))
-    found = found.with_columns(store=nw.lit("kafka"), at_ms=nw.coalesce(*map(nw.col, times)))
-    return _latest(found.to_native(), present_ms="at_ms")
-
-
-def _renamed(rows: Any, **names: str) -> Any:
-    return nw.from_native(rows).rename(names).to_native()
-
-
-def _joined(commits: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
-    return commits.join(present, on=["group_id", "store"], how="full", coalesce=True)
-
-
-def _on_spark(beside: Any, activity: pl.DataFrame) -> Any:
-    import pyarrow as pa
-
-    columns = {"group_id": pa.string(), "store": pa.string(), "committed_ms": pa.int64(), "present_ms": pa.int64()}
-    return in_spark(beside.sparkSession, activity.select(*columns).to_arrow().cast(pa.schema(columns)))
-
-
 def lags_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
     """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as lags over time (``lag_over_time``)."""
-    result: Frame = analyses.lag_over_time(_in_ms(committed_offsets, at_ms="observed_at"), log_offsets)
+    result: Frame = analyses.lag_over_time(in_ms(committed_offsets, at_ms="observed_at"), log_offsets)
     return result
 
 
@@ -280,9 +175,9 @@ def ages_of_history(committed_offsets: Frame, log_offsets: Frame, holes: Iterabl
     Args:
         holes: the topics that are compacted, or hold transactions: no history shows.
     """
-    at, topics, logs = {"at_ms": "observed_at"}, list(holes), _in_ms(log_offsets)
+    at, topics, logs = {"at_ms": "observed_at"}, list(holes), in_ms(log_offsets)
     named: Any = nw.from_native(logs).filter(nw.col("topic").is_in(topics)).to_native() if topics else None
-    result: Frame = analyses.time_lag_over_time(_in_ms(committed_offsets, **at), _in_ms(log_offsets, **at), named)
+    result: Frame = analyses.time_lag_over_time(in_ms(committed_offsets, **at), in_ms(log_offsets, **at), named)
     return result
 
 
@@ -296,14 +191,14 @@ def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.D
         load: a table of the history, on either engine: ``history.load``.
         findings: of the groups' logs: ``read_rebalances(…).findings``.
     """
-    looks = _local(_in_ms(load(tables.SNAPSHOTS), at_ms="ended_at").select("snapshot_id", "at_ms")).sort("at_ms")
+    looks = local(in_ms(load(tables.SNAPSHOTS), at_ms="ended_at").select("snapshot_id", "at_ms")).sort("at_ms")
     near = _around(looks, incidents)
     ids, groups = near["snapshot_id"].to_list(), incidents["group_id"].unique().to_list()
 
     def rows(table: Table, column: str, names: list[str]) -> pl.DataFrame:
         frame: Any = nw.from_native(load(table))
         chosen = frame.filter(nw.col("snapshot_id").is_in(ids) & nw.col(column).is_in(names))
-        return _local(nw.to_native(chosen))
+        return local(nw.to_native(chosen))
 
     members, ownership, committed = (
         rows(table, "group_id", groups) for table in (tables.MEMBERS, tables.OWNERSHIP, tables.COMMITTED_OFFSETS)
@@ -350,9 +245,9 @@ def backtest(rules: Iterable[Rule], commits: Frame, ends: Frame, times: Frame, i
         worst_delay_ms: from the begin of an incident to its alarm, of those that were caught.
         n_false_alarms, false_ms: on in no incident of their group; how long they were on together.
     """
-    happened = _local(incidents).unique()
+    happened = local(incidents).unique()
     return pl.DataFrame(
-        [_score(rule, _local(analyses.group_alarms(rule.verdicts(commits, ends, times))), happened) for rule in rules],
+        [_score(rule, local(analyses.group_alarms(rule.verdicts(commits, ends, times))), happened) for rule in rules],
         schema=_SCORE,
     ).sort("n_caught", "n_false_alarms", "worst_delay_ms", descending=[True, False, False], nulls_last=True)
 
@@ -375,11 +270,12 @@ def _score(rule: Rule, alarms: pl.DataFrame, incidents: pl.DataFrame) -> dict[st
     }
 
 
-def _local(frame: Any) -> pl.DataFrame:
+def local(frame: Any) -> pl.DataFrame:
+    """A frame of either engine as polars."""
     return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
 
 
-def _in_ms(frame: Any, **columns: str) -> Any:
+def in_ms(frame: Any, **columns: str) -> Any:
     """With times as epoch milliseconds, which narwhals can't make on Spark."""
     if isinstance(frame, pl.DataFrame):
         return frame.with_columns(**{name: pl.col(time).dt.epoch("ms") for name, time in columns.items()})

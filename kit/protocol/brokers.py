@@ -16,7 +16,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 
 from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.clients.nodes import api_versions
-from kit.groups.read.coordinator import GROUPS_PER_REQUEST
+from kit.groups.read.sweep import GROUPS_PER_REQUEST
 
 HEARTBEAT = 68
 """ConsumerGroupHeartbeat. Version 1, of brokers >= 4.0, is what clients of the general availability use."""

@@ -17,7 +17,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kit.clients.broker_client import DEADLINE_S, BrokerClient, Deadline
 from kit.clients.consumer_protocol import parse_member
 from kit.groups.read import consumer_group_describe
-from kit.groups.read.coordinator import LOCK_GROUPS, ListedGroup, describe_request, described, list_groups, sweep
+from kit.groups.read.coordinator import LOCK_GROUPS, ListedGroup, describe_request, described, list_groups
+from kit.groups.read.sweep import sweep
 from kit.protocol.stage import Stage, stage_of
 from kit.tables.groups import CLASSIC, CONSUMER, ReadError
 

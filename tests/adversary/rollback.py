@@ -20,8 +20,8 @@ from kit.engine.model.performer import WriteAttempt
 from kit.errors import OfframpError
 from kit.kraft.move import conditions, controllers, problems
 from kit.kraft.move.cluster_state import ClusterState, MoveReads
-from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StopActor
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.orders import NodeOperator
 from kit.kraft.move.parameters import HandBackParameters, KraftParameters, StopParameters

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
 from typer.testing import CliRunner
 
 import kit
+from kit import health
 from kit.cli.main import app
-from kit.health import sources as health
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.tables import schema as tables

@@ -16,7 +16,7 @@ from kafka.protocol.admin import DescribeAclsRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
-from kit.groups.read.coordinator import GROUPS_PER_REQUEST, sweep
+from kit.groups.read.sweep import GROUPS_PER_REQUEST, sweep
 
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 """Operations by their code (``AclOperation``)."""

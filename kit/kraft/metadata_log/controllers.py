@@ -16,14 +16,8 @@ from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer.fetch import FetchRequest
 
-from kit.clients.broker_client import (
-    AUTHENTICATION_FAILURES,
-    DEADLINE_S,
-    RETRIABLE_CODES,
-    BrokerClient,
-    Deadline,
-    describe_code,
-)
+from kit.clients.broker_client import DEADLINE_S, RETRIABLE_CODES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_login import AUTHENTICATION_FAILURES
 from kit.clients.cluster import CONNECT_TIMEOUT_S, kafka_settings
 from kit.clients.mechanisms import remedy
 from kit.clients.nodes import NO_CONTROLLER, api_versions, takes_votes

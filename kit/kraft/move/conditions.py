@@ -5,20 +5,16 @@ What can't be read raises; the gate then counts as unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 
-from kit.clients.cluster import Cluster
 from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE
-from kit.engine.model.clock import Clock
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, KRAFT
 from kit.kraft.analyze.preflight import blocking, unknown as not_known
 from kit.kraft.analyze.preflight_checks import ROLLBACK
 from kit.kraft.analyze.soak import soak_problem
-from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, contradictions, live_old_members, zookeeper_of
+from kit.kraft.move.cluster_state import contradictions
 from kit.kraft.move.disks import disks_problem
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.nodes import BROKER
 from kit.kraft.move.orders import settings_file
 from kit.kraft.move.problems import (
@@ -38,58 +34,12 @@ from kit.kraft.move.rehearsals import REHEARSALS, newest as newest_rehearsal, se
 from kit.kraft.move.rights import hidden_problem, writes_problem
 from kit.kraft.move.sync import sync_problem
 from kit.kraft.move.unregister import gone_problem, replicas_problem
-from kit.kraft.preflight import Preflight, kraft_preflight
-from kit.kraft.settings_files import SettingsFolder, lint_settings_file, read_settings_folder
+from kit.kraft.settings_files import lint_settings_file
 from kit.kraft.watch import KraftHistory
 from kit.profile import LAB
 from kit.tables.conditions import BLOCK, Condition
 from kit.text.naming import listed, named
 from kit.text.visible import argument, toml_key
-
-
-@dataclass(frozen=True)
-class GateInputs:
-    """What gates examine; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
-
-    ``gone``: the broker whose registration a plan ends.
-    """
-
-    cluster: Cluster
-    now: ClusterState
-    runs: Path
-    gone: int | None = None
-    reads: MoveReads = READS
-    clock: Clock = Clock()  # noqa: RUF009 - it holds functions, no state
-
-    @cached_property
-    def old_members(self) -> Mapping[str, Sequence[str]]:
-        """Group → live members under ``/consumers``.
-
-        Raises:
-            ConnectError: the profile names no ZooKeeper, or it does not answer.
-            ReadError: a znode can't be listed.
-        """
-        return live_old_members(zookeeper_of(self.cluster))
-
-    @property
-    def controllers(self) -> Mapping[int, str]:
-        return self.cluster.profile.kraft.ids
-
-    @cached_property
-    def preflight(self) -> Preflight:
-        """Of this cluster, with the profile's folder of settings.
-
-        Raises:
-            InputError: the profile names no ZooKeeper; its folder holds no settings, or one can't be read.
-            ConnectError: ZooKeeper stopped answering.
-        """
-        folder = self.cluster.profile.kraft.settings_dir
-        return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
-
-    def rows(self, *overridable: str) -> list[Condition]:
-        """Of the preflight, without rules that are judged by themselves."""
-        return [each for each in self.preflight.rows if each.check_id not in overridable]
-
 
 Problem = Callable[[GateInputs], str | None]
 _BOTH = "{} are ids of brokers and of controllers"
@@ -128,15 +78,14 @@ def every_broker(inputs: GateInputs) -> str | None:
     missing = sorted(known - set(inputs.now.brokers))
     if missing:
         registered = named(missing, "broker {} is", "brokers {} are")
-        them = _them(missing)
-        describe_rows = f"{registered} registered, but missing in the cluster's metadata: start {them}"
-        return f"{describe_rows}{_unregistered(inputs, missing)}"
+        sentence = f"{registered} registered, but missing in the cluster's metadata: start {_them(missing)}"
+        return f"{sentence}{_unregistered(inputs, missing)}"
     silent = sorted(number for number, mode in inputs.now.modes.items() if mode is None)
     if silent:
-        describe_rows = named(silent, "broker {} does not answer", "brokers {} do not answer")
-        describe_rows = f"{describe_rows}: start {_them(silent)}{_unregistered(inputs, silent)}"
-        forgotten = not set(silent) & set(inputs.now.control.brokers)
-        return describe_rows if forgotten else f"{describe_rows} {_NOT_FORGOTTEN}"
+        sentence = named(silent, "broker {} does not answer", "brokers {} do not answer")
+        sentence = f"{sentence}: start {_them(silent)}{_unregistered(inputs, silent)}"
+        is_forgotten = not set(silent) & set(inputs.now.control.brokers)
+        return sentence if is_forgotten else f"{sentence} {_NOT_FORGOTTEN}"
     return None if inputs.now.brokers else "no broker is known"
 
 

@@ -15,7 +15,8 @@ from kit.clients.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 from kit.errors import OfframpError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.kraft.move import conditions
-from kit.kraft.move.conditions import GateInputs, Problem
+from kit.kraft.move.conditions import Problem
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.nodes import BROKER, CONTROLLER, FINALISED as FINAL_MODE
 from kit.kraft.move.overrides import (
     OLD_CONSUMERS,

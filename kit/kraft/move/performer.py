@@ -17,10 +17,10 @@ from kit.kraft.move import steps
 from kit.kraft.move.archive import ArchiveActor, ListActor
 from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, read_cluster_state
 from kit.kraft.move.compare import CompareActor
-from kit.kraft.move.conditions import GateInputs
 from kit.kraft.move.controllers import StartActor, StopActor, WipeActor
 from kit.kraft.move.fail_over import FailOverActor
 from kit.kraft.move.finalise import FinaliseActor
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.gates import findings
 from kit.kraft.move.hand_back import HandBackActor
 from kit.kraft.move.nodes import NodeDeployer, node_deployer

@@ -24,7 +24,7 @@ from kit.errors import InputError, NothingToDo, PlanError
 from kit.kraft.analyze.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.kraft.move import steps
 from kit.kraft.move.cluster_state import READS, ClusterState, MoveReads, read_cluster_state, zookeeper_of
-from kit.kraft.move.conditions import GateInputs
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.gates import findings
 from kit.kraft.move.leftovers import leftovers
 from kit.kraft.move.nodes import NodeDeployer, node_deployer

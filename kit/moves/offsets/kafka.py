@@ -26,7 +26,7 @@ from kit.clients.broker_client import (
     describe_code,
 )
 from kit.groups.read import offset_fetch
-from kit.groups.read.coordinator import GROUPS_PER_REQUEST
+from kit.groups.read.sweep import GROUPS_PER_REQUEST
 from kit.moves.offsets.moves import NOTHING, Stored
 from kit.moves.offsets.requests import (
     Asked,

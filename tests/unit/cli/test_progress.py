@@ -105,7 +105,7 @@ SLOW = {
     "ownership": "kit.views:findings",
     "lag": "kit.views:lag",
     "groups --idle": "kit.groups.snapshot:observe",
-    "groups --idle ": "kit.health.sources:idle_groups",
+    "groups --idle ": "kit.health.idle:idle_groups",
     "groups --idle --history folder": "kit.history.here:HistoryHere.load",
     "groups --idle --history s3a://folder": "kit.spark.session:spark_session",
     "lag --time": "kit.health.sources:time_lag",

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from kit import health
 from kit.groups import views
 from kit.groups.analyze.idle import DAY_MS
-from kit.health import sources as health
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,

@@ -14,7 +14,7 @@ from kit.engine.model.performer import Outcome, StepState
 from kit.errors import ConnectError, InputError, NothingToDo, ReadError, RunError
 from kit.kraft.move import gates
 from kit.kraft.move.cluster_state import READS, MoveReads
-from kit.kraft.move.conditions import GateInputs
+from kit.kraft.move.gate_inputs import GateInputs
 from kit.kraft.move.parameters import UnregisterParameters
 from kit.kraft.move.plan import KraftPlanRequest, _refuse_unregistered
 from kit.kraft.move.recipes import parameters_of
