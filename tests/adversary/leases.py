@@ -17,7 +17,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kit.engine.lock import LOCKS, RUNS, escaped
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.moves.locks.kafka_lock import KafkaLock, LockState, target_of
-from kit.moves.locks.lease import Mark, Member, parse_mark
+from kit.moves.locks.lease import Member
+from kit.moves.locks.mark import Mark, parse_mark
 from tests.adversary.znodes import Client
 
 SILENT = (KazooException, KazooTimeoutError)

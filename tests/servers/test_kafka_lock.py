@@ -26,7 +26,8 @@ from kit.lab import Lab, faults
 from kit.lab.topics import QUIET
 from kit.moves.locks import held_locks, lease
 from kit.moves.locks.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
-from kit.moves.locks.lease import TOPIC, Lease, Mark, Member
+from kit.moves.locks.lease import TOPIC, Lease, Member
+from kit.moves.locks.mark import Mark
 from kit.moves.offsets.kafka import ACCEPTED, KafkaWriter
 from kit.moves.offsets.moves import Stored
 from kit.profile import load_profile

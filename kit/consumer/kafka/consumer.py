@@ -21,12 +21,14 @@ from kit.consumer.kafka.listener import SILENT, adapt
 from kit.consumer.kafka.queries import TIMEOUT_S, Queries
 from kit.consumer.kafka.rebalance import Rebalances
 from kit.consumer.kafka.settings import KafkaSettings
+from kit.consumer.kafka.undelivered import Undelivered
 from kit.consumer.kafka.values import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
     bare,
+    error_text,
     from_library,
 )
 from kit.consumer.turns import Turns, in_turn
@@ -57,15 +59,13 @@ class KafkaConsumer:
         try:
             self._raw = Consumer({**self._settings.consumer, **callbacks})
         except (KafkaException, TypeError, ValueError) as error:
-            raise InputError(f"librdkafka refuses the settings of this consumer: {_words(error)}") from None
+            raise InputError(f"librdkafka refuses the settings of this consumer: {error_text(error)}") from None
         self._queries = Queries(self._settings)
         self._assignment = Assignment(self._raw, self._settings, self._queries, self._commits)
         self._rebalances = Rebalances(self, self._assignment, self._commits)
-        self._rebalances.taken = self._drop
-        self._assignment.moved = lambda partition: self._drop([partition])
-        # Records not delivered yet. Held back: records of partitions that a callback paused in the same call.
-        self._in_hand: list[Message] = []
-        self._held_back: list[Message] = []
+        self._records = Undelivered()
+        self._rebalances.taken = self._records.drop
+        self._assignment.moved = lambda partition: self._records.drop([partition])
         self._topics: tuple[str, ...] = ()
         self._closed = False
 
@@ -106,7 +106,7 @@ class KafkaConsumer:
         try:
             self._raw.subscribe(topics, on_assign=on.assigned, on_revoke=on.revoked, on_lost=on.lost)
         except KafkaException as error:
-            raise InputError(f"librdkafka refuses to subscribe to {listed(topics)}: {_words(error)}") from None
+            raise InputError(f"librdkafka refuses to subscribe to {listed(topics)}: {error_text(error)}") from None
         self._topics = tuple(topics)
 
     def unsubscribe(self) -> None:
@@ -191,11 +191,11 @@ class KafkaConsumer:
             self._settle_with_empty_hands()
             self._take(until)
             late = time.monotonic() >= until
-            if len(self._in_hand) >= wanted or late or (self._in_hand and self._rebalances.failures):
+            if len(self._records.in_hand) >= wanted or late or (self._records.in_hand and self._rebalances.failures):
                 break
         self._settle_with_empty_hands()
         with self._turns:
-            records, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
+            records = self._records.take(wanted)
             self._assignment.mark_handed_over(records)
         return records
 
@@ -204,16 +204,11 @@ class KafkaConsumer:
         self._open()
         message = self._raw.poll(min(SLICE_S, max(0.0, until - time.monotonic())))
         if message is not None:
-            self._in_hand.append(message)
-
-    def _drop(self, partitions: list[TopicPartition]) -> None:
-        """Drop records not delivered yet of partitions that were revoked or moved: no commit includes them."""
-        _, self._in_hand = _split(self._in_hand, partitions)
-        _, self._held_back = _split(self._held_back, partitions)
+            self._records.in_hand.append(message)
 
     def _settle_with_empty_hands(self) -> None:
         """Keep the records for the next call: an exception must not lose them."""
-        if not self._in_hand:
+        if not self._records.in_hand:
             self._settle()
 
     def _settle(self) -> None:
@@ -305,8 +300,7 @@ class KafkaConsumer:
         self._open()
         chosen = list(partitions)
         self._assignment.pause(chosen)
-        held_back, self._in_hand = _split(self._in_hand, chosen)
-        self._held_back += held_back
+        self._records.hold_back(chosen)
 
     @in_turn
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -314,8 +308,7 @@ class KafkaConsumer:
         self._open()
         chosen = list(partitions)
         self._assignment.resume(chosen)
-        given_back, self._held_back = _split(self._held_back, chosen)
-        self._in_hand = given_back + self._in_hand
+        self._records.give_back(chosen)
 
     @in_turn
     def paused(self) -> set[TopicPartition]:
@@ -402,17 +395,5 @@ class KafkaConsumer:
             raise IllegalStateException(f"{name}() can't be called in a rebalance callback")
 
 
-def _split(messages: list[Message], partitions: Iterable[TopicPartition]) -> tuple[list[Message], list[Message]]:
-    """The values of these partitions, and the values of all other partitions."""
-    keys = {(each.topic, each.partition) for each in partitions}
-    chosen = [each for each in messages if (each.topic(), each.partition()) in keys]
-    return chosen, [each for each in messages if (each.topic(), each.partition()) not in keys] if chosen else messages
-
-
 def _seconds(timeout: float | None) -> float:
     return TIMEOUT_S if timeout is None else timeout
-
-
-def _words(error: Exception) -> str:
-    cause = error.args[0] if error.args else error
-    return cause.str() if hasattr(cause, "str") else str(cause)

@@ -121,3 +121,9 @@ def _offset(partition: TopicPartition) -> OffsetAndMetadata | None:
     if partition.offset < 0:
         return None
     return OffsetAndMetadata(partition.offset, partition.metadata or "", partition.leader_epoch)
+
+
+def error_text(error: Exception) -> str:
+    """What librdkafka says of an error."""
+    cause = error.args[0] if error.args else error
+    return cause.str() if hasattr(cause, "str") else str(cause)

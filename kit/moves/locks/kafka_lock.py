@@ -24,17 +24,8 @@ from kit.clients.cluster import Cluster, connect_kafka
 from kit.engine.lock import escaped
 from kit.errors import ConnectError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS, fetch_groups
-from kit.moves.locks.lease import (
-    TOPIC,
-    UNKNOWN_TOPIC,
-    Lease,
-    Mark,
-    Member,
-    describe_holder,
-    described,
-    parse_mark,
-    remove_member,
-)
+from kit.moves.locks.lease import TOPIC, UNKNOWN_TOPIC, Lease, Member, describe_holder, described, remove_member
+from kit.moves.locks.mark import Mark, parse_mark
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.moves import Stored
 from kit.profile.identity.login import system_user

@@ -8,10 +8,9 @@ commit's metadata is the mark that outlives the lock.
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -22,6 +21,7 @@ from kit.clients.brokers import metadata_of
 from kit.errors import ConnectError, LockLost, OfframpError, RunError, TargetBusy
 from kit.groups.read.coordinator import LOCK_GROUPS
 from kit.moves.locks import lease_requests as requests
+from kit.moves.locks.mark import Mark, parse_mark
 from kit.text.java_hash import offsets_partition
 
 OFFSETS = "__consumer_offsets"
@@ -33,36 +33,9 @@ SESSION_S = 10.0
 _HEARTBEAT_S, _ANSWER_S = 2.0, 5.0
 _JOIN_S = 2 * SESSION_S + _ANSWER_S
 """The longest wait for an answer to JoinGroup: brokers delay the first join, and each rebalance."""
-_LONGEST_MARK = 4_000
 UNKNOWN_TOPIC, _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE, _MEMBER_ID_REQUIRED = 3, 22, 25, 27, 79
 _NO_GROUP = 69
 _NOT_OURS, _SESSION_REFUSED, _GROUP_FULL, _NO_RIGHT_TO_TOPIC, _NO_RIGHT_TO_GROUP = 23, 26, 81, 29, 30
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What the lock's group says of its last holder; ``changed_by`` is the last run that wrote to the target."""
-
-    run_id: str
-    host: str
-    user: str
-    since: str
-    is_held: bool = True
-    changed_by: str | None = None
-
-    def __str__(self) -> str:
-        return f"run {self.run_id} of {self.user} on {self.host} since {self.since}"
-
-    def to_text(self) -> str:
-        return json.dumps(asdict(self))[:_LONGEST_MARK]
-
-
-def parse_mark(metadata: str | None) -> Mark | None:
-    """Return the mark in a commit's metadata; None: offramp did not write it."""
-    try:
-        return Mark(**json.loads(metadata or ""))
-    except (ValueError, TypeError, RecursionError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)

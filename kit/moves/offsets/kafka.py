@@ -9,7 +9,7 @@ here the coordinators of known groups are asked for, so a group whose coordinato
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,16 +18,14 @@ from kafka import errors as kafka_errors
 from kafka.protocol.consumer import OffsetDeleteRequest
 
 from kit.clients.broker_client import (
-    DEADLINE_S,
     RETRIABLE_CODES,
     RETRIABLE_FAILURES,
-    BrokerClient,
     Deadline,
     describe_code,
 )
-from kit.groups.read import offset_fetch
 from kit.groups.read.sweep import GROUPS_PER_REQUEST
-from kit.moves.offsets.moves import NOTHING, Stored
+from kit.moves.offsets.group_offsets import IN_FLIGHT, NO_COORDINATOR, GroupOffsets, chunks, stored_of
+from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.requests import (
     Asked,
     Codes,
@@ -36,13 +34,10 @@ from kit.moves.offsets.requests import (
     delete_codes,
     delete_groups_of,
     delete_of,
-    parse_stored,
 )
 from kit.moves.offsets.selection import Key, Place
 
 T = TypeVar("T")
-_IN_FLIGHT = 4
-"""kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
 BATCH_BYTES = 500_000
 """A coordinator appends the offsets of one request as one batch, of at most ``max.message.bytes`` of
 ``__consumer_offsets``: 1,048,588 by default. A request stays below a half of that."""
@@ -81,17 +76,12 @@ class Answer:
 
 ACCEPTED = Answer()
 ABSENT = Answer("the group is not there any more")
-_NO_COORDINATOR = Answer("the group's coordinator was not found or did not answer")
+_NO_COORDINATOR = Answer(NO_COORDINATOR)
 UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
 
 
-class KafkaWriter:
-    """Groups, and their committed offsets by topic and partition. Each call retries until ``deadline_s`` pass without
-    progress."""
-
-    def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
-        self._client, self._deadline_s = client, deadline_s
-        self._coordinators: dict[str, int] = {}
+class KafkaWriter(GroupOffsets):
+    """What is written to groups: their offsets, by topic and partition, and their deletion."""
 
     @property
     def can_delete(self) -> bool:
@@ -100,22 +90,6 @@ class KafkaWriter:
             return self._client.supports(OffsetDeleteRequest, 0)
         except kafka_errors.IncompatibleBrokerVersion:
             return False
-
-    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
-        """The committed offsets; NOTHING where there is none, an error where the offset can't be read.
-
-        They are stable, here and in all that this class reads: while a transaction that is open has sent an offset
-        for one of the partitions, all of the group's have that error.
-        """
-        asked, places = list(keys), dict[str, list[Place]]()
-        for group_id, topic, partition in sorted(asked):
-            places.setdefault(group_id, []).append((topic, partition))
-        stored = self._client.run(self._fetch, places, Deadline(self._deadline_s))
-        return {key: _of(stored[key[0]], key[1:]) for key in asked}
-
-    def read_groups(self, group_ids: Iterable[str]) -> dict[str, Asked | str]:
-        """All committed offsets of each group, none for one that is not there; an error where they can't be read."""
-        return self._client.run(self._fetch, dict.fromkeys(sorted(set(group_ids))), Deadline(self._deadline_s))
 
     def delete_groups(self, known: Mapping[str, Asked]) -> dict[str, Answer]:
         """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member.
@@ -165,7 +139,7 @@ class KafkaWriter:
     async def _carry_out(self, pending: dict[str, dict[Place, Stored]], writing: _Writing, deadline: Deadline) -> None:
         attempt = 0
         while True:
-            homes = await self._homes(pending, deadline)
+            homes = await self.homes(pending, deadline)
             for group_id in pending.keys() - {each for groups in homes.values() for each in groups}:
                 writing.take(group_id, pending[group_id], _NO_COORDINATOR)
             jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
@@ -175,11 +149,11 @@ class KafkaWriter:
                 deadline.renew()
             if not pending or not deadline.allows(attempt):
                 return
-            self._forget(pending)
+            self.forget(pending)
             await self._client.pause(attempt)
             attempt += 1
             if writing.known:
-                pending = writing.unmoved(pending, await self._fetch(pending, deadline))
+                pending = writing.unmoved(pending, await self.fetch(pending, deadline))
 
     async def _write_to(
         self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
@@ -187,7 +161,7 @@ class KafkaWriter:
         left = deque((group_id, part) for group_id in groups for part in batches(group_id, pending[group_id]))
         under_way: deque[tuple[str, Asked, Any]] = deque()
         while left or under_way:
-            if left and len(under_way) < _IN_FLIGHT:
+            if left and len(under_way) < IN_FLIGHT:
                 group_id, part = left.popleft()
                 under_way.append((group_id, part, self._client.send(writing.request(group_id, part), broker_id)))
             else:
@@ -196,7 +170,7 @@ class KafkaWriter:
     async def _delete_groups(self, known: Mapping[str, Asked], answers: dict[str, Answer], deadline: Deadline) -> None:
         pending, attempt = sorted(known), 0
         while True:
-            homes = await self._homes(pending, deadline)
+            homes = await self.homes(pending, deadline)
             for group_id in set(pending).difference(*homes.values()):
                 _take(answers, group_id, _NO_COORDINATOR)
             jobs = [partial(self._delete_from, broker_id, groups, answers) for broker_id, groups in homes.items()]
@@ -206,17 +180,17 @@ class KafkaWriter:
                 deadline.renew()
             if not pending or not deadline.allows(attempt):
                 return
-            self._forget(pending)
+            self.forget(pending)
             await self._client.pause(attempt)
             attempt += 1
-            current = await self._fetch(dict.fromkeys(pending), deadline)
+            current = await self.fetch(dict.fromkeys(pending), deadline)
             for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
                 pending.remove(group_id)
                 if not isinstance(current[group_id], str):
                     _take(answers, group_id, _moved("its offsets have changed since the plan"))
 
     async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
-        for chunk in _chunks(groups, GROUPS_PER_REQUEST):
+        for chunk in chunks(groups, GROUPS_PER_REQUEST):
             try:
                 response = await self._client.send(delete_groups_of(chunk), broker_id)
             except RETRIABLE_FAILURES:
@@ -225,67 +199,6 @@ class KafkaWriter:
                 codes = {each.group_id: each.error_code for each in response.results}
             for group_id in chunk:
                 _take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
-
-    async def _fetch(self, asked: Mapping[str, offset_fetch.Partitions], deadline: Deadline) -> dict[str, Asked | str]:
-        fetched: dict[str, Asked | str] = {}
-        pending, attempt = list(asked), 0
-        while True:
-            again: dict[str, str] = {}
-            homes = await self._homes(pending, deadline)
-            again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
-            for group_id in (each for groups in homes.values() for each in groups):
-                del again[group_id]
-            jobs = [
-                partial(self._fetch_from, broker_id, {each: asked[each] for each in groups}, fetched, again)
-                for broker_id, groups in homes.items()
-            ]
-            await self._client.gather(jobs)
-            if len(again) < len(pending):
-                deadline.renew()
-            pending = list(again)
-            if not pending or not deadline.allows(attempt):
-                return fetched | again
-            self._forget(pending)
-            await self._client.pause(attempt)
-            attempt += 1
-
-    async def _fetch_from(
-        self,
-        broker_id: int,
-        groups: Mapping[str, offset_fetch.Partitions],
-        fetched: dict[str, Asked | str],
-        again: dict[str, str],
-    ) -> None:
-        is_batched = offset_fetch.takes_many(self._client)
-        under_way: deque[tuple[Sequence[str], Any]] = deque()
-        for chunk in _chunks(list(groups), GROUPS_PER_REQUEST if is_batched else 1):
-            if len(under_way) == _IN_FLIGHT:
-                await _fetched(*under_way.popleft(), fetched, again)
-            if is_batched:
-                request = offset_fetch.fetch_many({each: groups[each] for each in chunk}, only_stable=True)
-            else:
-                request = offset_fetch.fetch_one(chunk[0], groups[chunk[0]], only_stable=True)
-            under_way.append((chunk, self._client.send(request, broker_id)))
-        while under_way:
-            await _fetched(*under_way.popleft(), fetched, again)
-
-    async def _homes(self, groups: Collection[str], deadline: Deadline) -> dict[int, list[str]]:
-        """Groups by their coordinator; groups without a coordinator at the moment are missing."""
-        unknown = [group_id for group_id in groups if group_id not in self._coordinators]
-        try:
-            for chunk in _chunks(unknown, GROUPS_PER_REQUEST):
-                self._coordinators |= await self._client.find_coordinators(list(chunk), deadline)
-        except RETRIABLE_FAILURES:
-            pass  # A later attempt looks up the rest, or reports it.
-        homes: dict[int, list[str]] = {}
-        for group_id in groups:
-            if group_id in self._coordinators:
-                homes.setdefault(self._coordinators[group_id], []).append(group_id)
-        return homes
-
-    def _forget(self, groups: Iterable[str]) -> None:
-        for group_id in groups:
-            self._coordinators.pop(group_id, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +249,7 @@ class _Writing:
         left: dict[str, dict[Place, Stored]] = {}
         for group_id, asked in pending.items():
             for place, wanted in asked.items():
-                key, now = (group_id, *place), _of(current[group_id], place)
+                key, now = (group_id, *place), stored_of(current[group_id], place)
                 if now == self.known.get(key, now) and not now.is_hidden:
                     left.setdefault(group_id, {})[place] = wanted
                 elif now.offset != wanted.offset and not now.is_hidden:
@@ -383,28 +296,6 @@ def answer_of(code: int) -> Answer:
     return Answer(error)
 
 
-def _of(group: Asked | str, place: Place) -> Stored:
-    return Stored(error=group) if isinstance(group, str) else group.get(place, Stored())
-
-
-async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked | str], again: dict[str, str]) -> None:
-    try:
-        response = await future
-    except RETRIABLE_FAILURES as error:
-        again.update(dict.fromkeys(asked, f"the group's coordinator does not answer: {error}"))
-        return
-    fetched |= dict.fromkeys(asked, "the coordinator's answer does not have this group")
-    for group_id, code, topics in offset_fetch.answers(asked, response):
-        if code in RETRIABLE_CODES:
-            del fetched[group_id]
-            again[group_id] = offset_fetch.describe(code)
-        elif code:
-            fetched[group_id] = offset_fetch.describe(code)
-        else:
-            stored = {(topic.name, it.partition_index): parse_stored(it) for topic in topics for it in topic.partitions}
-            fetched[group_id] = {place: it for place, it in stored.items() if it != NOTHING}
-
-
 def batches(group_id: str, asked: Asked) -> Iterator[Asked]:
     """Parts of at most about ``BATCH_BYTES`` each."""
     part: dict[Place, Stored] = {}
@@ -417,8 +308,3 @@ def batches(group_id: str, asked: Asked) -> Iterator[Asked]:
         part[place] = stored
         n_bytes += n_record
     yield part
-
-
-def _chunks(groups: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(groups), size):
-        yield groups[start : start + size]

@@ -11,7 +11,8 @@ import pytest
 
 from kit.errors import LockLost
 from kit.moves.locks.kafka_lock import WHOLE_CLUSTER, KafkaLock, lock_group, target_of
-from kit.moves.locks.lease import Lease, Mark, parse_mark
+from kit.moves.locks.lease import Lease
+from kit.moves.locks.mark import Mark, parse_mark
 
 
 def test_each_group_has_a_lock_of_its_own_and_none_is_the_whole_clusters():
