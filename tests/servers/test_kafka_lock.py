@@ -28,8 +28,9 @@ from kit.moves.locks import held_locks, lease
 from kit.moves.locks.kafka_lock import MOST_LEASES, WHOLE_CLUSTER, KafkaLock, LockGroups, fetch_locks, lock_group
 from kit.moves.locks.lease import TOPIC, Lease, Member
 from kit.moves.locks.mark import Mark
-from kit.moves.offsets.kafka import ACCEPTED, KafkaWriter
+from kit.moves.offsets.kafka import ACCEPTED, KafkaWriter, answer_of
 from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.requests import commit_codes, commit_of
 from kit.profile import load_profile
 from tests.adversary.mistakes import BLIND_RETRIES, put_back
 from tests.servers.awaiting import SECONDS, awaited
@@ -299,7 +300,7 @@ def test_a_commit_is_not_tried_again_over_what_members_committed_meanwhile(lab, 
     group, topic = f"late-{is_blind}", f"late-{is_blind}"
     lab.create_topic(topic, 1)
     key, writer = (group, topic, 0), KafkaWriter(cluster.broker_client)
-    assert writer.write({key: Stored(5)}, {})[key] == ACCEPTED
+    awaited(lambda: writer.write({key: Stored(5)}, {})[key], lambda answer: answer == ACCEPTED, "the topic to be known")
     known = writer.read([key])
     writer._coordinators[group] = next(
         each.broker_id for each in lab.servers.brokers if each.broker_id != coordinator_of(cluster, group)
@@ -314,8 +315,29 @@ def test_a_commit_is_not_tried_again_over_what_members_committed_meanwhile(lab, 
         monkeypatch.setattr(writer, "_forget", commit_between)
         with put_back(BLIND_RETRIES) if is_blind else nullcontext():
             answer = writer.write({key: Stored(9)}, known)[key]
-    assert answer.is_refused is not is_blind
+    assert (answer == ACCEPTED) is is_blind
     assert writer.read([key])[key].offset == (9 if is_blind else 7)
+
+
+def test_a_commit_that_waits_too_long_for_its_followers_is_made_all_the_same(lab, cluster):
+    """The coordinator appended it, so COORDINATOR_NOT_AVAILABLE refuses nothing for certain."""
+    key, writer, client = ("unconfirmed", "unconfirmed", 0), KafkaWriter(cluster.broker_client), cluster.broker_client
+    lab.create_topic(key[1], 1)
+    awaited(lambda: writer.write({key: Stored(5)}, {})[key], lambda answer: answer == ACCEPTED, "the topic to be known")
+    coordinator = coordinator_of(cluster, key[0])
+    followers = [each for each in lab.servers.brokers if each.broker_id != coordinator]
+    asked = {key[1:]: Stored(9)}
+    for each in followers:
+        faults.pause(each)
+    try:
+        response = client.run(client.send_within, commit_of(key[0], asked), coordinator, SECONDS)
+    finally:
+        for each in followers:
+            faults.resume(each)
+    codes = dict(commit_codes(asked)(response))
+    assert codes == {key[1:]: 15}
+    assert not answer_of(codes[key[1:]]).is_refused
+    awaited(lambda: writer.read([key])[key].offset, lambda offset: offset == 9, "the commit")
 
 
 def in_sync(lab: Lab) -> list[int]:

@@ -43,7 +43,12 @@ BATCH_BYTES = 500_000
 ``__consumer_offsets``: 1,048,588 by default. A request stays below a half of that."""
 _RECORD_BYTES = 80
 """The most that a record takes besides its names and its metadata: lengths, times, offset and epoch."""
-_REQUEST_TIMED_OUT = 7
+_LOADING = 14
+"""COORDINATOR_LOAD_IN_PROGRESS is answered before anything is appended. The other codes that may pass are not certain:
+a coordinator that appended a request, and whose followers were late or elected another leader, answers
+COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR. The records may be in the log all the same
+(``GroupCoordinatorService.handleOperationException``).
+"""
 TOO_LARGE = ({28}, {-1})
 """Coordinators before Kafka 4.0 answer INVALID_COMMIT_OFFSET_SIZE for each offset of a request that is larger than a
 batch; those since 4.0 answer UNKNOWN_SERVER_ERROR."""
@@ -172,10 +177,10 @@ class KafkaWriter(GroupOffsets):
         while True:
             homes = await self.homes(pending, deadline)
             for group_id in set(pending).difference(*homes.values()):
-                _take(answers, group_id, _NO_COORDINATOR)
+                take(answers, group_id, _NO_COORDINATOR)
             jobs = [partial(self._delete_from, broker_id, groups, answers) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
-            asked, pending = pending, [group_id for group_id in pending if _is_passing(answers[group_id])]
+            asked, pending = pending, [group_id for group_id in pending if is_passing(answers[group_id])]
             if len(pending) < len(asked):
                 deadline.renew()
             if not pending or not deadline.allows(attempt):
@@ -187,7 +192,7 @@ class KafkaWriter(GroupOffsets):
             for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
                 pending.remove(group_id)
                 if not isinstance(current[group_id], str):
-                    _take(answers, group_id, _moved("its offsets have changed since the plan"))
+                    take(answers, group_id, _moved("its offsets have changed since the plan"))
 
     async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
         for chunk in chunks(groups, GROUPS_PER_REQUEST):
@@ -198,7 +203,7 @@ class KafkaWriter(GroupOffsets):
             else:
                 codes = {each.group_id: each.error_code for each in response.results}
             for group_id in chunk:
-                _take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
+                take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +217,7 @@ class _Writing:
 
     def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
         for place in asked:
-            _take(self.answers, (group_id, *place), answer)
+            take(self.answers, (group_id, *place), answer)
 
     async def receive(self, group_id: str, asked: Asked, future: Any) -> list[tuple[str, Asked]]:
         """Take the answers. Return the halves of a request that was too large for a batch, as far as can be known."""
@@ -230,14 +235,14 @@ class _Writing:
             halves = places[: len(places) // 2], places[len(places) // 2 :]
             return [(group_id, {place: asked[place] for place in half}) for half in halves]
         for place, code in found.items():
-            _take(self.answers, (group_id, *place), answer_of(code))
+            take(self.answers, (group_id, *place), answer_of(code))
         self.take(group_id, asked.keys() - found, UNANSWERED)
         return []
 
     def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
         """The writes to try again."""
         left = {
-            group_id: {place: it for place, it in asked.items() if _is_passing(self.answers[group_id, *place])}
+            group_id: {place: it for place, it in asked.items() if is_passing(self.answers[group_id, *place])}
             for group_id, asked in pending.items()
         }
         return {group_id: asked for group_id, asked in left.items() if asked}
@@ -253,20 +258,20 @@ class _Writing:
                 if now == self.known.get(key, now) and not now.is_hidden:
                     left.setdefault(group_id, {})[place] = wanted
                 elif now.offset != wanted.offset and not now.is_hidden:
-                    _take(self.answers, key, _moved(f"the offset is {now.offset} now"))
+                    take(self.answers, key, _moved(f"the offset is {now.offset} now"))
         return left
 
 
 @dataclass(frozen=True, slots=True)
-class _Passing(Answer):
+class Passing(Answer):
     """A refusal that a later attempt may not meet."""
 
 
-def _is_passing(answer: Answer) -> bool:
-    return isinstance(answer, _Passing) or answer is _NO_COORDINATOR or (not answer.is_certain)
+def is_passing(answer: Answer) -> bool:
+    return isinstance(answer, Passing) or answer is _NO_COORDINATOR or (not answer.is_certain)
 
 
-def _take(answers: dict[T, Answer], what: T, answer: Answer) -> None:
+def take(answers: dict[T, Answer], what: T, answer: Answer) -> None:
     """After an unanswered request, a later refusal does not prove that nothing was written."""
     before = answers.get(what)
     if answer.error is not None and before is not None and not before.is_certain:
@@ -292,7 +297,7 @@ def answer_of(code: int) -> Answer:
         return ACCEPTED
     error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
     if code in RETRIABLE_CODES:
-        return _Passing(error, is_certain=code != _REQUEST_TIMED_OUT)
+        return Passing(error, is_certain=code == _LOADING)
     return Answer(error)
 
 

@@ -130,18 +130,22 @@ LOADING = 14
 
 
 class ContestedBroker(SlowBroker):
-    """One group with one offset. The first write meets ``first``, then another client commits ``theirs``, if any."""
+    """One group with one offset. The first write meets ``first``, then another client commits ``theirs``, if any.
+
+    Later writes are answered by the code ``later``.
+    """
 
     def __init__(self, stored: int | None, first: Callable[[Any], int], theirs: int | None = None) -> None:
         super().__init__(ready=1)
         self.stored, self.first, self.theirs, self.writes = stored, first, theirs, 0
+        self.later = 0
 
     async def send(self, request: Any, broker_id: int) -> Any:
         if isinstance(request, OffsetFetchRequest):
             return SimpleNamespace(groups=[SimpleNamespace(group_id="g", error_code=0, topics=self._topics())])
         self.writes += 1
         try:
-            code = self.first(request) if self.writes == 1 else 0
+            code = self.first(request) if self.writes == 1 else self.later
         finally:
             self.stored = self.stored if self.theirs is None else self.theirs
         result = SimpleNamespace(group_id="g", partition_index=0, error_code=code)
@@ -175,6 +179,23 @@ def test_a_write_is_not_tried_again_over_what_members_committed_meanwhile(wanted
     assert (broker.writes, broker.stored) == (1, 6)
     assert answer.error == "another client committed between two attempts of this write: the offset is 6 now"
     assert answer.is_certain == is_certain
+
+
+@pytest.mark.parametrize("code", [7, 15, 16])
+def test_a_write_that_was_appended_and_not_confirmed_is_this_runs_own(code):
+    """A coordinator answers so if its followers were late, or elected another leader, after it appended the commit."""
+    broker = ContestedBroker(5, lambda request: code, theirs=7)
+    reader = KafkaWriter(broker, ANSWERED_S)
+    (told,) = _Batch({KEY: Stored(5)}, {KEY: Stored(7)}).carry_out(reader, lambda offsets: Present({}), Permissive())
+    assert (broker.writes, told.outcome) == (1, Outcome.CONFIRMED)
+
+
+@pytest.mark.parametrize("code", [7, 15, 16])
+def test_a_deletion_of_a_group_that_was_appended_and_not_confirmed_is_accepted(code):
+    broker = ContestedBroker(5, lambda request: code)
+    broker.later = 69
+    answers = KafkaWriter(broker, ANSWERED_S).delete_groups({"g": {("t", 0): Stored(5)}})
+    assert answers["g"].error is None
 
 
 @pytest.mark.parametrize("first", [loading, mute])
