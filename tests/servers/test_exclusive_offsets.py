@@ -71,7 +71,7 @@ def test_a_group_that_nobody_knows_gets_offsets_and_loses_them_again(site):
 def test_nobody_else_commits_while_the_writer_is_the_member(site):
     site.commit(site.group, site.topic, {0: 10})
     client, place = site.cluster.broker_client, (site.topic, 0)
-    with membership(client, site.group, KafkaWriter(client), [place]):
+    with membership(client, site.group, KafkaWriter(client), [place], set()):
         (answer,) = site.kafka.write({(site.group, *place): Stored(99)}, {}).values()
         assert answer.is_refused
         assert in_kafka(site) == {0: 10}

@@ -9,6 +9,7 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.step import Step
 from kit.errors import InputError, NothingToDo
 from kit.groups.read.rights import DELETE, READ
+from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.clamping import Clamped, Exclusion, Selected, clamp_all
 from kit.moves.offsets.inputs import PlanInputs
 from kit.moves.offsets.kafka import KafkaWriter
@@ -21,6 +22,7 @@ from kit.moves.offsets.rules import (
     log_finding,
     member_findings,
     other_store_of,
+    sight_finding,
     source_finding,
     unreadable_finding,
     why_busy,
@@ -88,7 +90,10 @@ def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> l
         *inputs.findings,
     ]
     if inputs.options.is_exclusive:
-        findings.append(exclusive_finding(here))
+        findings += [
+            exclusive_finding(here),
+            sight_finding(fetch_sight(inputs.cluster.broker_client, inputs.cluster.zookeeper)),
+        ]
     if inputs.source is not None:
         store, read = inputs.source.store, inputs.source.read_for(targets)
         findings.append(source_finding({group_id: inputs.stores.group(store, group_id) for group_id in read}))

@@ -31,7 +31,7 @@ READABLE_OFFSETS = Rule("readable_offsets", "Every selected offset can be read."
 KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", overridden_by=NEVER)
 VISIBLE_TOPICS = Rule(
     "visible_topics",
-    "The login can see every topic. The offsets of a hidden topic are not read, so they would be deleted unseen.",
+    "The login can see every topic. The offsets of a hidden topic are not read, so they could be deleted unseen.",
     overridden_by=NEVER,
 )
 OPEN_TRANSACTIONS = Rule(
@@ -113,6 +113,9 @@ def log_finding(unknown: Mapping[Key, str]) -> Condition:
 
 
 def sight_finding(sight: TopicSight) -> Condition:
+    """Of a deletion, and of an exclusive write: while the member is in the group, the coordinator keeps old offsets of
+    the member's topics alone.
+    """
     return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
 
 
