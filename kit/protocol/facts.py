@@ -115,6 +115,15 @@ class GroupFacts:
         return self.all.session_ms.get(self.group.group_id, of_brokers)
 
     @property
+    def longest_session_ms(self) -> int | None:
+        """The longest session timeout of members of either protocol that is known: of classic ones if
+        ``__consumer_offsets`` was read.
+        """
+        classic = () if self.all.commits is None else self.all.commits.sessions.get(self.group.group_id, ())
+        known = {*classic, *([] if self.session_ms is None else [self.session_ms])}
+        return max(known, default=None)
+
+    @property
     def retention_ms(self) -> int | None:
         """The shortest retention of offsets on any broker; None: a broker does not report it."""
         values = self.all.cluster.numbers(RETENTION)

@@ -27,7 +27,7 @@ from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, named, read_group_state
 from kit.moves.group.movement import n_committed, seconds_between
 from kit.moves.group.replace import ReplaceActor
-from kit.moves.group.replacement import KIND as REPLACE, QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
+from kit.moves.group.replacement import KIND as REPLACE, STEP_TIMEOUT_S, ReplaceParameters, quiet_after, replace_step
 from kit.moves.group.rules import Limits, findings, flavours_of
 from kit.moves.group.soak import KIND as SOAK, SoakActor, SoakParameters, soak_step
 from kit.moves.group.subject import KIND
@@ -53,7 +53,7 @@ class GroupPlanRequest:
     ``observe_s``: seconds between the two observations of the group before the plan is made.
     ``members``: whom to replace first, by member id.
     ``way_back_s``: for how long the run may be undone without a new approval.
-    ``quiet_s``: how long nothing may change after a replacement was called off.
+    ``quiet_s``: how long nothing may change after a replacement was called off; None: see ``quiet_after``.
     """
 
     group_id: str
@@ -67,14 +67,14 @@ class GroupPlanRequest:
     members: tuple[str, ...] = ()
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
-    quiet_s: float = QUIET_S
+    quiet_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.to_stage not in PATH:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
-        limits = (self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s)
+        limits = (self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s or 0)
         if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(
                 "--soak, --min-stable, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in"
@@ -263,7 +263,7 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
             by_person=deployer.needs_person,
             members=tuple(whom),
             step_timeout_s=request.step_timeout_s,
-            quiet_s=request.quiet_s,
+            quiet_s=quiet_after({leaving, coming}) if request.quiet_s is None else request.quiet_s,
         )
         steps.append(replace_step(name, replace))
         counts = wanted

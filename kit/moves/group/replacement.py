@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,9 @@ from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 KIND = "replace"
 STEP_TIMEOUT_S = 180.0
 """How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
-QUIET_S = 30.0
-"""How long nothing may change after a replacement was cancelled, until it counts as not coming any more."""
+QUIET_S, QUIET_IN_KAFKA_S = 30.0, 60.0
+"""How long nothing may change after a replacement was cancelled, until it counts as not coming any more. A member that
+was killed is visible until its session ends; Kafka's clients have a session timeout of 45 s by default."""
 SHOWN = 8
 DAY_S = 24 * 3600.0
 OFFSETS = "ZooKeeper's offsets"
@@ -93,6 +94,11 @@ class ReplaceParameters(StepParameters):
         counts = {**self.before, from_flavour: self.before[from_flavour] - count}
         counts[to_flavour] = counts.get(to_flavour, 0) + count
         return {flavour: each for flavour, each in counts.items() if each}
+
+
+def quiet_after(flavours: Collection[str]) -> float:
+    """Seconds for which nothing may change after a replacement of members of these flavours was cancelled."""
+    return QUIET_S if {KC, *PROTOCOLS}.isdisjoint(flavours) else QUIET_IN_KAFKA_S
 
 
 def replace_step(step_id: str, parameters: ReplaceParameters) -> Step:

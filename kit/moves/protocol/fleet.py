@@ -89,7 +89,9 @@ def plan_fleet(
     plans, chosen_overrides, cluster_id = list[Plan](), tuple(overrides), cluster.confirmed_id()
     for name in names:
         checked = tuple(rules_of(facts, name, each.checked))
-        seen = Observed(before[name], read_protocol_state(cluster, name), log_end(cluster, name), checked=checked)
+        session_ms = facts.of(facts.groups[name], each.checked).longest_session_ms
+        now, proven_from = read_protocol_state(cluster, name), log_end(cluster, name)
+        seen = Observed(before[name], now, proven_from, checked=checked, session_ms=session_ms)
         try:
             plans.append(plan_from(seen, cluster_id, deployer, replace(each, group_id=name), made_by, chosen_overrides))
         except (UnsafePlan, PlanError) as error:

@@ -23,11 +23,11 @@ from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
 from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
-from kit.moves.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
+from kit.moves.group.replacement import QUIET_IN_KAFKA_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
 from kit.moves.group.rules import Limits, findings_of_members
 from kit.moves.group.soak import SoakParameters, soak_step
 from kit.moves.protocol import group_configs
-from kit.moves.protocol.checked import checked_facts
+from kit.moves.protocol.checked import rules_of
 from kit.moves.protocol.group_configs import (
     CONFIG_RIGHTS,
     ConfigParameters,
@@ -43,6 +43,7 @@ from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ownership
 from kit.protocol.stage import Stage
+from kit.protocol.verdicts import group_of, read_facts
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.text.quantity import quantity
 
@@ -74,8 +75,9 @@ class ProtocolPlanRequest:
 
     ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
     ``answers``: what a person answers because no request reports it. ``how``: ``rolling`` or ``stopped``; if all
-    members stop, there is no canary, and ``step_timeout_s`` holds for all of them together. The other fields: see
-    ``kit.moves.group.plan.GroupPlanRequest``.
+    members stop, there is no canary, and ``step_timeout_s`` holds for all of them together. ``quiet_s``: how long
+    nothing may change after an order was called off; None: 60 s, or the longest session timeout that is known if that
+    is longer. The other fields: see ``kit.moves.group.plan.GroupPlanRequest``.
 
     Raises:
         InputError: there is no such protocol, or a number makes no sense.
@@ -91,7 +93,7 @@ class ProtocolPlanRequest:
     members: tuple[str, ...] = ()
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
-    quiet_s: float = QUIET_S
+    quiet_s: float | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
     answers: Answers = UNANSWERED
     how: str = ROLLING
@@ -103,7 +105,7 @@ class ProtocolPlanRequest:
             raise InputError("with --how stopped all members stop: leave --member and --canary out")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
-        limits = (self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s)
+        limits = (self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s or 0)
         if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(
                 "--soak, --observe and --lag-tolerance must be 0 or more, --step-timeout more than 0 (in Python:"
@@ -141,8 +143,11 @@ def plan_protocol(
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
     proven_from = log_end(cluster, request.group_id)
-    checked = checked_facts(cluster, request.group_id, request.checked)
-    seen = Observed(before, now, proven_from, configs, tuple(checked))
+    # If all members stop, the commit times in __consumer_offsets decide whether offsets are lost.
+    facts = read_facts(cluster, request.group_id.__eq__, request.how == STOPPED)
+    checked = tuple(rules_of(facts, request.group_id, request.checked))
+    session_ms = facts.of(group_of(facts, request.group_id), request.checked).longest_session_ms
+    seen = Observed(before, now, proven_from, configs, checked, session_ms)
     return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
@@ -160,7 +165,8 @@ class Observed:
 
     ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
     can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
-    the request names. ``checked``: the checks of ``kit.protocol``, as rules.
+    the request names. ``checked``: the checks of ``kit.protocol``, as rules. ``session_ms``: the longest session
+    timeout of the members, old or new, that is known.
     """
 
     before: ProtocolState
@@ -168,6 +174,14 @@ class Observed:
     proven_from: int | None = None
     configs: Mapping[str, str | None] = field(default_factory=dict)
     checked: tuple[Condition, ...] = ()
+    session_ms: int | None = None
+
+    def quiet_s(self, request: ProtocolPlanRequest) -> float:
+        """Seconds for which nothing may change after an order was called off.
+
+        A member that was killed, or a static one that stopped, is visible until its session ends.
+        """
+        return max(QUIET_IN_KAFKA_S, (self.session_ms or 0) / 1000) if request.quiet_s is None else request.quiet_s
 
 
 def plan_from(
@@ -184,7 +198,7 @@ def plan_from(
     checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
     overridden = raise_if_unsafe(checked, overrides)
     moving = _stopped_steps if request.how == STOPPED else _steps
-    steps = [*_config_steps(request, configs), *moving(now, request, deployer), *_proof(request, seen.proven_from)]
+    steps = [*_config_steps(request, configs), *moving(seen, request, deployer), *_proof(request, seen.proven_from)]
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
@@ -256,9 +270,9 @@ def observed(now: ProtocolState) -> dict[str, Observation]:
     }
 
 
-def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
+def _steps(seen: Observed, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
     """A canary, its soak, and all other members one by one; towards the classic protocol without a canary."""
-    coming = request.to_protocol
+    now, coming = seen.now, request.to_protocol
     (leaving,) = set(PROTOCOLS) - {coming}
     whom = [each.member_id for each in now.members if each.flavour == leaving]
     whom.sort(key=lambda member_id: member_id not in request.members)
@@ -277,7 +291,7 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
             by_person=deployer.needs_person,
             members=tuple(part),
             step_timeout_s=request.step_timeout_s,
-            quiet_s=request.quiet_s,
+            quiet_s=seen.quiet_s(request),
         )
         steps.append(replace_step(f"replace-{'canary' if left else coming}", parameters))
         counts = after
@@ -287,9 +301,9 @@ def _steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer)
     return steps
 
 
-def _stopped_steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
+def _stopped_steps(seen: Observed, request: ProtocolPlanRequest, deployer: Deployer) -> list[Step]:
     """All members stop, all start, and are watched."""
-    coming = request.to_protocol
+    now, coming = seen.now, request.to_protocol
     stop = StoppedParameters(
         group=request.group_id,
         places=tuple(map(place_of, now.members)),
@@ -299,7 +313,7 @@ def _stopped_steps(now: ProtocolState, request: ProtocolPlanRequest, deployer: D
         offsets={named(pair): it.kafka for pair, it in now.offsets.items() if it.kafka is not None},
         topics=dict(now.subscribed),
         step_timeout_s=request.step_timeout_s,
-        quiet_s=request.quiet_s,
+        quiet_s=seen.quiet_s(request),
     )
     start = replace(stop, instruction=deployer.instruction(request.group_id, "", coming))
     steps = [stop_step("stop-all", stop), start_step("start-all", start)]
