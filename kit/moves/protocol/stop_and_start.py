@@ -29,7 +29,7 @@ from kit.moves.group.deploy import Deployer, MemberReplacement
 from kit.moves.group.group_state import MemberState, counted, named
 from kit.moves.group.replacement import SHOWN, had_twice, orders
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
-from kit.moves.protocol.stopped import START_ALL, StoppedParameters, place_of, start_order, stop_order
+from kit.moves.protocol.stopped import START_ALL, StoppedParameters, in_places, place_of, start_order, stop_order
 from kit.text.quantity import quantity
 
 Order = tuple[str, MemberReplacement]
@@ -94,18 +94,12 @@ class StoppedActor:
         """
         parameters = StoppedParameters.of(step)
         self._settle_open(step, report)
-        present = self._present(step)
+        taken = in_places(parameters.items, self._present(step))
         if step.kind == START_ALL:
-            due = list(parameters.items.items())[len(present) :]
-            asked = [
-                (item, start_order(parameters, place, parameters.to_protocol, n))
-                for n, (item, place) in enumerate(due, 1)
-            ]
+            asked = _starts(parameters, [item for item in parameters.items if item not in taken])
         else:
             self._stopped_at.setdefault(parameters.group, self._clock.monotonic())
-            there = {each.member_id for each in present}
-            due = [(item, place) for item, place in parameters.items.items() if place["member"] in there]
-            asked = [(item, stop_order(parameters, place, n)) for n, (item, place) in enumerate(due, 1)]
+            asked = _stops(parameters, taken)
         done = [ItemOutcome(item, Outcome.UNCHANGED) for item in parameters.items if item not in dict(asked)]
         report(done)
         return [*done, *self._order(step, asked, report)]
@@ -158,17 +152,10 @@ class StoppedActor:
                     f" {len(mine)}:"
                     f" {_names(present)}. No member is stopped. Stop these members, then undo the run again"
                 )
-            asked = [
-                (item, stop_order(parameters, place_of(each), n))
-                for n, (item, each) in enumerate(zip(mine, present, strict=False), 1)
-            ]
+            asked = _stops(parameters, in_places({item: parameters.items[item] for item in mine}, present))
         else:
-            there = {each.member_id for each in present}
-            empty = [item for item in mine if parameters.items[item]["member"] not in there]
-            asked = [
-                (item, start_order(parameters, parameters.items[item], parameters.items[item]["protocol"], n))
-                for n, item in enumerate(empty[: len(parameters.places) - len(present)], 1)
-            ]
+            taken = in_places(parameters.items, present)
+            asked = _starts(parameters, [item for item in mine if item not in taken], is_back=True)
         done = [ItemOutcome(item, Outcome.UNCHANGED) for item in mine if item not in dict(asked)]
         report(done)
         return [*done, *self._order(step, asked, report, is_back=True)]
@@ -263,6 +250,19 @@ class StoppedActor:
             return self._read(self._cluster, StoppedParameters.of(step).group)
         except NotFound:
             return None
+
+
+def _stops(parameters: StoppedParameters, members: Mapping[str, MemberState]) -> list[Order]:
+    return [(item, stop_order(parameters, place_of(each), n)) for n, (item, each) in enumerate(members.items(), 1)]
+
+
+def _starts(parameters: StoppedParameters, items: Sequence[str], is_back: bool = False) -> list[Order]:
+    """One member in each of these places, of the other protocol or, back, of the former one."""
+    places = [(item, parameters.items[item]) for item in items]
+    return [
+        (item, start_order(parameters, place, place["protocol"] if is_back else parameters.to_protocol, n))
+        for n, (item, place) in enumerate(places, 1)
+    ]
 
 
 def _direction(step: Step) -> tuple[str, str]:

@@ -7,7 +7,7 @@ The group keeps its committed offsets. No partition is consumed from the first s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kit.engine.model.parameters import StepParameters
@@ -19,6 +19,13 @@ from kit.moves.group.replacement import DAY_S, item_of
 from kit.text.quantity import quantity
 
 STOP_ALL, START_ALL = "stop all members", "start all members"
+_ALIKE: tuple[Callable[[Mapping[str, str], Mapping[str, str]], bool], ...] = (
+    lambda place, other: place["member"] == other["member"],
+    lambda place, other: (place["client_id"], place["host"]) == (other["client_id"], other["host"]),
+    lambda place, other: place["host"] == other["host"],
+    lambda place, other: place["client_id"] == other["client_id"],
+    lambda place, other: True,
+)
 MOVED = ("stage", "members", "topics", "kafka_group", "kafka_offsets")
 """The observations of a plan that the steps move: an empty group has no members, and so no subscriptions."""
 
@@ -67,6 +74,21 @@ def place_of(member: MemberState) -> dict[str, str]:
         "host": member.host or "",
         "protocol": member.flavour,
     }
+
+
+def in_places(places: Mapping[str, Mapping[str, str]], members: Iterable[MemberState]) -> dict[str, MemberState]:
+    """The member in each place that is taken, by item. A member that was restarted has another id than the plan knows.
+
+    A member has its own place; or else one with its client id and host, its host, or its client id; or else any.
+    """
+    left, found = list(members), dict[str, MemberState]()
+    for is_alike in _ALIKE:
+        for item, place in places.items():
+            member = next((each for each in left if item not in found and is_alike(place, place_of(each))), None)
+            if member is not None:
+                found[item] = member
+                left.remove(member)
+    return found
 
 
 def stop_order(parameters: StoppedParameters, place: Mapping[str, str], number: int) -> MemberReplacement:

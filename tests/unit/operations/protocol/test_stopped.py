@@ -9,9 +9,10 @@ import pytest
 from kit.engine.model.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
 from kit.errors import InputError, RunError
 from kit.moves.group.deploy import Manual, MemberReplacement
-from kit.moves.group.group_state import CLASSIC, CONSUMER, PartitionOffsets
-from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.moves.group.group_state import CLASSIC, CONSUMER, MemberState, PartitionOffsets
+from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.moves.protocol.stop_and_start import StoppedActor
+from kit.moves.protocol.stopped import in_places
 from tests.models.protocol_groups import group
 from tests.reporting import Permissive
 from tests.unit.operations.protocol.test_plan import plan
@@ -130,6 +131,55 @@ def test_an_undo_of_a_stop_starts_members_of_the_former_protocols_in_their_place
     acted = ActedRecord(stop.step_id, (ItemOutcome("member 2 of 2", Outcome.CONFIRMED),))
     actor(deployed).undo(stop, acted, Permissive())
     assert [(it.member, it.from_flavour, it.to_flavour) for it in deployed.orders] == [("m1", "", CLASSIC)]
+
+
+def test_members_that_were_restarted_since_the_plan_are_stopped_by_their_new_ids():
+    (stop, _), deployed = steps(), Deployed(CLASSIC, CLASSIC)
+    state = of(CLASSIC, CLASSIC)
+    restarted = replace(state, members=tuple(replace(it, member_id=f"{it.member_id}-again") for it in state.members))
+    made = StoppedActor(None, deployed, poll_s=0.01, read=lambda *_: restarted if deployed.protocols else of())  # type: ignore[arg-type]
+    made.act(stop, Permissive())
+    assert [order.member for order in deployed.orders] == ["m0-again", "m1-again"]
+
+
+@pytest.mark.parametrize(
+    ("members", "taken"),
+    [
+        ([("m1", "x", "h9")], {"member 2": "m1"}),
+        ([("n1", "c", "h3"), ("n2", "c", "h2")], {"member 2": "n2", "member 3": "n1"}),
+        ([("n1", "c", "h9"), ("n2", "other", "h1")], {"member 1": "n2", "member 2": "n1"}),
+        ([("n1", "app-3", "h9")], {"member 3": "n1"}),
+        ([("n1", "x", "y"), ("n2", "x", "y")], {"member 1": "n1", "member 2": "n2"}),
+    ],
+)
+def test_a_member_has_the_place_of_its_id_or_its_host_or_its_client_id(members, taken):
+    """Each place is on a host of its own. The client id of two places is the same."""
+    known = [("m0", "c", "h1"), ("m1", "c", "h2"), ("m3", "app-3", "h3")]
+    places = {
+        f"member {number}": {"member": member, "client_id": client_id, "host": host, "protocol": CLASSIC}
+        for number, (member, client_id, host) in enumerate(known, 1)
+    }
+    states = [MemberState(member, client_id, CONSUMER, host, frozenset(), None) for member, client_id, host in members]
+    assert {item: each.member_id for item, each in in_places(places, states).items()} == taken
+
+
+def test_a_start_that_is_tried_again_starts_a_member_where_none_runs():
+    """Of three starts the first one failed: its place is empty, not that of the last one."""
+    made = plan(of(CLASSIC, CLASSIC), CONSUMER, how="stopped", quiet_s=0.01, step_timeout_s=0.2)
+    start, second = made.steps[1], of(CONSUMER, CONSUMER).members[1]
+    one = replace(of(CONSUMER), members=(replace(second, member_id="started"),))
+    deployed = Deployed(CONSUMER)
+    read = lambda *_: one if len(deployed.protocols) == 1 else of(*deployed.protocols)  # noqa: E731
+    StoppedActor(None, deployed, poll_s=0.01, read=read).act(start, Permissive())  # type: ignore[arg-type]
+    assert [(order.member, order.to_flavour) for order in deployed.orders] == [("m0", CONSUMER)]
+
+
+@pytest.mark.parametrize(("session_ms", "quiet_s"), [(None, 60.0), (45_000, 60.0), (300_000, 300.0)])
+@pytest.mark.parametrize("how", ["rolling", "stopped"])
+def test_a_group_has_to_be_quiet_for_as_long_as_a_killed_member_is_visible(how, session_ms, quiet_s):
+    now, request = of(CLASSIC, CLASSIC), ProtocolPlanRequest("orders", CONSUMER, how=how)
+    made = plan_from(Observed(now, now, session_ms=session_ms), "cluster", Manual(), request, "ann")
+    assert made.steps[0].parameters["quiet_s"] == quiet_s
 
 
 def test_members_that_do_not_leave_in_time_fail_the_step():
