@@ -26,7 +26,7 @@ from kit.errors import ReadError
 from kit.profile import Profile
 from kit.protocol.rebalance_times import EpochRecord, RebalanceTimes, rebalance_times
 from kit.rebalances.offsets_topic import OFFSETS_TOPIC
-from kit.rebalances.offsets_topic.bounds import fetch_bounds
+from kit.rebalances.offsets_topic.bounds import Bounds, fetch_bounds
 from kit.rebalances.offsets_topic.epochs import epoch_rows
 from kit.rebalances.offsets_topic.fetching import Fetch
 from kit.rebalances.offsets_topic.generations import generation_rows
@@ -85,10 +85,31 @@ class OwnershipProof:
     rebalances: RebalanceTimes = NONE_SEEN
 
 
-def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -> OwnershipProof:
-    """Read the group's partition of ``__consumer_offsets`` and judge what was written from offset ``since`` on.
+def fetch_ends(profile: Profile, group_ids: Collection[str]) -> dict[str, int]:
+    """By group, the end of its partition of ``__consumer_offsets``, from which on a proof can judge later.
 
-    ``since`` None: nothing is judged; the end of the log is read.
+    The last record of each partition is read, because a login may describe the topic and not read it. A group whose
+    partition can't be read is left out.
+
+    Raises:
+        ConnectError, AuthenticationFailed, WrongCluster, NotFound: see ``fetch_ownership``.
+    """
+    bounds = fetch_bounds(profile, OFFSETS_TOPIC, None)
+    numbers = {each: offsets_partition(each, _count(bounds)) for each in group_ids}
+    asked = set(numbers.values())
+    tails = [replace(it, start=max(it.start, it.end - 1)) for it in bounds.parts if it.partition in asked]
+    fetch = Fetch(profile, OFFSETS_TOPIC, tails)
+    for _ in fetch:
+        pass
+    return {each: fetch.read_until[number] for each, number in numbers.items() if number in fetch.read_until}
+
+
+def _count(bounds: Bounds) -> int:
+    return 1 + max([*bounds.errors, *(part.partition for part in bounds.parts)], default=0)
+
+
+def fetch_ownership(profile: Profile, group_id: str, since: int) -> OwnershipProof:
+    """Read the group's partition of ``__consumer_offsets`` and judge what was written from offset ``since`` on.
 
     Raises:
         ConnectError, AuthenticationFailed, WrongCluster: see ``kit.clients.cluster.connect``.
@@ -96,17 +117,15 @@ def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -
         ReadError: the partition, or one of its records about the group, can't be read.
     """
     bounds = fetch_bounds(profile, OFFSETS_TOPIC, None)
-    count = 1 + max([*bounds.errors, *(part.partition for part in bounds.parts)], default=0)
-    number = offsets_partition(group_id, count)
+    number = offsets_partition(group_id, _count(bounds))
     parts = [part for part in bounds.parts if part.partition == number]
     if not parts:
         raise ReadError(f"{OFFSETS_TOPIC}-{number} can't be read: {bounds.errors.get(number, 'no broker has it')}")
     (part,) = parts
-    start = part.end if since is None else since
     fetch, selection = Fetch(profile, OFFSETS_TOPIC, parts), Selection(re.escape(group_id))
     holdings, group_epochs, n_seen = list[Holding](), list[EpochRecord](), 0
     for records in fetch:
-        n_seen += int((records.offset >= start).sum())
+        n_seen += int((records.offset >= since).sum())
         keys = selection.of(records, parse_keys(records.keys))
         epochs = epoch_rows(records, keys, bounds.topic_names).to_pylist()
         holdings += _of_members(epochs)
@@ -115,11 +134,11 @@ def fetch_ownership(profile: Profile, group_id: str, since: int | None = None) -
     if fetch.errors:
         raise ReadError(f"{OFFSETS_TOPIC}-{number} can't be read: {fetch.errors[number]}")
     end = fetch.read_until[number]
-    n_missing = max(0, end - max(start, part.start)) - n_seen
+    n_missing = max(0, end - max(since, part.start)) - n_seen
     holdings.sort(key=lambda each: each.offset)
     records_of_epochs = sorted([*group_epochs, *_reached(holdings)], key=lambda each: each.offset)
-    before, late = rebalance_times(records_of_epochs, start)
-    return replace(judged(holdings, start, end, n_missing), rebalances_before=before, rebalances=late)
+    before, late = rebalance_times(records_of_epochs, since)
+    return replace(judged(holdings, since, end, n_missing), rebalances_before=before, rebalances=late)
 
 
 def judged(holdings: Iterable[Holding], since: int, end: int, n_missing: int = 0) -> OwnershipProof:

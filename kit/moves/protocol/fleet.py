@@ -22,7 +22,7 @@ from kit.moves.group.circuit_breaker import CircuitBreakerParameters, observe_gr
 from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.protocol.brake import brake_step
 from kit.moves.protocol.checked import rules_of
-from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, log_end, numbered, plan_from
+from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, log_ends, numbered, plan_from
 from kit.moves.protocol.state import read_protocol_state
 from kit.protocol.facts import ROLLING, STOPPED
 from kit.protocol.verdicts import GroupVerdict, read_facts, verdicts
@@ -87,11 +87,12 @@ def plan_fleet(
     before = {name: read_protocol_state(cluster, name) for name in names}
     time.sleep(each.observe_s)
     plans, chosen_overrides, cluster_id = list[Plan](), tuple(overrides), cluster.confirmed_id()
+    ends = log_ends(cluster, names)
     for name in names:
         checked = tuple(rules_of(facts, name, each.checked))
         session_ms = facts.of(facts.groups[name], each.checked).longest_session_ms
-        now, proven_from = read_protocol_state(cluster, name), log_end(cluster, name)
-        seen = Observed(before[name], now, proven_from, checked=checked, session_ms=session_ms)
+        now = read_protocol_state(cluster, name)
+        seen = Observed(before[name], now, ends.get(name), checked=checked, session_ms=session_ms)
         try:
             plans.append(plan_from(seen, cluster_id, deployer, replace(each, group_id=name), made_by, chosen_overrides))
         except (UnsafePlan, PlanError) as error:

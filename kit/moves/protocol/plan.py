@@ -10,7 +10,7 @@ members themselves convert their group.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -41,7 +41,7 @@ from kit.moves.protocol.stopped import StoppedParameters, place_of, start_step, 
 from kit.moves.protocol.subject import KIND
 from kit.moves.undo_rights import kafka_finding
 from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
-from kit.protocol.proof import fetch_ownership
+from kit.protocol.proof import fetch_ends
 from kit.protocol.stage import Stage
 from kit.protocol.verdicts import group_of, read_facts
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
@@ -142,7 +142,7 @@ def plan_protocol(
     before = read_protocol_state(cluster, request.group_id)
     time.sleep(request.observe_s)
     now = read_protocol_state(cluster, request.group_id)
-    proven_from = log_end(cluster, request.group_id)
+    proven_from = log_ends(cluster, [request.group_id]).get(request.group_id)
     # If all members stop, the commit times in __consumer_offsets decide whether offsets are lost.
     facts = read_facts(cluster, request.group_id.__eq__, request.how == STOPPED)
     checked = tuple(rules_of(facts, request.group_id, request.checked))
@@ -151,12 +151,12 @@ def plan_protocol(
     return plan_from(seen, cluster.confirmed_id(), deployer, request, made_by, overrides)
 
 
-def log_end(cluster: Cluster, group_id: str) -> int | None:
-    """Where the proof of the run begins in ``__consumer_offsets``; None: the login can't read that topic."""
+def log_ends(cluster: Cluster, group_ids: Collection[str]) -> dict[str, int]:
+    """By group, where the proof of the run begins in ``__consumer_offsets``; without those that can't be read."""
     try:
-        return fetch_ownership(cluster.profile, group_id).end
+        return fetch_ends(cluster.profile, group_ids)
     except (NotFound, ReadError):
-        return None
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
