@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from kit.cli.main import app
 from kit.clients.cluster import Cluster, connect
 from kit.engine.model.states import RunState
-from kit.errors import LockLost, ReadError, RunError, TargetBusy, UnsafePlan
+from kit.errors import LockLost, NothingToDo, ReadError, RunError, TargetBusy, UnsafePlan
 from kit.groups.read.coordinator import LOCK_GROUPS
 from kit.groups.read.topics import TopicSight, fetch_sight, fetch_undescribable
 from kit.groups.snapshot import observe, verify_read
@@ -35,6 +35,7 @@ from kit.moves.locks.kafka_lock import KafkaLock, LockGroups, fetch_locks, lock_
 from kit.moves.locks.lease import TOPIC
 from kit.moves.offsets.delete_groups import DeleteGroupsRequest, performer, plan_delete_groups
 from kit.moves.offsets.inputs import PlanOptions
+from kit.moves.offsets.other_cluster import OtherCluster, plan_copy_to_cluster
 from kit.moves.offsets.plan import Reset, plan_copy, plan_delete, plan_reset, select
 from kit.profile import load_profile
 from kit.protocol.checks import check_group
@@ -159,6 +160,28 @@ def test_no_plan_deletes_a_group_with_offsets_that_are_hidden(bob, operations, d
     with pytest.raises(UnsafePlan, match=f"visible_topics.*{HIDDEN}"):
         plan(bob)
     assert mine.offsets("kafka", GROUP) == OFFSETS
+
+
+def test_no_exclusive_write_joins_a_group_with_offsets_that_are_hidden(bob, operations, denied):
+    """While the member is in the group, the coordinator keeps old offsets of its topics alone."""
+    options = PlanOptions("ann", datetime.now(UTC), allow_backwards=True, is_exclusive=True)
+    with pytest.raises(UnsafePlan, match=f"visible_topics.*{HIDDEN}"):
+        plan_reset(bob, "kafka", select(groups=GROUP), Reset("offset", 1), options)
+
+
+def test_a_copy_to_another_cluster_names_the_topics_that_are_hidden_on_either_side(bob, kraft_lab, operations, denied):
+    for topic in (SEEN, HIDDEN):
+        kraft_lab.create_topic(topic, 1)
+        kraft_lab.produce(topic, 10)
+    file = kraft_lab.folder / "other-side.toml"
+    file.write_text(kraft_lab.profile_toml(), encoding="utf-8")
+    chosen, options = select(groups=GROUP), PlanOptions("ann", datetime.now(UTC), new_groups=True)
+    with connect(load_profile(file=file), SECONDS) as other:
+        made = plan_copy_to_cluster(bob, other, chosen, OtherCluster(by="timestamp"), options)
+        assert any(f"Cluster {bob.name}: The login may not describe 1 topic: '{HIDDEN}'" in it for it in made.risks)
+        OffsetOperations(other, kraft_lab.folder).commit("back", HIDDEN, {0: 3})
+        with pytest.raises(NothingToDo, match=f"the login may not describe '{HIDDEN}'"):
+            plan_copy_to_cluster(other, bob, select(groups="back"), OtherCluster(by="timestamp"), options)
 
 
 def test_no_move_to_kraft_takes_a_hidden_topic_for_one_in_sync(alice, bob, denied):

@@ -30,9 +30,10 @@ from kit.moves.offsets.equal_records import (
     by_sync,
     nearest,
 )
-from kit.moves.offsets.fetch import Stores, fetch_logs, fetch_stores
+from kit.moves.offsets.fetch import Stores, fetch_logs, fetch_stores, fetch_unsure
 from kit.moves.offsets.inputs import PlanInputs, PlanOptions
 from kit.moves.offsets.moves import NOTHING, OffsetTarget, item_of
+from kit.moves.offsets.plan import gaps
 from kit.moves.offsets.refusals import picked_offsets, refuse_merging, refuse_unread
 from kit.moves.offsets.resets import bounds
 from kit.moves.offsets.rules import source_finding
@@ -98,7 +99,8 @@ def plan_copy_to_cluster(
     stores = fetch_stores(target, set(written.values()).__contains__)
     places = {key[1:] for key in picked}
     logs = fetch_logs(target, {other.copy_of(place)[0] for place in places})
-    translated = _Translator(source, target, other, logs).translate(picked)
+    unsure = fetch_unsure(target, {other.copy_of(place)[0] for place in places} - {topic for topic, _ in logs})
+    translated = _Translator(source, target, other, logs, unsure).translate(picked)
     offsets = {(written[key[0]], *other.copy_of(key[1:])): each for key, each in translated.items()}
     inputs = PlanInputs(
         target,
@@ -114,7 +116,10 @@ def plan_copy_to_cluster(
             "translation": {item_of(key): _describe(each) for key, each in sorted(offsets.items())},
         },
         unread=refuse_unread(selection, there.groups(KAFKA), KAFKA),
-        risks=_risks(source, offsets),
+        risks=(
+            *_risks(source, offsets),
+            *(f"Cluster {source.name}: {gap}" for gap in gaps(source, there, KAFKA, selection)),
+        ),
         findings=(source_finding({each: there.group(KAFKA, each) for each in written}),),
     )
     return build_plan(inputs, [_selected(stores, key, each) for key, each in sorted(offsets.items())])
@@ -145,8 +150,16 @@ def _risks(source: Cluster, offsets: Mapping[Key, Translation | str]) -> tuple[s
 class _Translator:
     """Reads both clusters in batches. A translation, or why there is none, by partition and offset of the source."""
 
-    def __init__(self, source: Cluster, target: Cluster, other: OtherCluster, logs: Mapping[Place, LogOffset]) -> None:
-        self._source, self._target, self._other, self._logs = source, target, other, logs
+    def __init__(
+        self,
+        source: Cluster,
+        target: Cluster,
+        other: OtherCluster,
+        logs: Mapping[Place, LogOffset],
+        unsure: Mapping[str, str],
+    ) -> None:
+        """``unsure``: topics that the target does not list, and that may exist there all the same, with the reason."""
+        self._source, self._target, self._other, self._logs, self._unsure = source, target, other, logs, unsure
         self._syncs: Syncs = {}
 
     def translate(self, picked: Mapping[Key, object]) -> dict[Key, Translation | str]:
@@ -183,8 +196,8 @@ class _Translator:
         here, there = bounds(logs.get(place)), bounds(self._logs.get(self._other.copy_of(place)))
         if here is None or there is None:
             topic = place[0] if here is None else self._other.copy_of(place)[0]
-            cluster = self._source if here is None else self._target
-            return f"cluster {cluster.name}, {topic}-{place[1]}: {GONE}"
+            cluster, why = (self._source, GONE) if here is None else (self._target, self._unsure.get(topic, GONE))
+            return f"cluster {cluster.name}, {topic}-{place[1]}: {why}"
         if offset > here[1]:
             return f"the offset {offset} is beyond the end of the log, {here[1]}: the group's position is lost"
         return None
