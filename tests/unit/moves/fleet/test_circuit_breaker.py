@@ -67,7 +67,10 @@ def test_a_lag_that_is_unknown_now_hides_no_growth_and_is_no_pass():
     assert not actor.verify(STEP).ok
     told = actor.verify(STEP)
     assert (told.ok, told.sentence) == (False, "the lag of g on t-0 was known before and is unknown now")
-    with pytest.raises(RunError, match="grew by 20 records, more than 10"):
+    with pytest.raises(
+        RunError,
+        match="the lag of group g grew by 20 records, that of all groups that were moved by 20; the tolerance is 10",
+    ):
         actor.verify(STEP)
 
 
@@ -85,5 +88,23 @@ def test_a_lag_that_was_never_known_is_no_growth_and_is_told():
 def test_a_lag_counts_from_the_first_look_that_knows_it():
     actor = watching({0: None}, {0: 500}, {0: 511})
     assert [actor.verify(STEP).ok for _ in range(2)] == [False, True]
-    with pytest.raises(RunError, match="grew by 11 records"):
+    with pytest.raises(RunError, match="group g grew by 11 records"):
+        actor.verify(STEP)
+
+
+def test_a_group_that_catches_up_hides_no_other_one_that_falls_behind():
+    """As one sum, the lag of both shrank."""
+
+    def look(behind: int, ahead: int) -> Snapshot[pl.DataFrame]:
+        rows = [CommittedOffset(group, KAFKA, "t", number, 0, *[None] * 5) for number, group in enumerate("gh")]
+        logs = [LogOffset("t", number, 0, lag) for number, lag in enumerate((behind, ahead))]
+        columns = {"committed_offsets": tables.COMMITTED_OFFSETS.columns_of(rows)}
+        columns["log_offsets"] = tables.LOG_OFFSETS.columns_of(logs)
+        return replace(one_mezkcc(700), **{name: stamped_frame(each, "s", NOW) for name, each in columns.items()})
+
+    actor = breaker(30, iter([look(0, 1_000), look(11, 0)]))
+    assert not actor.verify(STEP).ok
+    with pytest.raises(
+        RunError, match="the lag of group g grew by 11 records, that of all groups that were moved by -989"
+    ):
         actor.verify(STEP)
