@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.states import RunState
 from kit.errors import PlanError, UnsafePlan
 from kit.lab import Lab
+from kit.lab.members.handles import Consumer
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
 from kit.moves.protocol import group_configs
@@ -32,6 +34,16 @@ from tests.servers.raw_member import RawMember, assignment, subscription
 from tests.soak import soak_only
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
+DEPLOY = """
+import json, os, sys
+from pathlib import Path
+from kit.lab.control import replace
+folder, member, to_flavour = sys.argv[1:]
+order = json.loads(os.environ["OFFRAMP_SWAP"])
+assert (order["member"], order["to_flavour"]) == (member, to_flavour)
+assert bool(order["from_flavour"]) != bool(to_flavour)
+print(replace(Path(folder), order["group"], order["client_id"], to_flavour))
+"""
 QUICK = {"soak_s": 2.0, "observe_s": 1.0, "quiet_s": 1.0, "answers": Answers(clients_ready=True)}
 
 
@@ -77,8 +89,22 @@ def test_three_classic_members_change_to_the_consumer_protocol_and_back(kraft_la
     assert_each_once(group)
 
 
-def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, cluster, tmp_path):
+@pytest.fixture
+def commanded(kraft_lab: Lab, tmp_path: Path) -> Iterator[Cluster]:
+    """The cluster by a profile whose deployer is a command of the operator's: it has the order from its environment."""
+    script, path = tmp_path / "deploy.py", tmp_path / "commanded.toml"
+    script.write_text(DEPLOY)
+    words = [sys.executable, "-W", "ignore", str(script), str(kraft_lab.folder), "{member}", "{to_flavour}"]
+    command = f'kind = "command"\ncommand = {json.dumps(words)}'
+    path.write_text(kraft_lab.profile_toml().replace('kind = "lab"', command))
+    with connect(load_profile(file=path)) as connected:
+        assert connected.profile.deploy.kind == "command"
+        yield connected
+
+
+def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, commanded, tmp_path):
     """A run that is stopped while the group is empty is undone; so is one that is verified. Offsets are kept."""
+    cluster = commanded
     group = ProtocolGroup(kraft_lab, cluster, "move-stopped")
     java = JavaMember(group.name, (group.name,), f"{group.name}-java", version="4.4.0", level="WARN")
     group.start([java, NewMember(group.name, [group.name], f"{group.name}-0")])
@@ -118,23 +144,39 @@ def test_all_members_stop_and_then_start_under_the_other_protocol(kraft_lab, clu
     assert_each_once(group)
 
 
-def test_many_groups_are_moved_in_waves_and_a_group_that_cannot_be_moved_is_left_out(kraft_lab, cluster, desk):
+def test_many_groups_are_moved_in_waves_and_a_group_that_cannot_be_moved_is_left_out(
+    kraft_lab, cluster, desk, tmp_path
+):
+    """The brake halts the run when a group that was moved falls behind. The run is resumed, and undone."""
     groups = [ProtocolGroup(kraft_lab, cluster, f"fleet-{number}", rate=30.0) for number in range(2)]
     for each in groups:
         each.start([NewMember(each.name, [each.name], f"{each.name}-0")])
     RawMember("fleet-user-data", subscription([groups[0].name]), assignment(b"x")).join(cluster.broker_client)
-    every = ProtocolPlanRequest("", "consumer", **{**QUICK, "soak_s": 0.0})
+    every = ProtocolPlanRequest("", "consumer", **{**QUICK, "soak_s": 0.0, "lag_tolerance": 60})
     with pytest.raises(PlanError, match="fleet-user-data: k848_user_data"):
         desk.make_plan(ProtocolFleetRequest(every, ("fleet-0", "fleet-user-data")))
     with pytest.raises(UnsafePlan, match=r"group fleet-0: .*k848_clients"):
         desk.make_plan(ProtocolFleetRequest(replace(every, answers=Answers()), ("fleet-0",)))
-    plan = desk.make_plan(ProtocolFleetRequest(every, pattern="fleet-.*", wave=1, pause_s=2.0, max_read_ms=60_000.0))
+    plan = desk.make_plan(ProtocolFleetRequest(every, pattern="fleet-.*", wave=1, pause_s=5.0, max_read_ms=60_000.0))
     assert (plan.targets, plan.subject) == (("fleet-0", "fleet-1"), "2 groups")
     one = ["replace", "prove ownership"]
     assert [step.kind for step in plan.steps] == [*one, "brake between waves", *one]
     assert plan.risks[-1].startswith("Not moved: 1 group.")
-    run = begun(desk, plan)
-    run.act().raise_unless(RunState.VERIFIED)
+    hung: list[Consumer] = []
+
+    def hang(event: Event) -> None:
+        """The member of the first group hangs for as long as the brake watches it: 150 records come in its pause."""
+        if (event.event, event.step_id) == ("waiting", brake.step_id) and not hung:
+            hung.append(kraft_lab.consumers("fleet-0")[-1])
+            hung[0].pause()
+
+    (brake,) = (step for step in plan.steps if step.kind == "brake between waves")
+    run = begun(Operations(cluster, tmp_path / "runs", tell=hang), plan)
+    halted = run.act()
+    hung[0].resume()
+    assert (halted.state, "the lag of group fleet-0 grew by" in halted.sentence) == (RunState.FAILED, True), halted
+    assert [each.settled(1).stage for each in groups] == ["consumer", "classic"]
+    run.resume().raise_unless(RunState.VERIFIED)
     assert [each.settled(1).stage for each in groups] == ["consumer"] * 2
     run.undo().raise_unless(RunState.UNDONE)
     assert [each.settled(1).stage for each in groups] == ["classic"] * 2
@@ -195,6 +237,29 @@ def static(group: ProtocolGroup, number: int) -> NewMember:
 def instances(group: ProtocolGroup) -> dict[str | None, str | None]:
     """Instance id → protocol."""
     return {each.instance_id: each.protocol for each in group.settled(2).protocol.members}
+
+
+@soak_only
+def test_static_members_stop_by_command_and_start_again_with_their_instance_ids(kraft_lab, commanded, tmp_path):
+    """A static member that stopped is visible until its session ends. A killed one is started again like the other."""
+    group = ProtocolGroup(kraft_lab, commanded, "move-static-stopped")
+    group.start([static(group, number) for number in range(2)])
+    ids = set(instances(group))
+
+    def kill(event: Event) -> None:
+        if (event.event, event.item, event.step_id) == ("attempted", "member 2 of 2", "01-stop-all"):
+            group.lab.consumers(group.name)[-1].kill()
+
+    desk = Operations(commanded, tmp_path / "runs", tell=kill)
+    run = begun(desk, planned(desk, group, "consumer", how="stopped", soak_s=0.0))
+    run.act().raise_unless(RunState.VERIFIED)
+    assert instances(group) == dict.fromkeys(ids, "consumer")
+    run.undo().raise_unless(RunState.UNDONE)
+    assert instances(group) == dict.fromkeys(ids, "classic")
+    begun(desk, planned(desk, group, "consumer", how="stopped", soak_s=0.0)).act().raise_unless(RunState.VERIFIED)
+    begun(desk, planned(desk, group, "classic", how="stopped", soak_s=0.0)).act().raise_unless(RunState.VERIFIED)
+    assert instances(group) == dict.fromkeys(ids, "classic")
+    assert_each_once(group, killed=True)
 
 
 @soak_only
