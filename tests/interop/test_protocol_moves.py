@@ -46,10 +46,14 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
 
 
 def started(lab: Lab, cluster: Cluster, name: str, copies: int = 3) -> ProtocolGroup:
-    """Two members of librdkafka and one of Java, classic ones."""
+    """Two members of librdkafka and one of Java, classic ones, with the session timeout of the lab's brokers.
+
+    librdkafka's default of 45 s is the pause that a killed member leaves.
+    """
     group = ProtocolGroup(lab, cluster, name, copies=copies)
     java = JavaMember(name, (name,), f"{name}-java", version="4.4.0", level="WARN")
-    group.start([java, *(NewMember(name, [name], f"{name}-{number}") for number in range(2))])
+    settings = {"session.timeout.ms": 6000}
+    group.start([java, *(NewMember(name, [name], f"{name}-{number}", settings=settings) for number in range(2))])
     return group
 
 
