@@ -68,15 +68,22 @@ class CommandTemplate:
     def __str__(self) -> str:
         return without_secrets(" ".join(map(_shown, self._command)))
 
+    def refusal(self, words: Mapping[str, str]) -> str | None:
+        """Why the command is not run with these values; None: it is."""
+        if self._allow_any:
+            return None
+        reasons = (_refusal(part, words, self._variable, self._safe) for part in self._command)
+        return next((each for each in reasons if each is not None), None)
+
     def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
         """The ends of what it wrote, without what resembles a secret.
 
         Raises:
             RunError: a value is refused, it can't be run, took too long, or ended with another exit code than 0.
         """
-        if not self._allow_any:
-            for part in self._command:
-                _refuse_unsafe(part, words, self._variable, self._safe)
+        refusal = self.refusal(words)
+        if refusal is not None:
+            raise RunError(refusal)
         command = [part.format_map(words) for part in self._command]
         environment = {**os.environ, self._variable: json.dumps(dict(words))}
         with _relayed(command[0]) as (asked, pipes):
@@ -194,20 +201,17 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
         )
 
 
-def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> None:
-    """Refuse an argument that holds a name of unsafe characters.
-
-    Raises:
-        RunError: a name holds what the command might take for something else; nothing was run.
-    """
+def _refusal(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> str | None:
+    """Why an argument holds what the command might take for something else; None: it does not."""
     for before, name, _, _ in string.Formatter().parse(part):
         value = words.get(name or "", "")
         if not safe.fullmatch(value) or (not before and value.startswith("-")):
-            raise RunError(
+            return (
                 f"the deploy command was not run: {name} is {value!r}, which holds more than letters, digits and ._:-"
                 f" or begins with a dash; let the command read ${variable} instead of {{{name}}}, or set"
                 " deploy.allow_any_characters = true if it takes such values"
             )
+    return None
 
 
 def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:

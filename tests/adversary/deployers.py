@@ -69,6 +69,9 @@ class Deployer:
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return instruction(group, from_flavour, to_flavour)
 
+    def refusal(self, replacement: MemberReplacement) -> str | None:
+        return None
+
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         self._world.point(
             self._process, f"replace {replacement.from_flavour} {replacement.member or '(none)'} of {replacement.group}"

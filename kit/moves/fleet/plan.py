@@ -94,6 +94,8 @@ class FleetPlanRequest:
                 "--wave, --pause, --min-stable and --lag-tolerance must be 0 or more (in Python: wave, pause_s,"
                 " min_stable_s, lag_tolerance)"
             )
+        if self.max_read_ms is not None and not self.max_read_ms > 0:
+            raise InputError("--max-read-ms must be more than 0 (in Python: max_read_ms)")
         if self.on_failure not in (STOP, UNDO):
             raise InputError(f"on_failure is {STOP!r} or {UNDO!r}")
 

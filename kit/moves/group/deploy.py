@@ -67,6 +67,10 @@ class Deployer(Protocol):
         """What will be done, or has to be, for each of a step's replacements."""
         ...
 
+    def refusal(self, replacement: MemberReplacement) -> str | None:
+        """Why it would refuse this order, before any is given; None: it would not."""
+        ...
+
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         """What it said, for the evidence.
 
@@ -92,6 +96,9 @@ class Manual:
         if not from_flavour:
             return f"Start one {after} of {group} in the place of each stopped member, as the run asks for it."
         return f"Stop one {before} of {group} and start one {after} in its place, as the run asks for it."
+
+    def refusal(self, replacement: MemberReplacement) -> str | None:
+        return None
 
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         who = f"{noun(replacement.from_flavour)} {replacement.member} (host {replacement.host or 'unknown'})"
@@ -131,12 +138,19 @@ class Command:
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return f"Run for each: {self._command}"
 
+    def refusal(self, replacement: MemberReplacement) -> str | None:
+        return self._command.refusal(_words(replacement))
+
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
-        return self._command.run({name: str(value) for name, value in asdict(replacement).items()}, tell)
+        return self._command.run(_words(replacement), tell)
 
     def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
         """The command itself has ended; what it set going elsewhere is for people to call off."""
         _call_off(replacement, tell)
+
+
+def _words(replacement: MemberReplacement) -> dict[str, str]:
+    return {name: str(value) for name, value in asdict(replacement).items()}
 
 
 def deployer_of(profile: Profile) -> Deployer:

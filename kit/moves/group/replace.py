@@ -85,13 +85,20 @@ class ReplaceActor:
             return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
         if state.counts != before and not is_resumed:
             return Checked(False, f"expected {counted(before)}, found {counted(state.counts)}")
-        problem = off_the_way(step, state)
+        problem = off_the_way(step, state) or self._refusal(step, state)
         if problem is not None:
             return Checked(False, problem)
         if state.counts == before and not state.is_settled:
             return Checked(False, f"the group is not settled: {state.unsettled}")
         n_partitions = quantity(len(state.partitions), "partition")
         return Checked(True, f"found {counted(state.counts)}; each of {n_partitions} is owned")
+
+    def _refusal(self, step: Step, state: GroupState) -> str | None:
+        """Why the deployer would refuse to replace a member of the group; None: it takes all of them."""
+        order = Order("", 1, *ReplaceParameters.of(step).direction)
+        leaving = [each for each in state.members if each.flavour == order.from_flavour]
+        reasons = (self._deployer.refusal(replacement_of(step, order, each)) for each in leaving)
+        return next((each for each in reasons if each is not None), None)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""

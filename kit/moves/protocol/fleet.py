@@ -60,8 +60,8 @@ class ProtocolFleetRequest:
             raise InputError("name groups, or choose them by --groups PATTERN")
         if len(set(self.groups)) < len(self.groups):
             raise InputError("a group is named twice")
-        if self.wave < 1 or not self.pause_s >= 0:
-            raise InputError("--wave must be 1 or more, --pause 0 or more")
+        if self.wave < 1 or not self.pause_s >= 0 or not (self.max_read_ms is None or self.max_read_ms > 0):
+            raise InputError("--wave must be 1 or more, --pause 0 or more, --max-read-ms more than 0")
 
     def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
         """Raises as :func:`plan_fleet`."""

@@ -68,6 +68,9 @@ class StoppedActor:
             return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
         before, after = _before_and_after(step)
         counts = _counts(state)
+        refusals = [it for _, order in self._orders_ahead(step, state) if (it := self._deployer.refusal(order))]
+        if refusals:
+            return Checked(False, refusals[0])
         if counts != before and not (step.step_id in self._begun and _fits(counts, _merged(before, after))):
             return Checked(False, f"expected {counted(before)}, found {counted(counts)}")
         if step.kind == START_ALL:
@@ -222,6 +225,12 @@ class StoppedActor:
                 " Another operator or tool starts members as well: nothing more is ordered. Stop the other deployment,"
                 " then resume or undo the run"
             )
+
+    def _orders_ahead(self, step: Step, state: ProtocolState | None) -> list[Order]:
+        """What the deployer is asked for by this step, and by the start after a stop: known before any member stops."""
+        parameters = StoppedParameters.of(step)
+        stops = {} if step.kind == START_ALL or state is None else in_places(parameters.items, state.members)
+        return [*_stops(parameters, stops), *_starts(parameters, list(parameters.items))]
 
     def _settle_open(self, step: Step, report: Report) -> None:
         """Call off each order without a visible result, and wait until the group is quiet.

@@ -48,6 +48,7 @@ def test_a_plan_of_many_groups_is_the_plans_of_its_groups_with_a_brake_between_w
         {"groups": ("a", "a")},
         {"groups": ("a",), "wave": 0},
         {"groups": ("a",), "pause_s": -1.0},
+        {"groups": ("a",), "max_read_ms": 0.0},
         {"groups": ("a",), "each": replace(EACH, members=("m",))},
         {"groups": ("a",), "each": replace(EACH, configs={"consumer.session.timeout.ms": "45000"})},
     ],

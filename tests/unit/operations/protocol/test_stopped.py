@@ -8,11 +8,11 @@ import pytest
 
 from kit.engine.model.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
 from kit.errors import InputError, RunError
-from kit.moves.group.deploy import Manual, MemberReplacement
+from kit.moves.group.deploy import Command, Manual, MemberReplacement
 from kit.moves.group.group_state import CLASSIC, CONSUMER, MemberState, PartitionOffsets
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.moves.protocol.stop_and_start import StoppedActor
-from kit.moves.protocol.stopped import in_places
+from kit.moves.protocol.stopped import StoppedParameters, in_places, place_of, stop_step
 from tests.models.protocol_groups import group
 from tests.reporting import Permissive
 from tests.unit.operations.protocol.test_plan import plan
@@ -180,6 +180,17 @@ def test_a_group_has_to_be_quiet_for_as_long_as_a_killed_member_is_visible(how, 
     now, request = of(CLASSIC, CLASSIC), ProtocolPlanRequest("orders", CONSUMER, how=how)
     made = plan_from(Observed(now, now, session_ms=session_ms), "cluster", Manual(), request, "ann")
     assert made.steps[0].parameters["quiet_s"] == quiet_s
+
+
+@pytest.mark.parametrize("client_id", ["my app", "--all"])
+def test_nothing_is_ordered_of_a_command_that_would_refuse_one_of_the_members(client_id):
+    (stop, _), state = steps(), of(CLASSIC, CLASSIC)
+    odd = replace(state, members=(state.members[0], replace(state.members[1], client_id=client_id)))
+    command = Command(["deploy", "{client_id}"], 1.0)
+    parameters = replace(StoppedParameters.of(stop), places=tuple(map(place_of, odd.members)))
+    planned = stop_step("stop", replace(parameters, instruction=command.instruction("", "", "")))
+    checked = StoppedActor(None, command, read=lambda *_: odd).check(planned)  # type: ignore[arg-type]
+    assert (checked.ok, repr(client_id) in checked.sentence) == (False, True)
 
 
 def test_members_that_do_not_leave_in_time_fail_the_step():
