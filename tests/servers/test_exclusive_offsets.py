@@ -19,6 +19,7 @@ from kit.moves.offsets.kafka import BATCH_BYTES, KafkaWriter
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.plan import PlanOptions, Reset, plan_reset, select
 from kit.profile import load_profile
+from kit.protocol.read import fetch_group_protocols
 from tests.servers.awaiting import awaited
 from tests.servers.offset_operations import OffsetOperations, await_member
 
@@ -125,6 +126,22 @@ def test_a_group_of_the_consumer_protocol_is_refused_at_planning(site):
     site.commit(site.group, site.topic, {0: 10})
     with pytest.raises(UnsafePlan, match="exclusive"):
         plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("offset", 5), OPTIONS)
+
+
+def test_a_group_that_a_member_converted_after_the_plan_is_not_joined(site):
+    """DescribeGroups shows it as one that does not exist. A join would convert it back."""
+    site.commit(site.group, site.topic, {0: 10})
+    plan = plan_reset(site.cluster, "kafka", select(groups=site.group), Reset("offset", 5), OPTIONS)
+    settings = {"bootstrap.servers": site.lab.bootstrap_servers, "group.id": site.group, "group.protocol": "consumer"}
+    consumer = Consumer(QUIET | settings | {"enable.auto.commit": False})
+    await_member(consumer, site.topic)
+    consumer.close()
+    site.await_no_members(site.group)
+    result = site.run(plan).act()
+    assert (result.state, "converted the group to the consumer protocol" in result.sentence) == (RunState.FAILED, True)
+    assert in_kafka(site) == {0: 10}
+    found = fetch_group_protocols(site.cluster.broker_client, site.group.__eq__).groups[site.group]
+    assert found.group_type == "consumer"
 
 
 def test_zookeeper_needs_no_exclusive_write(lab, tmp_path):
