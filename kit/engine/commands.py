@@ -35,12 +35,14 @@ RELAY_S = 10.0
 """A relay has what it is asked for in memory."""
 GRACE_S = 5.0
 _LOOK_S = 0.05
+NO_FORMS: Mapping[str, re.Pattern[str]] = {}
 
 
 class CommandTemplate:
     """``known``: its placeholders; ``variable``: the environment variable with all of them as JSON.
 
-    ``also_safe``: characters that a value may have besides letters, digits and ``._:-``.
+    ``also_safe``: characters that a value may have besides letters, digits and ``._:-``. ``forms``: by placeholder, the
+    form of a whole value that is safe as well.
     ``grace_s``: the time between asking a command to end and ending it.
 
     Raises:
@@ -56,6 +58,7 @@ class CommandTemplate:
         allow_any: bool = False,
         also_safe: str = "",
         grace_s: float = GRACE_S,
+        forms: Mapping[str, re.Pattern[str]] = NO_FORMS,
     ) -> None:
         if not command:
             raise ProfileError('deploy.kind is "command", but deploy.command is empty: give the command')
@@ -63,7 +66,7 @@ class CommandTemplate:
             _refuse_placeholders(part, set(known), variable)
         self._safe = re.compile(rf"[A-Za-z0-9._:{re.escape(also_safe)}-]*")
         self._command, self._variable, self._timeout_s, self._allow_any = tuple(command), variable, timeout_s, allow_any
-        self._grace_s = grace_s
+        self._grace_s, self._forms = grace_s, forms
 
     def __str__(self) -> str:
         return without_secrets(" ".join(map(_shown, self._command)))
@@ -72,8 +75,12 @@ class CommandTemplate:
         """Why the command is not run with these values; None: it is."""
         if self._allow_any:
             return None
-        reasons = (_refusal(part, words, self._variable, self._safe) for part in self._command)
+        odd = {name: value for name, value in words.items() if not self._is_form(name, value)}
+        reasons = (_refusal(part, odd, self._variable, self._safe) for part in self._command)
         return next((each for each in reasons if each is not None), None)
+
+    def _is_form(self, name: str, value: str) -> bool:
+        return name in self._forms and self._forms[name].fullmatch(value) is not None
 
     def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
         """The ends of what it wrote, without what resembles a secret.

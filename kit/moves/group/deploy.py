@@ -15,8 +15,9 @@ was stopped before. Plans with ``--how stopped`` order both.
 
 Names are chosen by strangers. No shell is involved, an argument holds one placeholder at most, and a value with
 anything but letters, digits and ``._:-`` is refused, as is one that would be read as an option, unless
-``allow_any_characters = true``. The same as one JSON object is in the command's environment, ``OFFRAMP_SWAP``, whatever
-the characters. Ansible takes templates (``{{ … }}``) in extra variables, from a file too, but not in lookups,
+``allow_any_characters = true``. A ``{member}`` may also be a UUID in base64, with ``+`` and ``/``. The same as one
+JSON object is in the command's environment, ``OFFRAMP_SWAP``, whatever the characters. Ansible takes templates
+(``{{ … }}``) in extra variables, from a file too, but not in lookups,
 so its playbook reads::
 
     command = ["ansible-playbook", "swap.yml"]
@@ -28,6 +29,7 @@ After ``timeout_s`` it is ended with all that it started in that session's proce
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -38,6 +40,8 @@ from kit.moves.group.group_state import noun
 from kit.profile import COMMAND, LAB, DeploySettings, Profile
 
 VARIABLE = "OFFRAMP_SWAP"
+_UUID = re.compile(r"[A-Za-z0-9+/]{21}[AQgw]")
+"""16 bytes in base64: librdkafka's ids of consumer-protocol members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,8 @@ class Command:
         self, command: Sequence[str], timeout_s: float, allow_any: bool = False, *, grace_s: float = GRACE_S
     ) -> None:
         known = MemberReplacement.__dataclass_fields__
-        self._command = CommandTemplate(command, known, VARIABLE, timeout_s, allow_any, grace_s=grace_s)
+        forms = {"member": _UUID}
+        self._command = CommandTemplate(command, known, VARIABLE, timeout_s, allow_any, grace_s=grace_s, forms=forms)
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return f"Run for each: {self._command}"
