@@ -10,7 +10,7 @@ from kit.engine.model.record import RunRecord
 from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
-from kit.engine.rendering.review import answers, moment
+from kit.engine.rendering.review import answers, heading, moment
 from kit.engine.rendering.text import (
     change_sentence,
     describe_way_back,
@@ -79,7 +79,7 @@ def record_html(record: RunRecord) -> str:
         "<h2>Other events</h2>",
         _table(("at", "state", "event", "step", "item", "outcome", "what", "ms"), _others(record.events)),
     ]
-    return _page(f"{record.plan.subject}: {record.plan.kind} – {state}", "\n".join(parts))
+    return _page(heading(record), "\n".join(parts))
 
 
 def _answers(rows: Iterable[tuple[str, str]]) -> str:

@@ -7,17 +7,36 @@ from collections.abc import Iterator, Mapping
 
 from kit.engine.model.event import at
 from kit.engine.model.performer import Outcome
+from kit.engine.model.plan import Plan
 from kit.engine.model.progress import evidence
 from kit.engine.model.record import RunRecord
 from kit.engine.model.values import Json
 from kit.engine.rendering.stretches import item_stretches
-from kit.engine.rendering.text import worded
 from kit.text.quantity import quantity
 
 _LOST = (
     "Not measured by the run: it reads no records. The notebook report/migration.ipynb counts both, where consumers "
     "and producers wrote down their records."
 )
+
+
+_WAYS = (("stage", "to_stage"), ("stage", "to_protocol"), ("phase", "to_phase"))
+"""The observation that says where a plan begins, and the parameter that says where it leads."""
+
+
+def heading(record: RunRecord) -> str:
+    """The subject, the way from one stage or phase to the next (else the kind of plan), and the state of the run."""
+    plan = record.plan
+    name = plan.subject if plan.consent is None else str(plan.parameters.get("cluster", plan.subject))
+    return f"{name}: {_way(plan) or plan.kind} – {record.state}"
+
+
+def _way(plan: Plan) -> str | None:
+    for seen, wanted in _WAYS:
+        begin, end = plan.observed.get(seen), plan.parameters.get(wanted)
+        if begin is not None and isinstance(begin.value, str) and end is not None:
+            return f"{begin.value} → {end}"
+    return None
 
 
 def answers(record: RunRecord) -> list[tuple[str, str]]:
@@ -51,8 +70,8 @@ def _what(record: RunRecord) -> str:
     outcomes = Counter(it.outcome or Outcome.UNKNOWN for it in last.values() if it.event == "acted")
     n_changes = sum(len(step.changes) for step in plan.steps)
     back = sum(it.event == "undone" and it.outcome == Outcome.CONFIRMED for it in last.values())
-    stage = plan.observed.get("stage")
-    path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
+    way = _way(plan)
+    path = f", {way}" if way is not None else ""
     counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} undone"] * (back > 0)
     where = f"{plan.name} on cluster {plan.cluster_id}{path}"
     return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."

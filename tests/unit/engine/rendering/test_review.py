@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from kit.engine.model.event import at
+from kit.engine.model.plan import Consent, Observation
 from kit.engine.rendering.pages import record_html
-from kit.engine.rendering.review import answers, stood_still
+from kit.engine.rendering.review import answers, heading, stood_still
 from kit.engine.rendering.text import change_sentence, worded, worded_json
 from kit.engine.rendering.timeline import timeline_svg
 from kit.operations import evidence
@@ -33,6 +34,35 @@ def test_who_what_and_how_long_stand_first(record):
     assert told["Consumption stopped"] == "Not measured: the run verified no toggle."
     page = record_html(record)
     assert page.index("Ann planned it") < page.index("<svg") < page.index("<h2>Approval")
+
+
+@pytest.mark.parametrize(
+    ("observed", "parameters", "consent", "told"),
+    [
+        ({"stage": "OZKCC"}, {"to_stage": "canary MEZKCC"}, None, "g0: OZKCC → canary MEZKCC"),
+        ({"stage": "classic"}, {"to_protocol": "consumer"}, None, "g0: classic → consumer"),
+        ({"stage": {"g0": "classic"}}, {"to_protocol": "consumer"}, None, "g0: model"),
+        (
+            {"phase": "dual write"},
+            {"to_phase": "kraft", "cluster": "production"},
+            Consent("move to kraft production"),
+            "production: dual write → kraft",
+        ),
+    ],
+)
+def test_the_heading_names_the_way_and_the_state(record, observed, parameters, consent, told):
+    seen = {name: Observation(value) for name, value in observed.items()}
+    plan = replace(
+        record.plan,
+        kind="model",
+        targets=("g0",),
+        observed={**record.plan.observed, **seen},
+        parameters=parameters,
+        consent=consent,
+    )
+    moved = replace(record, plan=plan)
+    assert heading(moved) == f"{told} – VERIFIED"
+    assert f"<h1>{told} – VERIFIED</h1>" in record_html(moved)
 
 
 @pytest.mark.parametrize(
