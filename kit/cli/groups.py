@@ -79,7 +79,7 @@ def groups(
     history: Seen = None,
     offsets_topic: SeenInTopic = False,
 ) -> None:
-    """Every group in one line: stage, members, lag in both stores, findings; or who uses it no more."""
+    """Show every group in one line: stage, members, lag in both stores, findings; or groups without active members."""
     if idle:
         print_idle(listing, chosen, dead_after, history, offsets_topic)
         return

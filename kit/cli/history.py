@@ -133,10 +133,13 @@ def report(
         "runs"
     ),
     logs: Annotated[
-        list[str] | None, typer.Option("--logs", help="Consumers' logs: a file, folder or pattern; can be given again.")
+        list[str] | None,
+        typer.Option("--logs", help="Consumers' logs: a file, folder or pattern; can be given more than once."),
     ] = None,
     zone: Annotated[str, typer.Option(help="Time zone of log times that name none: Europe/Paris, +05:30.")] = "",
-    target: Annotated[int, typer.Option("--target", min=0, help="The lag that a group may have, in records.")] = 1000,
+    target: Annotated[
+        int, typer.Option("--target", min=0, help="Target: the greatest lag that a group may have, in records.")
+    ] = 1000,
     target_age_s: Annotated[
         float,
         typer.Option(
@@ -155,17 +158,22 @@ def report(
         ),
     ] = None,
     hours: Annotated[
-        float, typer.Option(min=0, callback=a_number, help="How far back from the newest snapshot.")
+        float, typer.Option(min=0, callback=a_number, help="Period of the report, back from the newest snapshot.")
     ] = 24.0,
     silence_min: Annotated[
         float,
-        typer.Option("--silence-min", min=0, callback=a_number, help="Minutes without a commit that are an incident."),
+        typer.Option(
+            "--silence-min", min=0, callback=a_number, help="Minutes without a commit after which an incident begins."
+        ),
     ] = 30.0,
     every_min: Annotated[
-        float, typer.Option("--every-min", min=0, callback=a_number, help="Minutes between observations, at least.")
+        float,
+        typer.Option(
+            "--every-min", min=0, callback=a_number, help="Shortest time between two observations, in minutes."
+        ),
     ] = 1.0,
 ) -> None:
-    """How groups got on: incidents with begin, end and cause, shares within a target, the worst hours.
+    """Report how groups performed: incidents with begin, end and cause, shares within a target, the worst hours.
 
     An executed notebook and one HTML that opens without a network; no cluster is asked.
     """

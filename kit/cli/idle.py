@@ -133,6 +133,6 @@ def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
     count = len(rows.filter(of_kafka & pl.col("class").ne_missing(ACTIVE)))
     if count and not was_asked:
         tell(
-            f"When {quantity(count, 'group')} committed to Kafka last is unknown, for no coordinator shows:"
-            " --offsets-topic reads it, and --history FOLDER shows it as far back as snapshots were kept"
+            f"When {quantity(count, 'group')} committed to Kafka last is unknown, because no coordinator reports it. "
+            "--offsets-topic reads the time; --history FOLDER shows it as far back as snapshots were kept"
         )

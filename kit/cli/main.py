@@ -26,7 +26,7 @@ VERBS: Mapping[str, Verb] = {
         "kit.cli.connect:app",
         "Check the profile: names, TCP, TLS, logins and rights of each server.",
     ),
-    "groups": Verb("kit.cli.groups:app", "Every group in one line: stage, members, lag in both stores, findings."),
+    "groups": Verb("kit.cli.groups:app", "Show every group in one line: stage, members, lag in both stores, findings."),
     "lag": Verb("kit.cli.groups:app", "Lag in records: per partition of one group, or in total for every group."),
     "ownership": Verb(
         "kit.cli.groups:app", "Owner of each partition of one group; without a group, ownership problems of all groups."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Method: TypeAlias = Annotated[
     Literal["bisection", "anchors", "record"],
-    typer.Option("--method", help="With --time: how, see docs/health.md."),
+    typer.Option("--method", help="With --time: the method that finds the age, see docs/health.md."),
 ]
 _SPARE = ("beyond_end", "is_idle", "is_extrapolated", "is_truncated", "method", "committed_offset", "store")
 

@@ -239,8 +239,8 @@ class BrokerClient:
             result: Result = self._manager.run(coroutine, *arguments)
         except RETRIABLE_FAILURES as error:
             raise ConnectError(
-                f"the brokers stopped answering, {', '.join(self._servers)} too: {_NOBODY.get(str(error), error)}; see "
-                "whether they run, then do it again"
+                f"the brokers stopped answering, {', '.join(self._servers)} too: {_NOBODY.get(str(error), error)}. "
+                "Check whether they run, then run the command again"
             ) from error
         except (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError) as error:
             raise AuthenticationFailed(

@@ -66,7 +66,9 @@ async def ask_metadata(client: BrokerClient, request: Any, deadline: Deadline) -
         if response.brokers:
             return response
         if not deadline.allows(attempt):
-            raise kafka_errors.KafkaTimeoutError("a broker knows no broker, itself included: it has no controller")
+            raise kafka_errors.KafkaTimeoutError(
+                "a broker reports no broker at all, so it has no connection to a controller"
+            )
         await client.pause(attempt)
         attempt += 1
 

@@ -184,7 +184,7 @@ def connect_kafka(
     except kafka_errors.KafkaError as error:
         raise ConnectError(
             f"{where}: none answered within {timeout_s:g} s ({error}); check the addresses, and whether that listener "
-            f"speaks {security.protocol} and has a certificate that the profile's ca_file vouches for"
+            f"speaks {security.protocol} and has a certificate that an authority in the profile's ca_file has signed"
             f"{_own_hint(security)}"
         ) from None
     except (OSError, ValueError) as error:
@@ -250,7 +250,8 @@ def _tls_hint(profile: Profile) -> str:
     if not security.uses_tls:
         return ""
     return (
-        "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"
+        "; check that it is the TLS port, that an authority in ca_file has signed its certificate, and that the "
+        "certificate names this host"
         f"{_own_hint(security)}"
     )
 
@@ -302,7 +303,7 @@ def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: Kazo
     if profile.cluster_id is not None and profile.cluster_id != actual:
         raise WrongCluster(
             f"cluster {profile.name!r}: expected cluster id {profile.cluster_id}, but {profile.bootstrap_servers} "
-            f"answers as {actual}; nothing was read: compare both, or name another cluster by --profile"
+            f"answers as {actual}; nothing was read. Compare both ids, or choose another cluster with --profile"
         )
     if zookeeper is not None:
         _check_zookeeper(profile, actual, zookeeper, f"the brokers answer as {actual}")
@@ -313,15 +314,15 @@ def _check_zookeeper(profile: Profile, cluster_id: str, zookeeper: KazooClient, 
     (answer,) = fetch_data(zookeeper, ["/cluster/id"])
     if isinstance(answer, KazooException):
         raise AuthenticationFailed(
-            f"cluster {profile.name!r}: /cluster/id of ZooKeeper {profile.zookeeper_connect} {refusal(answer)}, so it "
-            "is unknown whether it is of this cluster. Check security.zookeeper, or have READ added for this login"
+            f"cluster {profile.name!r}: /cluster/id of ZooKeeper {profile.zookeeper_connect} {refusal(answer)}, so "
+            "it is unknown whether it belongs to this cluster. Check security.zookeeper, or grant this login READ"
         )
     data = answer.data.decode() if isinstance(answer, Znode) else ""
     if f'"{cluster_id}"' not in data:
         raise WrongCluster(
             f"cluster {profile.name!r}: {because}, but ZooKeeper {profile.zookeeper_connect} "
-            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing more was done: "
-            "check zookeeper_connect"
+            f"holds {data or 'no /cluster/id'}. These are two different clusters, or the chroot is missing. Nothing "
+            "more was done. Check zookeeper_connect"
         )
 
 

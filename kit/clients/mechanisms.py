@@ -72,7 +72,7 @@ def _ask(connection: socket.socket, mechanism: str) -> list[str]:
     with connection.makefile("rb") as answer:
         (size,) = struct.unpack(">i", answer.read(4))
         if not 0 < size <= _LARGEST_ANSWER:
-            raise ValueError("no answer of Kafka's protocol")
+            raise ValueError("the answer is not of Kafka's protocol")
         _, _, n_mechanisms = struct.unpack(">ihi", answer.read(10))  # Correlation id and error code before it.
         return [_read_text(answer) for _ in range(n_mechanisms)]
 

@@ -28,7 +28,7 @@ from kit.tables.preflight import BrokerLogDir
 
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
-NO_CONTROLLER = "is no controller: it takes no votes; name the controllers' own listener"
+NO_CONTROLLER = "is no controller, because it answers no quorum request. Name the controllers' own listener"
 NODE_TIMEOUT_S = 5.0
 _SIDE_BY_SIDE = 16
 _VOTE, _DESCRIBE_QUORUM = 52, 55

@@ -65,7 +65,7 @@ def fetch_identities(client: KazooClient, sasl_username: str | None = None) -> s
         client.retry(client.exists, "/")  # Such a server closes the connection.
         return own | ({("sasl", sasl_username)} if sasl_username else set())
     except (KazooException, client.handler.timeout_exception) as error:
-        raise ConnectError(f"ZooKeeper does not say whom it takes this session for: {error!r}") from error
+        raise ConnectError(f"ZooKeeper did not report the identity of this session: {error!r}") from error
 
 
 def fetch_acl(client: KazooClient, path: str) -> list[ACL] | None:

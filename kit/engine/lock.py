@@ -120,7 +120,9 @@ class ZookeeperLock:
         for path, session in self._held.items():
             stat = self._stat(path)
             if stat is None or stat.ephemeralOwner != session:
-                raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or another client deleted it")
+                raise LockLost(
+                    f"the lock {path} no longer exists: the ZooKeeper session ended, or another client deleted the lock"
+                )
 
     def mark(self, targets: Sequence[str], run_id: str) -> None:
         """Leave the run's id under ``/offramp/runs``, for whoever comes after the lock is gone.
@@ -221,14 +223,15 @@ class ZookeeperLock:
         path = f"{self._locks}/{escaped(target)}"
         if not self._claim(path):
             raise TargetBusy(
-                f"{self._named(target)} is being worked on in this very session: {self._holder(path)}; wait for its end"
+                f"{self._named(target)} is locked by a run of this process: {self._holder(path)}. Wait until that "
+                "run has ended"
             )
         try:
             self._create(path, holder, acl)
             self._held[path] = self._session
         except NodeExistsError:
             raise TargetBusy(
-                f"{self._named(target)} is being worked on: {self._holder(path)}. Wait for that run, or stop it:"
+                f"{self._named(target)} is locked by a run: {self._holder(path)}. Wait for that run, or stop it:"
                 " offramp stop RUN. If its process has died, the lock ends by itself some seconds later"
             ) from None
         finally:
@@ -264,7 +267,7 @@ class ZookeeperLock:
 
     def _describe_excluded(self, others: Sequence[str]) -> str:
         holder = self._holder(f"{self._excluded}/{others[0]}")
-        return f"the whole cluster is being moved ({holder}): wait until that run has ended"
+        return f"a run moves the whole cluster ({holder}). Wait until that run has ended"
 
     def _named(self, target: str) -> str:
         return f"group {target}"
@@ -340,8 +343,8 @@ class ClusterLock(ZookeeperLock):
     def _describe_excluded(self, others: Sequence[str]) -> str:
         more = f", and {len(others) - 1} more groups are" if len(others) > 1 else ""
         return (
-            f"group {unquote(others[0])} is being worked on ({self._holder(f'{LOCKS}/{others[0]}')}){more}: wait"
-            " until those runs have ended"
+            f"group {unquote(others[0])} is locked by a run ({self._holder(f'{LOCKS}/{others[0]}')}){more}. Wait "
+            "until these runs have ended"
         )
 
     def _named(self, target: str) -> str:

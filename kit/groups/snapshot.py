@@ -141,7 +141,9 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     lines = unread(snapshot)
     if lines:
         shown = "\n".join([*lines[:20], *["…"] * (len(lines) > 20)])
-        raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
+        raise PartialRead(
+            f"{quantity(len(lines), 'thing')} could not be read, so the values are unknown, not zero:\n{shown}"
+        )
     may_miss = unseen_groups(snapshot)
     if may_miss is not None:
         return f"Snapshot {snapshot.snapshot_id}: everything that the login can see was read. {may_miss}."

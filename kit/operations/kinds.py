@@ -23,7 +23,7 @@ def kind_of(plan: Plan) -> PlanKind:
     """
     kinds = [kind for kind in plan_kinds() if kind.executes(plan)]
     if len(kinds) != 1:
-        raise PlanError(f"a plan of kind {plan.kind!r} can't be executed by this version")
+        raise PlanError(f"a plan of kind {plan.kind!r} can't be executed by this version of offramp. Make a new plan")
     return kinds[0]
 
 

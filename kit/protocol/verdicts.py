@@ -150,8 +150,8 @@ def verify_move(group_id: str, found: Sequence[Condition]) -> str:
     if bad:
         more = f"; unknown: {', '.join(dark)}" if dark else ""
         raise UnsafePlan(
-            f"group {group_id!r} can't be moved now: {', '.join(bad)}{more}. Do what each remedy says, then run the"
-            " check again."
+            f"group {group_id!r} can't be moved now: {', '.join(bad)}{more}. Follow each remedy, then run the check "
+            "again."
         )
     if dark:
         raise PartialRead(f"group {group_id!r}: some checks are unknown: {', '.join(dark)}")
@@ -168,5 +168,7 @@ def verify_facts(facts: ProtocolFacts) -> str:
     lines = [*facts.problems, *(f"group {each.group_id}: {each.error}" for each in facts.groups.values() if each.error)]
     if lines:
         shown = "\n".join([*lines[:20], *["…"] * (len(lines) > 20)])
-        raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
+        raise PartialRead(
+            f"{quantity(len(lines), 'thing')} could not be read, so the values are unknown, not zero:\n{shown}"
+        )
     return f"{quantity(len(facts.groups), 'group')}: everything was read."

@@ -142,7 +142,7 @@ def read_rebalances(
     """
     paths = [logs] if isinstance(logs, str) else list(logs)
     if not paths and profile is None:
-        raise InputError("say what to read: log files, or a cluster of offramp.toml for its __consumer_offsets")
+        raise InputError("name what to read: log files, or a cluster in offramp.toml whose __consumer_offsets is read")
     read_logs = _read_logs(spark, paths, zone, layout) if paths else None
     pattern = None if group_id is None else re.escape(group_id)
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
@@ -203,7 +203,7 @@ def moment(text: str | None) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text!r} is neither a time like 2026-11-21T06:30 nor so long ago like 90m") from None
+        raise InputError(f"{text!r} is neither a time such as 2026-11-21T06:30 nor an age such as 90m") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

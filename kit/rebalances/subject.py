@@ -6,7 +6,8 @@ from kit.terminal.verb import Verb
 
 VERBS = {
     "rebalances": Verb(
-        "kit.rebalances.verbs.rebalances:app", "What happened to groups: each generation, who was late, what moved."
+        "kit.rebalances.verbs.rebalances:app",
+        "Show what happened to groups: each generation, late members, moved partitions.",
     ),
 }
 ANALYSES = "kit.rebalances.analyses"

@@ -35,7 +35,9 @@ class Listing:
     where: Annotated[
         str | None, typer.Option("--where", metavar="SQL", help='Only rows for which this holds, as in "lag > 1000".')
     ] = None
-    everything: Annotated[bool, typer.Option("--all", help=f"More than {SHOWN} rows on a terminal, too.")] = False
+    everything: Annotated[bool, typer.Option("--all", help=f"Show all rows on a terminal, even more than {SHOWN}.")] = (
+        False
+    )
     as_json: AsJson = False
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV on standard output.")] = False
     parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="As a Parquet file.")] = None

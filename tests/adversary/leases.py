@@ -38,7 +38,7 @@ class ModelLease:
     def take(self) -> None:
         try:
             if self._client.exists_async(self._place).get() is not None:
-                raise TargetBusy(f"{self.group_id} is being worked on")
+                raise TargetBusy(f"{self.group_id} is locked by a run")
             self._session = self._client.client_id[0]
             self._client.create_async(self._place, b"lease", ephemeral=True, makepath=True).get()
             before = parse_mark(read_text(self._client, self._marked))

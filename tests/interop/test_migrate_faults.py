@@ -262,7 +262,7 @@ def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, operations: Op
     assert "clock trouble" in ending.sentence or "expired" in ending.sentence
     assert read_group_state(operations.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
     assert not load_run(run.folder).is_at_work
-    with pytest.raises(ApprovalError, match="was the clock set back" if hours > 0 else "clock trouble"):
+    with pytest.raises(ApprovalError, match="check whether it was set back" if hours > 0 else "clock trouble"):
         resumed(operations, run.run_id)
     plan = load_run(run.folder).plan
     operations.approve(plan, plan.subject, plan.digest[:8], "third person")

@@ -41,7 +41,7 @@ def test_it_begins_with_a_brief(shop, reports):
     assert figures["groups"] == str(len(shop.groups))
     assert figures["could not be read"] == "0"
     sentences = [[line.get_text() for line in page.select(".brief li")] for page in (first, second)]
-    assert sentences[0][0].startswith("No earlier report is in this history")
+    assert sentences[0][0].startswith("This history holds no earlier report")
     assert re.match(r"Since .* UTC: the lag of 1 group grew, ", sentences[1][0])
     assert "Everything was read." in sentences[1]
 

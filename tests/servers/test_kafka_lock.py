@@ -189,7 +189,7 @@ def test_a_run_of_many_groups_and_one_of_a_single_group_exclude_each_other(clust
     whole, single = locks(), locks()
     whole.acquire(many, "run-1")
     assert [each.group_id for each in fetch_locks(cluster) if each.is_held] == [WHOLE_CLUSTER]
-    with pytest.raises(TargetBusy, match="the whole cluster is being worked on: run run-1"):
+    with pytest.raises(TargetBusy, match="a run holds the lock of the whole cluster: run run-1"):
         single.acquire(["outside"], "run-2")
     whole.mark(many, "run-1")
     assert single.followed_by(many, "run-0") == dict.fromkeys(many, "run-1")

@@ -139,7 +139,7 @@ def test_a_broken_lock_is_the_one_that_was_seen(cluster: Cluster) -> None:
 def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:
     first, second = ZookeeperLock(cluster), ZookeeperLock(cluster)
     first.acquire(["a", "b"], "run-1")
-    with pytest.raises(TargetBusy, match="group b is being worked on in this very session: run run-1"):
+    with pytest.raises(TargetBusy, match="group b is locked by a run of this process: run run-1"):
         second.acquire(["b", "c"], "run-2")
     first.assert_held()
     first.release()
@@ -151,7 +151,7 @@ def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:
 def test_a_lock_of_another_shape_is_told_as_it_is(cluster: Cluster, data: bytes | None) -> None:
     cluster.zookeeper.create(f"{LOCKS}/strange", data or b"", makepath=True)
     try:
-        with pytest.raises(TargetBusy, match=r"group strange is being worked on: .*, which offramp did not write"):
+        with pytest.raises(TargetBusy, match=r"group strange is locked by a run: .*, which offramp did not write"):
             ZookeeperLock(cluster).acquire(["strange"], "run-1")
     finally:
         cluster.zookeeper.delete(f"{LOCKS}/strange")
@@ -217,16 +217,16 @@ def test_a_cluster_is_not_moved_while_a_group_is_worked_on_and_the_other_way_rou
     target = f"cluster {cluster.cluster_id}"
     group, whole = ZookeeperLock(cluster), ClusterLock(cluster)
     group.acquire(["busy-group"], "run-1")
-    with pytest.raises(TargetBusy, match=r"group busy-group is being worked on .*run-1"):
+    with pytest.raises(TargetBusy, match=r"group busy-group is locked by a run .*run-1"):
         whole.acquire([target], "run-2")
     assert not cluster.zookeeper.get_children(CLUSTER_LOCKS), "what was refused holds nothing"
     group.release()
     whole.acquire([target], "run-2")
     whole.assert_held()
-    with pytest.raises(TargetBusy, match=r"the whole cluster is being moved .*run-2"):
+    with pytest.raises(TargetBusy, match=r"a run moves the whole cluster .*run-2"):
         ZookeeperLock(cluster).acquire(["busy-group"], "run-3")
     assert not cluster.zookeeper.exists(f"{LOCKS}/busy-group")
-    with pytest.raises(TargetBusy, match="is being worked on"):
+    with pytest.raises(TargetBusy, match="is locked by a run"):
         ClusterLock(cluster).acquire([target], "run-4")
     whole.release()
     group.acquire(["busy-group", target], "run-5")  # A group may have any name.

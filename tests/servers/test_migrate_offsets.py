@@ -269,7 +269,7 @@ def test_what_moved_on_since_is_not_taken_back(operations, topic):
     assert run.undo().state == RunState.UNDONE
     undone = [it for it in run.record.events if it.event == "undone"]
     told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
-    assert told == ["expected 30, found 35: another operator or tool moved it since the plan"]
+    assert told == ["expected 30, found 35: another operator or tool changed the offset since the plan"]
     assert operations.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
@@ -361,7 +361,10 @@ def test_a_reset_commits_the_offset_that_its_rule_names(operations, lab, topic):
     late = offset_changes(
         plan_reset(operations.cluster, "kafka", everything, Reset("time", NOW + timedelta(days=1)), OPTIONS)
     )
-    assert late["reason"].to_list() == ["all records are older than that time: latest"] * 2
+    assert (
+        late["reason"].to_list()
+        == ["all records are older than that time, so the offset is set to the end of the log (latest)"] * 2
+    )
 
 
 def test_offsets_outside_the_log_are_moved_to_its_nearest_end(operations, lab, topic):
@@ -535,7 +538,7 @@ def test_znodes_that_change_in_the_midst_of_it_are_refused_alone(operations, top
     )
     assert found[f"{odd}/{topic}-0"] == (
         Outcome.REFUSED,
-        "expected 10, found 11: another operator or tool moved it since the plan",
+        "expected 10, found 11: another operator or tool changed the offset since the plan",
     )
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
     assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
@@ -811,7 +814,7 @@ def test_undo_leaves_alone_a_group_that_later_runs_changed(operations, topic):
     last = reset(theirs, 20)
     undone = first.undo()
     assert undone.state == RunState.UNDONE
-    assert f"{theirs}/{topic}-0: run {last.run_id} changed it after this run" in undone.sentence
+    assert f"{theirs}/{topic}-0: run {last.run_id} changed this item after this run" in undone.sentence
     assert operations.offsets("kafka", mine) == in_topic(topic, p0=10, p1=10)
     assert operations.offsets("kafka", theirs) == in_topic(topic, p0=20, p1=20)
     last.undo().raise_unless(RunState.UNDONE)
@@ -922,7 +925,10 @@ def test_many_groups_are_copied_to_zookeeper_over_a_line_that_breaks(pair, recor
     member = {item_of((groups[0], *place)) for place in places}
     moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
     assert {found[item][0] for item in member} == {Outcome.REFUSED}
-    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: another operator or tool moved it since the plan")
+    assert found[moved] == (
+        Outcome.REFUSED,
+        "expected 5, found 6: another operator or tool changed the offset since the plan",
+    )
     assert found[odd][0] == Outcome.NOT_ATTEMPTED
     assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
     stored = ZookeeperWriter(zookeeper, DEADLINE_S).read(keys)
@@ -968,7 +974,7 @@ def test_each_item_of_many_groups_is_told_when_all_goes_wrong(pair, record_prope
         assert {found[item][0] for item in active} == {Outcome.REFUSED}
         assert found[moved] == (
             Outcome.REFUSED,
-            "expected 10, found 11: another operator or tool moved it since the plan",
+            "expected 10, found 11: another operator or tool changed the offset since the plan",
         )
         assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
         now = performer_offsets(operations, keys)

@@ -232,5 +232,5 @@ def test_a_profile_that_hides_the_brokers_zookeeper_makes_no_plan(lab, tmp_path)
         site = OffsetOperations(cluster, tmp_path)
         site.commit("hidden", TOPIC, {0: 1})
         plan = reset_of(Operations(cluster, tmp_path), "hidden", 5)
-        with pytest.raises(PlanError, match="uses ZooKeeper, and the profile has no zookeeper_connect"):
+        with pytest.raises(PlanError, match="uses ZooKeeper, but the profile has no zookeeper_connect"):
             Operations(cluster, tmp_path).save_plan(plan)

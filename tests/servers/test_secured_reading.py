@@ -117,7 +117,7 @@ def test_a_zookeeper_of_another_name_is_not_talked_to(secured, is_checked):
 
     profile = secured(renamed, zookeeper_tls=True)
     if is_checked:
-        with pytest.raises(ConnectError, match="that it names this very host"):
+        with pytest.raises(ConnectError, match="that the certificate names this host"):
             connect(profile, timeout_s=3)
     else:
         with connect(profile, SECONDS) as cluster:

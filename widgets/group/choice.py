@@ -66,8 +66,8 @@ class GroupChoice(t.HasTraits):
         """
         if not self.group_id:
             raise NotChosen(
-                "No group is chosen. Choose one in the list above, then run this cell and the cells below it; or set"
-                " group_id."
+                "No group is chosen. Choose a group in the list above, then run this cell and the cells below. Or "
+                "set group_id."
             )
         return self._opened
 

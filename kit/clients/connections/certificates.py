@@ -23,7 +23,7 @@ def check_files(security: TlsSettings) -> Iterator[Check]:
             path = getattr(security, key)
             if path is not None:
                 found = [end for _, end in validities(read_named(f"{section}.{key}", path)) if end > time.time()]
-                what = "The first certificate to end" if len(found) > 1 else "The certificate"
+                what = "The certificate that expires first" if len(found) > 1 else "The certificate"
                 yield ending(section, key, what, min(found, default=None))
     except OfframpError as error:
         yield failed(section, "certificates", error)

@@ -79,7 +79,7 @@ def _untrusted(host: str, error: ssl.SSLCertVerificationError) -> str:
         return "The server's certificate is not valid yet. Correct the clock of this machine."
     if error.verify_code in (_NAME_DIFFERS, _ADDRESS_DIFFERS):
         return f"The server's certificate is not for {host!r}. Use a name that the certificate has."
-    return f"No authority of ca_file vouches for the server's certificate ({error.verify_message}). Check ca_file."
+    return f"No authority in ca_file has signed the server's certificate ({error.verify_message}). Check ca_file."
 
 
 def _own_refused(tls: TlsSettings, alert: str) -> str:

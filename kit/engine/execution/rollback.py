@@ -12,7 +12,7 @@ from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, RunError
 
-_CHANGED = "another operator or tool changed it after this run"
+_CHANGED = "another operator or tool changed this item after this run"
 
 
 def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:

@@ -158,7 +158,7 @@ class RunContext:
             return {}
         later = {item: self.followed.get(target) for item, target in self.performer.targets_of(step).items()}
         return {
-            it.item: ItemOutcome(it.item, Outcome.REFUSED, error=f"run {run} changed it after this run")
+            it.item: ItemOutcome(it.item, Outcome.REFUSED, error=f"run {run} changed this item after this run")
             for it in step.changes
             if (run := later[it.item]) is not None
         }

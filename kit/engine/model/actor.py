@@ -94,5 +94,8 @@ class ClusterPerformer:
     def _actor(self, step: Step) -> Actor:
         if step.kind not in self._actors:
             known = ", ".join(sorted(self._actors))
-            raise PlanError(f"step {step.step_id!r} is of kind {step.kind!r}; this version executes {known}")
+            raise PlanError(
+                f"step {step.step_id!r} is of kind {step.kind!r}; this version of offramp executes "
+                f"{known}. Make a new plan"
+            )
         return self._actors[step.kind]

@@ -282,13 +282,13 @@ def _refuse_one_signer(approval: Approval, plan: Plan, rules: ApprovalSettings) 
     """The name of the plan's maker is a text that any person can edit: two keys of two signers prove two people."""
     if approval.first is None:
         raise ApprovalError(
-            f"the profile requires a second person and signatures, and only {approval.approved_by} signed: another"
-            f" signer has to approve the plan too: offramp approve {plan.digest[:8]} --sign-with KEY"
+            f"the profile requires a second person and signatures, but only {approval.approved_by} has signed. "
+            f"Another signer must approve the plan, too: offramp approve {plan.digest[:8]} --sign-with KEY"
         )
     if not _may_be_first(approval.first, approval, plan, rules):
         raise ApprovalError(
-            f"the approval of {approval.first.approved_by} does not count beside the one of {approval.approved_by}:"
-            f" two signers with keys of their own have to approve the plan; {_AGAIN}"
+            f"the approvals of {approval.first.approved_by} and {approval.approved_by} do not count as two: two "
+            f"people must sign the plan, each with their own key; {_AGAIN}"
         )
 
 
@@ -307,12 +307,13 @@ def _refuse_planner(approval: Approval, plan: Plan) -> None:
         raise ApprovalError(f"{plan.made_by} made this plan: another person has to approve it")
     if plan.made_as is None or approval.approved_as is None:
         raise ApprovalError(
-            "a second person is required, and it isn't recorded who was logged in: plan and approve again"
+            "the plan needs a second person, but the login of its author was not recorded. Make and approve the plan "
+            "again"
         )
     if approval.approved_as == plan.made_as:
         raise ApprovalError(
-            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed:"
-            " another person has to approve it, logged in as themselves"
+            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed. Another "
+            "person must approve the plan from their own login"
         )
 
 
@@ -321,7 +322,8 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
     if approval.signature is None:
         if rules.require_signature:
             raise ApprovalError(
-                "the profile wants approvals signed, and this one is not: offramp approve … --sign-with KEY"
+                "the profile requires signed approvals, but this approval is not signed. Sign it: offramp approve … "
+                "--sign-with KEY"
             )
         return
     from kit.profile.identity.ssh_signature import fingerprint, signer
@@ -334,8 +336,8 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
     known = _keys_of(approval.approved_by, rules.signers)
     if not known:
         raise ApprovalError(
-            f"the profile names no key of {approval.approved_by}: put it into [approvals.signers],"
-            " or approve by the name that is there (--by)"
+            f"the profile names no key of {approval.approved_by}. Add the key to [approvals.signers], or approve "
+            "under a name that is listed there (--by)"
         )
     if key not in known:
         raise ApprovalError(
@@ -356,8 +358,8 @@ def _refuse_ahead(approval: Approval, now: datetime, earliest: datetime | None) 
     else:
         return
     raise ApprovalError(
-        f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and {seen};"
-        " set the clocks of both machines, and approve again"
+        f"clock trouble: the approval is dated {approval.approved_at.isoformat()}, but {seen}; correct the clocks of "
+        "both machines, and approve again"
     )
 
 
@@ -366,8 +368,8 @@ def _refuse_times(
 ) -> None:
     if plan.made_at > approval.approved_at + CLOCK_SKEW:
         raise ApprovalError(
-            f"clock trouble: the plan is of {plan.made_at.isoformat()},"
-            f" its approval of {approval.approved_at.isoformat()}; set the clocks of both machines, and approve again"
+            f"clock trouble: the plan is dated {plan.made_at.isoformat()}, but its approval "
+            f"{approval.approved_at.isoformat()}; correct the clocks of both machines, and approve again"
         )
     if approval.expires_at - approval.approved_at > timedelta(hours=longest_hours(plan, rules)):
         raise ApprovalError(
@@ -377,8 +379,12 @@ def _refuse_times(
         )
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:
-        later = f" It was {known.isoformat()} here before: was the clock set back?" if known > now + CLOCK_SKEW else ""
-        later += " If a new approval does not help, make a new plan." if later else ""
+        later = ""
+        if known > now + CLOCK_SKEW:
+            later = (
+                f" This machine's clock showed {known.isoformat()} before: check whether it was set back. If a new"
+                " approval does not help, make a new plan."
+            )
         raise ApprovalError(
             f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again.{later}"
         )

@@ -197,7 +197,7 @@ class Journal:
                 lines = lines[os.write(self._file, lines) :]
             os.fsync(self._file)
         except OSError as error:
-            raise EvidenceError(f"{self._path} can't be written: {error.strerror}; nothing more is done") from error
+            raise EvidenceError(f"{self._path} can't be written: {error.strerror}. The run stops") from error
 
     def _event(self, entry: Entry, seq: int, state: RunState, previous: str) -> Event:
         return Event(
@@ -253,7 +253,7 @@ def taken_request(folder: Path) -> tuple[str, datetime] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise EvidenceError(f"{path} asks for a stop and can't be taken away: {error.strerror}") from error
+        raise EvidenceError(f"{path} requests a stop of the run, but can't be deleted: {error.strerror}") from error
     try:
         asked: Any = parse_json(text.decode())
         return str(asked["by"]), datetime.fromisoformat(asked["at"])

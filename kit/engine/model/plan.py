@@ -140,7 +140,10 @@ def parse_plan(data: Any, where: str) -> Plan:
     if not isinstance(data, dict) or "digest" not in data:
         raise PlanError(f"{where} is not a plan")
     if data.get("format") not in (FORMAT, *OLDER_FORMATS):
-        raise PlanError(f"{where} is a plan of format {data.get('format')!r}; this version knows format {FORMAT}")
+        raise PlanError(
+            f"{where} is a plan of format {data.get('format')!r}; this version of offramp reads format "
+            f"{FORMAT}. Make a new plan"
+        )
     content = {name: value for name, value in data.items() if name != "digest"}
     if digest_of(content) != data["digest"]:
         raise PlanError(f"{where} was edited after it was made: its digest is not the one it names; make a new plan")
@@ -162,7 +165,7 @@ def refuse_older_format(plan: Plan) -> None:
     if plan.format != FORMAT:
         raise PlanError(
             f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version."
-            f" This version shows the plan, but neither executes nor undoes it. Make a new plan from the"
+            " This version shows the plan, but neither executes nor undoes it. Make a new plan from the"
             f" present stage of {plan.subject}: offramp plan"
         )
 

@@ -96,7 +96,8 @@ def _refuse_altered(step: Step, recipes: Recipes) -> None:
     except KeyError as error:
         known = ", ".join(sorted(recipes))
         raise PlanError(
-            f"step {step.step_id!r} of kind {step.kind!r} is none that this version makes ({known}): {error} is missing"
+            f"step {step.step_id!r} of kind {step.kind!r} can't be made by this version of offramp ({known}): "
+            f"{error} is missing. Make a new plan"
         ) from error
     except (TypeError, ValueError, AssertionError, AttributeError, OfframpError) as error:
         raise PlanError(f"step {step.step_id!r} can't be made again from its parameters: {error}") from error

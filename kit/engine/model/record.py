@@ -246,10 +246,10 @@ def _older_notes(plan: Plan) -> Iterator[str]:
     """What a run of an older version could not have proven by today's rules."""
     if plan.format == 1:
         yield (
-            f"Its plan is of format {plan.format}. By today's rules it could not have proven: that each step did what"
-            " it said (steps were not held against what their parameters make); that the approval held at each write"
-            " (it was examined between steps); what was being written when it was cut off; who was logged in when it"
-            " was planned and approved; until when its undo was approved."
+            f"Its plan is of format {plan.format}. A plan of that format does not prove: that each step did what its "
+            "text says; that the approval was valid at each write (it was checked between steps); which write was "
+            "in progress when the run was cut off; who was logged in when the plan was made and approved; until "
+            "when the undo was approved."
         )
 
 

@@ -181,7 +181,7 @@ def _not_stable() -> nw.Expr:
         is_moving,
         "the Kafka group is in ",
         nw.col("state"),
-        ". Wait until it is Stable; if it stays so, a member doesn't answer or keeps leaving.",
+        ". Wait until it is Stable. If the state remains, a member doesn't answer or keeps leaving.",
     )
 
 
@@ -205,7 +205,7 @@ def _kafka_ahead() -> nw.Expr:
     distance = nw.concat_str([nw.lit(", by up to "), counted(nw.col("max_kafka_ahead"), "record")])
     return sentence(
         has_zookeeper_member & (n_ahead > 0),
-        "Kafka's offset is ahead of ZooKeeper's, or alone, for ",
+        "Kafka's offset is ahead of ZooKeeper's, or only Kafka has an offset, for ",
         counted(n_ahead, "partition"),
         nw.when(nw.col("max_kafka_ahead") > 0).then(distance).otherwise(nw.lit("")),
         ": an old consumer would read them again. A running group may commit between the two reads;"

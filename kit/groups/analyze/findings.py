@@ -128,11 +128,11 @@ def _unowned() -> nw.Expr:
         [nw.lit(" The group is in "), nw.col("state"), nw.lit(": run the command again when the group is Stable.")]
     )
     is_rebalancing = nw.col("state").is_in(_REBALANCING).fill_null(False)
-    advice = nw.lit(" Search for a member that gave up rebalancing and restart it.")
+    advice = nw.lit(" Find the member that gave up rebalancing, and restart it.")
     return sentence(
         _is_unowned(),
         _topic_partition(),
-        " is owned by no one, though the group subscribes to it and has ",
+        " has no owner, although the group subscribes to it and has ",
         counted(nw.col("n_members"), "member"),
         ": its records are not read.",
         nw.when(is_rebalancing).then(waiting).otherwise(advice),
@@ -146,7 +146,8 @@ def _not_registered() -> nw.Expr:
         _topic_partition(),
         " is held by the owner znode of ",
         nw.col("zookeeper_owner"),
-        ", which is not registered in ids: no one else can claim it. Run the command again after the ZooKeeper session"
+        ", which is not registered in ids, so no other member can claim it. Run the command again after the "
+        "ZooKeeper session"
         " timeout; if the znode is still there, find and stop that process.",
     )
 
@@ -198,8 +199,8 @@ def _never_committed() -> nw.Expr:
         _topic_partition(),
         " belongs to ",
         nw.col("reader"),
-        ", but no store that the group uses holds an offset for it: a new owner starts by auto.offset.reset."
-        " Fine if it never had a record; else see why the member doesn't commit.",
+        ", but no store that the group uses holds an offset for it, so a new owner starts by auto.offset.reset. This "
+        "is normal if the partition never had a record. Otherwise find out why the member doesn't commit.",
     )
 
 
@@ -246,7 +247,7 @@ def _spare_threads() -> nw.Expr:
         nw.col("topic"),
         ": ",
         counted(n_spare, "gets", "get"),
-        " none of it. Not an error: spare ones take over when another stops.",
+        " none of it. This is no error: a spare thread takes over when another one stops.",
     )
 
 

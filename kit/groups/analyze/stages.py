@@ -15,9 +15,9 @@ NEXT_STEPS = {
     "all MEZKCC": "Set migration/mode to kafka: Kafka's assignment then is in force.",
     "Kafka coordination": "Replace one migration-enabled consumer by a plain Kafka consumer.",
     "canary KC": "Compare the plain Kafka consumers' share and lag with the rest, then replace the remaining ones.",
-    "all KC": "Nothing left to do. ZooKeeper offsets it may have are kept while someone may want to go back.",
-    "empty": "Start a consumer, or see whether the group is still wanted.",
-    "unsafe mix": "Stop the plain Kafka consumers (KC), or else the ZooKeeper ones: both read the same partitions now.",
+    "all KC": "Nothing is left to do. Offsets in ZooKeeper are kept for a possible rollback.",
+    "empty": "Start a consumer, or check whether the group is still needed.",
+    "unsafe mix": "Stop the plain Kafka consumers (KC) or the ZooKeeper consumers: both read the same partitions now.",
     "unknown": "Repair what could not be read, then run the command again.",
 }
 """Stage → what to do next when nothing blocks it (KIP-125, Migration Plan)."""

@@ -25,13 +25,14 @@ KINDS = {
     "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
     "owned_twice": "A partition has two owners, its records are read twice: stop one of the two.",
     "unowned": "A partition has no owner though the group has members: restart the member that gave up.",
-    "owner_not_registered": "A partition is held by a consumer that is gone: find that process and stop it.",
+    "owner_not_registered": "A consumer that is not registered holds a partition: find that process and stop it.",
     "persistent_owner": "No session deletes this znode, and no member can claim it: offramp plan delete-znodes.",
     "persistent_member": "No member has this registration, but it gets partitions: offramp plan delete-znodes.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
-    "stalled": "Records are left and nothing was committed since the last report: see what it waits for.",
-    "could not be read": "An offset, a log or a registration is unreadable: what depends on it is unknown.",
-    "lag is growing": "The lag grew since the last report: compare what is produced with what is read.",
+    "stalled": "Records are left, but no offset was committed since the last report: check the members.",
+    "could not be read": "An offset, a log or a registration is unreadable. Values that depend on it are unknown.",
+    "lag is growing": "The lag grew since the last report: compare the rate of production with the rate of "
+    "consumption.",
 }
 """Kind of trouble → what to do; the worst kind first."""
 _LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
@@ -206,7 +207,7 @@ def _since_last_time(changes: pl.DataFrame) -> str:
 
 def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[str], before_at: str) -> str:
     if not before_at:
-        return "No earlier report is in this history: the next one says what changed."
+        return "This history holds no earlier report, so no changes can be shown."
     groups_now = set(summary["group_id"])
     change = changes.filter(pl.col("group_id").is_in(list(groups_now & groups_before)))["change"]
     n_more, n_less, n_same = (int(each.sum()) for each in (change > 0, change < 0, change == 0))
@@ -264,7 +265,7 @@ def _not_read(read_errors: pl.DataFrame, may_miss: str | None) -> str:
         return "Everything was read." if may_miss is None else "Everything that the login can see was read."
     n_errors = len(read_errors)
     things = quantity(n_errors, "thing")
-    return f"{things} could not be read: what depends on it is unknown, not zero."
+    return f"{things} could not be read. Values that depend on them are unknown, not zero."
 
 
 def _groups(count: Any, verb: str = "", third: str = "") -> str:

@@ -19,22 +19,35 @@ SETTLE_S = 180.0
 def plan_fleet(
     planning: PlanningWithUndo,
     to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
-    groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
+    groups: Annotated[
+        list[str] | None, typer.Argument(help="Names of groups; by default all groups that are ready.")
+    ] = None,
     groups_too: GroupsToo = None,
     pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
-    wave: Annotated[int, typer.Option(help="Groups per wave; 0: all at once.")] = 10,
+    wave: Annotated[int, typer.Option(help="Number of groups per wave; 0: all groups in one wave.")] = 10,
     pause: Annotated[float, typer.Option(help="Seconds to watch a wave before the next one.")] = 60.0,
     min_stable: Annotated[
         float,
-        typer.Option("--min-stable", "--stable", help="Seconds for which a group must have had the same members."),
+        typer.Option("--min-stable", "--stable", help="Seconds during which a group must have had the same members."),
     ] = 600.0,
-    lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
+    lag_tolerance: Annotated[
+        int, typer.Option(help="Number of records by which the lag of the toggled groups may grow.")
+    ] = 10_000,
     max_read_ms: Annotated[
         float | None,
-        typer.Option("--max-read-ms", "--read-ms", help="Longest read of the toggled groups; by default 5 times now."),
+        typer.Option(
+            "--max-read-ms",
+            "--read-ms",
+            help="Longest time that a read of the toggled groups may take; by default 5 times the present time.",
+        ),
     ] = None,
     step_timeout: Annotated[
-        float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
+        float,
+        typer.Option(
+            "--step-timeout",
+            "--each",
+            help="Time limit in which all groups of a wave must follow the toggle, in seconds.",
+        ),
     ] = SETTLE_S,
     way_back: WayBack = WAY_BACK_HOURS,
 ) -> None:

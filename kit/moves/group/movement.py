@@ -50,9 +50,10 @@ def storage(before: GroupState, now: GroupState) -> Storage:
         pairs = frozenset(pair for member_id in hidden for pair in in_kafka[member_id])
         return Storage(
             None,
-            f"Kafka holds offsets of {listed(pairs)}, not behind ZooKeeper's, and neither moved {apart}: whether"
-            f" {min(hidden)} commits to Kafka is unknown. Observe longer than its auto.commit.interval.ms while it"
-            " reads records; or delete them (`offramp plan offsets delete`) once it is sure that none does.",
+            f"Kafka holds offsets of {listed(pairs)}, not behind ZooKeeper's, and neither moved {apart}, so it is "
+            f"unknown whether {min(hidden)} commits to Kafka. Observe longer than its auto.commit.interval.ms while "
+            "it reads records. Or, if you are sure that no member commits to Kafka, delete these offsets: `offramp "
+            "plan offsets delete`.",
         )
     n_left = sum(map(len, in_kafka.values()))
     if not n_left:

@@ -39,7 +39,7 @@ from kit.text.quantity import quantity
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
 COMMIT_EVERY_S = {MEZKCC: 60.0, KC: 5.0}
 """auto.commit.interval.ms where it is not set: of old consumers, and so of migration-enabled ones; of Kafka's."""
-DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next member reads again."
+DUPLICATES = "If a member is killed instead of stopped, the next member reads the uncommitted records again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class GroupPlanRequest:
 
     def __post_init__(self) -> None:
         if self.to_stage not in PATH:
-            raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
+            raise InputError(f"there is no stage {self.to_stage!r}; the stages are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
         limits = (self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s or 0)
@@ -199,7 +199,7 @@ def _refuse_off_the_path(now: GroupState, request: GroupPlanRequest) -> None:
     if now.stage not in PATH:
         raise PlanError(
             f"group {request.group_id} has the stage {now.stage!r}, so no plan can move it; "
-            f"see its blockers: offramp readiness -g {request.group_id}"
+            f"see the blockers of the group: offramp readiness -g {request.group_id}"
         )
     if now.stage == request.to_stage:
         raise NothingToDo(f"group {request.group_id} is at {request.to_stage!r} already")

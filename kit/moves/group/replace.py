@@ -285,7 +285,7 @@ class ReplaceActor:
         """Whom to replace; None: this run had one stopped, and its successor is missing.
 
         Raises:
-            RunError: a member is missing that this run did not have stopped.
+            RunError: a member is missing, but this run did not stop it.
         """
         if not n_missing(step, state):
             return chosen(step, state, acted, flavour)

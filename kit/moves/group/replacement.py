@@ -119,14 +119,15 @@ def replace_step(step_id: str, parameters: ReplaceParameters) -> Step:
         kind=KIND,
         title=f"Replace {count} {noun(from_flavour)}{plural} of {parameters.group} by {noun(to_flavour)}{plural}",
         precondition=f"the group has {counted(parameters.before)} under {STORE_NAMES[parameters.mode]}'s assignment,"
-        f" and "
+        " and "
         "each partition is owned by one of them",
         verification=f"the group has {counted(parameters.after)}, and each partition is owned by one of them",
         deadline_s=parameters.step_timeout_s,
         changes=tuple(items),
         undo=f"Each {noun(to_flavour)} that this step had started is replaced by one {noun(from_flavour)} again, the"
         " newest first. "
-        f"What was ordered and not seen is called off, and nothing may change for {parameters.quiet_s:g} s, first.",
+        f"First, each order without a visible result is cancelled, and nothing may change for {parameters.quiet_s:g} "
+        "s.",
         needs_person=parameters.instruction if parameters.by_person else None,
         performed_by=f"{parameters.instruction}  (whom: {whom})",
         affects=parameters.affects,
@@ -138,8 +139,8 @@ def _refuse_senseless(parameters: ReplaceParameters) -> None:
     before, after = parameters.before, parameters.after
     if not any(parameters.flavours <= pair for pair in SIDE_BY_SIDE):
         raise PlanError(
-            f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions;"
-            " go by way of MEZKCCs"
+            f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions. Replace "
+            "them by MEZKCCs first"
         )
     if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
         raise PlanError(f"{counted(before)} → {counted(after)}: the plan must replace each member by exactly one other")
@@ -175,7 +176,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
     if effective != parameters.mode:
         return f"{STORE_NAMES[parameters.mode]}'s assignment must be in force, found {effective}"
     if KC in parameters.flavours and state.mode != KAFKA:
-        return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
+        return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read the same records as the KCs"
     return None
 
 

@@ -96,7 +96,7 @@ def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> 
 
 def after_one_reading(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Return the conditions; those of rules that compare two readings as unknown."""
-    unknown = "Not known after one reading; the next one follows in a moment."
+    unknown = "Unknown after one observation; the next observation follows."
     return tuple(
         replace(each, is_met=None, sentence=unknown) if each.check_id in _OF_TWO_READINGS else each
         for each in conditions
@@ -117,10 +117,7 @@ def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Condition:
     if now.youngest_at is None:
         return STABLE.found(
             True,
-            (
-                "The members did not change between the two observations; Kafka keeps no time since"
-                " when each is a member."
-            ),
+            ("The members did not change between the two observations; Kafka does not record when a member joined."),
         )
     return _age(before, now, now.youngest_at, wanted_s)
 
@@ -157,14 +154,14 @@ def _lag(before: GroupState, now: GroupState) -> Condition:
 def _commits(before: GroupState, now: GroupState) -> Condition:
     silent = silent_members(before, now)
     if not silent:
-        return COMMITS.found(True, "No member with records left was stalled.")
+        return COMMITS.found(True, "Each member that had records to read committed.")
     named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
     more = f"; and {quantity(len(silent) - SHOWN, 'member')} more" if len(silent) > SHOWN else ""
     seconds = f"{seconds_between(before, now):.0f} s"
     return COMMITS.found(
         False,
-        f"{named}{more}: records are left, and nothing was committed in {seconds}. It reads nothing, or commits less"
-        " often (old consumers: every 60 s unless auto.commit.interval.ms says otherwise).",
+        f"{named}{more}: records are left, and nothing was committed in {seconds}. The member reads nothing, or "
+        "commits less often (old consumers commit every 60 s, unless auto.commit.interval.ms is set).",
     )
 
 
@@ -173,7 +170,7 @@ def _storage(before: GroupState, now: GroupState) -> Condition:
     if not now.count(OZKCC):
         return STORAGE.found(True, "No old consumer is a member.")
     if now.count(MEZKCC):
-        return STORAGE.found(True, "Kafka's coordinator takes no commit of theirs while MEZKCCs are members.")
+        return STORAGE.found(True, "Kafka's coordinator accepts no commit of old consumers while MEZKCCs are members.")
     seen = storage(before, now)
     return STORAGE.found(None if seen.commits is None else not seen.commits, seen.sentence)
 
@@ -194,7 +191,7 @@ def _toggle(now: GroupState, to_stage: str) -> Condition:
     """With KCs alone no member follows the toggle; the first MEZKCC that comes back would."""
     holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
     if now.count(KC) and now.mode != "kafka":
-        return TOGGLE.found(False, f"KCs are members, and {holds}: set it to 'kafka' before a MEZKCC comes.")
+        return TOGGLE.found(False, f"KCs are members, and {holds}. Set the toggle to 'kafka' before a MEZKCC joins.")
     if now.count(OZKCC) and now.mode == "kafka":
         return TOGGLE.found(
             False,

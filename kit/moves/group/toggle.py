@@ -270,7 +270,7 @@ def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, l
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, str(error), left)
     if back.mode == after and back.version == (left.get("version") if left else back.version):
         return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
-    why = f"the toggle was written, and another operator or tool set it to {back} at once"
+    why = f"the toggle was written, but another operator or tool immediately set it to {back}"
     return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
 
 

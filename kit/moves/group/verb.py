@@ -22,18 +22,18 @@ def plan_group(
     to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
     group: Annotated[str | None, typer.Argument(help="The group.")] = None,
     group_too: GroupToo = None,
-    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
+    canary: Annotated[int, typer.Option(help="Number of members that are replaced first.")] = 1,
     member: Annotated[
-        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given more than once.")
     ] = None,
     soak: Annotated[float, typer.Option(help="Seconds to watch a canary.")] = 60.0,
     min_stable: Annotated[
         float,
-        typer.Option("--min-stable", "--stable", help="Seconds for which the group must have had the same members."),
+        typer.Option("--min-stable", "--stable", help="Seconds during which the group must have had the same members."),
     ] = 60.0,
-    lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
+    lag_tolerance: Annotated[int, typer.Option(help="Number of records by which the canary's lag may grow.")] = 1000,
     step_timeout: Annotated[
-        float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
+        float, typer.Option("--step-timeout", "--each", help="Time limit for one replacement, in seconds.")
     ] = 180.0,
     observe: Annotated[
         float, typer.Option("--observe", "--look", help="Seconds between the two observations of the group.")

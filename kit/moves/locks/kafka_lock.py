@@ -117,8 +117,9 @@ class KafkaLock:
                 if not self._is_alone:
                     continue
                 raise RunError(
-                    f"the mark that run {run_id} left in group {name} is gone: it expired (offsets.retention.minutes),"
-                    f" or another client deleted the group or topic {TOPIC}. So offramp can't know whether a later run"
+                    f"the mark that run {run_id} left in group {name} no longer exists: it expired "
+                    f"(offsets.retention.minutes), or another client deleted the group or topic {TOPIC}. So offramp "
+                    "can't know whether a later run"
                     f" changed group {target}, and nothing was done. Make a new plan from the present offsets"
                 )
             elif mark.changed_by != run_id:
@@ -158,7 +159,8 @@ class KafkaLock:
         members = self._groups.members(WHOLE_CLUSTER)
         if members:
             raise TargetBusy(
-                f"the whole cluster is being worked on: {describe_holder(members[0])}. Wait until that run has ended"
+                f"a run holds the lock of the whole cluster: {describe_holder(members[0])}. Wait until that run has "
+                "ended"
             )
 
     def _refuse_holders(self) -> None:
@@ -166,9 +168,8 @@ class KafkaLock:
         if holders:
             more = f", and {len(holders) - 1} more groups are" if len(holders) > 1 else ""
             raise TargetBusy(
-                f"group {target_of(holders[0].group_id)} is being worked on"
-                f" ({describe_holder(holders[0].members[0])}){more}: wait"
-                " until those runs have ended"
+                f"group {target_of(holders[0].group_id)} is locked by a run "
+                f"({describe_holder(holders[0].members[0])}){more}. Wait until these runs have ended"
             )
 
 

@@ -139,7 +139,7 @@ class Lease:
         except LockLost as error:
             raise ConnectError(f"the lock of {self._target} can't be taken: {error}") from error
         if parse_mark(await self._committed()) != self._mark:
-            raise ConnectError(f"the mark of the lock of {self._target} was written, and another one was read back")
+            raise ConnectError(f"the mark of the lock of {self._target} was written, but another value was read back")
         self._client.start(self._beat)
 
     async def _found(self) -> tuple[str, list[Member]]:
@@ -326,8 +326,8 @@ class Lease:
 
     def _busy(self, holder: Member | None) -> TargetBusy:
         return TargetBusy(
-            f"{self._target} is being worked on: {describe_holder(holder)}. Wait for that run, or stop it: offramp"
-            f" stop RUN. If"
+            f"{self._target} is locked by a run: {describe_holder(holder)}. Wait for that run, or stop it: offramp"
+            " stop RUN. If"
             f" its process has died, the lock ends by itself {SESSION_S:g} s later"
         )
 

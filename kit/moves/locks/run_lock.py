@@ -97,8 +97,8 @@ def refuse_unlockable(cluster: Cluster, modes: Mapping[int, str]) -> None:
     old = sorted(number for number, mode in modes.items() if mode != KRAFT_MODE)
     if old:
         raise PlanError(
-            f"broker {old[0]} of cluster {cluster.name!r} uses ZooKeeper, and the profile has no zookeeper_connect: a"
-            " run needs ZooKeeper for its lock. Set zookeeper_connect in offramp.toml"
+            f"broker {old[0]} of cluster {cluster.name!r} uses ZooKeeper, but the profile has no zookeeper_connect. "
+            "A run needs ZooKeeper for its lock. Set zookeeper_connect in offramp.toml"
         )
 
 
@@ -123,5 +123,5 @@ def broker_modes(cluster: Cluster) -> dict[int, str]:
     facts = fetch_node_facts(kafka_settings(cluster.profile), brokers, ())
     modes = {each.node_id: each.mode for each in facts if each.node_id is not None and each.mode is not None}
     if not modes:
-        raise ConnectError(f"no broker of cluster {cluster.name!r} says whether it uses ZooKeeper")
+        raise ConnectError(f"no broker of cluster {cluster.name!r} reports whether it uses ZooKeeper")
     return modes

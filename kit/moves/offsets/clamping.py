@@ -70,7 +70,9 @@ def log_bounds(inputs: PlanInputs, key: Key) -> tuple[int, int] | Excluded:
     if log is None:
         exists = any(topic == key[1] for topic, _ in inputs.logs)
         return Excluded(key, NO_PARTITION if exists else GONE)
-    return bounds(log) or Excluded(key, log.error or "its start and end are unknown", Exclusion.UNKNOWN_LOG)
+    return bounds(log) or Excluded(
+        key, log.error or "the start and the end of the log are unknown", Exclusion.UNKNOWN_LOG
+    )
 
 
 def _clamped(inputs: PlanInputs, selected: Selected) -> Move | Excluded:

@@ -54,7 +54,7 @@ TOO_LARGE = ({28}, {-1})
 batch; those since 4.0 answer UNKNOWN_SERVER_ERROR."""
 _GROUP_ID_NOT_FOUND = 69
 _MEANINGS = {
-    3: "the topic or partition does not exist any more",
+    3: "the topic or partition no longer exists",
     12: "the metadata is too large",
     28: "the offset is larger than a batch of __consumer_offsets may be (max.message.bytes)",
     22: "the group has members now, and only members can commit: stop them",
@@ -80,7 +80,7 @@ class Answer:
 
 
 ACCEPTED = Answer()
-ABSENT = Answer("the group is not there any more")
+ABSENT = Answer("the group no longer exists")
 _NO_COORDINATOR = Answer(NO_COORDINATOR)
 UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
 

@@ -299,8 +299,8 @@ class _Batch:
                 key,
                 Outcome.REFUSED,
                 current,
-                f"expected {_said(self.old[key])}, found {_said(current)}: another operator or tool moved it since the"
-                " plan",
+                f"expected {_said(self.old[key])}, found {_said(current)}: another operator or tool changed the "
+                "offset since the plan",
             )
         return None
 

@@ -10,7 +10,7 @@ from kit.moves.offsets.moves import Stored, item_of, shortened
 from kit.moves.offsets.selection import Key, Selection
 from kit.text.quantity import quantity
 
-_SEE = "see what there is by offramp lag --group GROUP"
+_SEE = "to see its offsets: offramp lag --group GROUP"
 
 
 def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
@@ -84,7 +84,7 @@ def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupI
     if broken:
         raise ReadError(
             f"{quantity(len(broken), 'offset or group', 'offsets or groups')} can't be read; a file without them "
-            f"would appear complete:"
+            "would appear complete:"
             f" {shortened(broken)}"
         )
 

@@ -30,7 +30,7 @@ class Reset:
 
     def __post_init__(self) -> None:
         if self.to not in (EARLIEST, LATEST, *_VALUES):
-            raise InputError(f"there is no reset to {self.to!r}; there are earliest, latest, {', '.join(_VALUES)}")
+            raise InputError(f"there is no reset to {self.to!r}; possible are earliest, latest, {', '.join(_VALUES)}")
         kind = _VALUES.get(self.to, type(None))
         if type(self.value) is not kind:
             raise InputError(f"a reset to {self.to!r} takes {kind.__name__}, not {self.value!r}")
@@ -90,7 +90,11 @@ def wanted_by(
             return reset.value, None
         return None if before.offset is None else before.offset + reset.value, None
     if reset.to in (TIME, AGO):
-        return (log_end, "all records are older than that time: latest") if at_time is None else (at_time, None)
+        return (
+            (log_end, "all records are older than that time, so the offset is set to the end of the log (latest)")
+            if at_time is None
+            else (at_time, None)
+        )
     return (log_start if reset.to == EARLIEST else log_end), None
 
 

@@ -57,7 +57,7 @@ class ProtocolFleetRequest:
         if self.each.members or self.each.configs:
             raise InputError("--member and --group-config are for plans of one group")
         if bool(self.groups) == (self.pattern is not None):
-            raise InputError("name groups, or choose them by --groups PATTERN")
+            raise InputError("name the groups to move, or choose them with --groups PATTERN")
         if len(set(self.groups)) < len(self.groups):
             raise InputError("a group is named twice")
         if self.wave < 1 or not self.pause_s >= 0 or not (self.max_read_ms is None or self.max_read_ms > 0):

@@ -246,7 +246,7 @@ def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None
     if now.stage == Stage.UNKNOWN:
         raise PlanError(f"group {request.group_id} has a member whose protocol is unknown")
     if now.count(request.to_protocol) == len(now.members):
-        raise NothingToDo(f"all members of group {request.group_id} speak the {request.to_protocol} protocol already")
+        raise NothingToDo(f"all members of group {request.group_id} already use the {request.to_protocol} protocol")
     strangers = set(request.members) - {member.member_id for member in now.members}
     if strangers:
         raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")

@@ -22,31 +22,45 @@ def plan_protocol(
     groups: Annotated[list[str] | None, typer.Argument(help="The group, or several.")] = None,
     groups_too: GroupsToo = None,
     pattern: Annotated[
-        str | None, typer.Option("--groups", help="Instead: all groups whose whole id matches and that can be moved.")
+        str | None,
+        typer.Option(
+            "--groups", help="Instead of names: all groups whose whole id matches this pattern and that can be moved."
+        ),
     ] = None,
     how: Annotated[
         str, typer.Option(help="Replace members one by one (rolling), or stop all and then start all (stopped).")
     ] = "rolling",
-    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
+    canary: Annotated[int, typer.Option(help="Number of members that are replaced first.")] = 1,
     member: Annotated[
-        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given more than once.")
     ] = None,
     soak: Annotated[float, typer.Option(help="Seconds to watch the first members.")] = 60.0,
     lag_tolerance: Annotated[int, typer.Option(help="Records by which the first members' lag may grow.")] = 1000,
-    step_timeout: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
+    step_timeout: Annotated[float, typer.Option(help="Time limit for one replacement, in seconds.")] = 180.0,
     observe: Annotated[float, typer.Option(help="Seconds between the two reads of the group.")] = 5.0,
     group_config: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of the group, set first: consumer.session.timeout.ms=30000; can be repeated."),
+        typer.Option(
+            help="Set this group config first, for example consumer.session.timeout.ms=30000; can be given "
+            "more than once."
+        ),
     ] = None,
     clients_ready: ClientsReady = None,
     rights_granted: RightsGranted = None,
     monitoring: Monitoring = None,
     assignor: RemoteAssignor = None,
-    wave: Annotated[int, typer.Option(help="Of several groups: how many are moved before a pause.")] = 10,
-    pause: Annotated[float, typer.Option(help="Of several groups: seconds to watch them in a pause.")] = 60.0,
+    wave: Annotated[
+        int, typer.Option(help="With several groups: the number of groups that are moved before a pause.")
+    ] = 10,
+    pause: Annotated[
+        float, typer.Option(help="With several groups: the seconds of a pause, in which the moved groups are watched.")
+    ] = 60.0,
     max_read_ms: Annotated[
-        float | None, typer.Option(help="Of several groups: longest read of them; by default 5 times now.")
+        float | None,
+        typer.Option(
+            help="With several groups: the longest time that a read of them may take; by "
+            "default 5 times the present time."
+        ),
     ] = None,
     way_back: WayBack = WAY_BACK_HOURS,
 ) -> None:

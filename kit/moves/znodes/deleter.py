@@ -126,7 +126,9 @@ class ZnodeDeleter:
         if found is None:
             return ItemOutcome(item, Outcome.UNCHANGED, text, None)
         if (found.czxid, found.version) != (planned.czxids[item], planned.versions[item]) or found.ephemeral_owner:
-            return ItemOutcome(item, Outcome.REFUSED, text, _text(found), "it is another znode than the planned one")
+            return ItemOutcome(
+                item, Outcome.REFUSED, text, _text(found), "the znode was deleted and created again since the plan"
+            )
         report.attempt([item])
         error = self._sent(path, found.version)
         back = self._found(path)
@@ -161,7 +163,7 @@ class ZnodeDeleter:
             return ItemOutcome(item, Outcome.NOT_ATTEMPTED, text, None, f"it {refusal(found)}")
         if found is not None:
             is_as_before = _is_persistent(found) and _text(found) == text
-            error = None if is_as_before else "another znode is there by now: it is left alone"
+            error = None if is_as_before else "another client has created a znode at this path: it is not changed"
             outcome = Outcome.UNCHANGED if is_as_before else Outcome.REFUSED
             return ItemOutcome(item, outcome, text, _text(found), error)
         report.attempt([item])
@@ -198,7 +200,9 @@ class ZnodeDeleter:
     @property
     def _client(self) -> KazooClient:
         if self._cluster.zookeeper is None:
-            raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
+            raise ConnectError(
+                f"cluster {self._cluster.name!r} has no zookeeper_connect in offramp.toml, which this plan needs"
+            )
         return self._cluster.zookeeper
 
 

@@ -79,7 +79,9 @@ def plan_delete_znodes(
         ConnectError: ZooKeeper did not answer.
     """
     if cluster.zookeeper is None:
-        raise PlanError(f"cluster {cluster.name!r} has no zookeeper_connect: it has no znodes of groups")
+        raise PlanError(
+            f"cluster {cluster.name!r} has no zookeeper_connect in offramp.toml, so offramp can't see znodes of groups"
+        )
     found = {each: fetch_member_znodes(cluster.zookeeper, each) for each in sorted(set(request.groups))}
     absent = [each for each, znodes in found.items() if not znodes.is_there]
     if absent:

@@ -75,7 +75,10 @@ def approve(
         loaded = operations.plan(plan)
         typer.echo(plan_text(loaded))
         for given in operations.approvals(loaded):
-            say(f"{given.approved_by} approved this plan already, until {given.expires_at.isoformat()}; yours is added")
+            say(
+                f"{given.approved_by} approved this plan already, until {given.expires_at.isoformat()}; your approval "
+                "is added"
+            )
         subject = typed_subject or typer.prompt(_asked_subject(loaded), err=True)
         digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
         valid_for = None if hours is None else _duration(hours)

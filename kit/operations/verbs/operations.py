@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WAY_BACK_HOURS = WAY_BACK_S / 3600
 Overrides = Annotated[
-    list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given again.")
+    list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given more than once.")
 ]
 GroupToo = Annotated[str | None, typer.Option("--group", "-g", help="The same, as an option.")]
 GroupsToo = Annotated[list[str] | None, typer.Option("--group", "-g", help="The same, as an option; can be repeated.")]

@@ -45,7 +45,7 @@ def list_plans_(listing: Listing, chosen: ChosenRuns) -> None:
 def list_(
     listing: Listing,
     chosen: ChosenRuns,
-    run: Annotated[str | None, typer.Argument(help="A run to show in full.")] = None,
+    run: Annotated[str | None, typer.Argument(help="Show this run in full.")] = None,
 ) -> None:
     """List all runs, or show one. Reads the folder, no cluster."""
     with refusals():

@@ -170,9 +170,9 @@ def check_record_reading(security: KafkaSecurity) -> None:
     """Before Spark starts: whether librdkafka, which reads records, can log in. Raises SetupError."""
     if security.uses_sasl and security.mechanism not in IN_WHEEL and not librdkafka_has_kerberos():
         raise SetupError(
-            "This command reads records by confluent-kafka, and its wheel is built without Kerberos. Build "
+            "This command reads records with confluent-kafka, whose wheel is built without Kerberos. Build "
             "confluent-kafka on this machine, against a librdkafka with libsasl2: see docs/security.md, Kerberos. "
-            "Commands that read groups, and plans, need no such build."
+            "Commands that read groups, and plans, do not need this build."
         )
 
 

@@ -162,7 +162,7 @@ def _sentence(kind: str, login: KerberosLogin, host: str | None) -> str:
         "realm unknown": f"No KDC is known for the realm of {who} or of {service}. Check krb5.conf.",
         "no answer": "No KDC answered. Check the network, and kdc in krb5.conf.",
         "no such key": f"The keytab {login.keytab} has no key of {who}. List its keys: klist -k {login.keytab}",
-        "no tickets": f"There are no tickets of {who} in {login.tickets}. Get some: {renew}",
+        "no tickets": f"There are no tickets of {who} in {login.tickets}. Get tickets: {renew}",
     }[kind]
 
 

@@ -25,7 +25,10 @@ def who(security: KafkaSecurity) -> str:
 def kafka_remedy(security: KafkaSecurity) -> str:
     """What to check, without the last full stop."""
     if not security.uses_sasl:
-        return "check certificate_file and key_file in security.kafka, and the authority that the brokers trust"
+        return (
+            "check certificate_file and key_file in security.kafka, and the certificate authority that the "
+            "brokers trust"
+        )
     if security.mechanism == GSSAPI:
         return (
             "check that service_name is the brokers' sasl.kerberos.service.name, and that the brokers' clocks and "

@@ -39,8 +39,8 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
     of_chosen = every.join(chosen.select("group_id", "member"), on=["group_id", "member"], nulls_equal=True)
     drawn = of_chosen.sort("began_at").tail(MAX_SPANS)
     drawn = drawn.with_columns(line=labels(drawn, "member", of_chosen["group_id"].n_unique() > 1))
-    notes = [shortened(len(chosen), len(counts), "members, those that rebalanced most")]
-    notes.append(shortened(len(drawn), len(of_chosen), "phases of them, the last ones"))
+    notes = [shortened(len(chosen), len(counts), "members; those that rebalanced most come first")]
+    notes.append(shortened(len(drawn), len(of_chosen), "phases; the last ones are shown"))
     order = drawn.group_by("line").agg(pl.col("began_at").min()).sort("began_at", "line")["line"].to_list()
     present = [phase for phase in PHASES if phase in set(drawn["phase"])]
     scale = alt.Scale(domain=present, range=[dict(zip(PHASES, _COLOURS))[phase] for phase in present])

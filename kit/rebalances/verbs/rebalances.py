@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-Moment = Annotated[str | None, typer.Option(help="A time: ISO 8601 (UTC if it names no zone), or an age: 90m, 6h, 2d.")]
+Moment = Annotated[
+    str | None, typer.Option(help="A time in ISO 8601 (UTC if no zone is given), or an age such as 90m, 6h, 2d.")
+]
 _SHOWN = ("group_id", "life", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
 
 
@@ -42,10 +44,12 @@ def rebalances(
     layout: Annotated[
         str | None, typer.Option(help="Layout of the log lines, if offramp does not recognise it.")
     ] = None,
-    timeline: Annotated[Path | None, typer.Option(help="Draw who did what when into this .svg or .html.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")] = False,
+    timeline: Annotated[
+        Path | None, typer.Option(help="Draw a timeline of the members into this .svg or .html file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON on standard output.")] = False,
 ) -> None:
-    """What happened to groups: each generation, who was late, what moved, what is wrong – to paste into a ticket.
+    """Show what happened to groups: each generation, late members, moved partitions, findings – to paste into a ticket.
 
     From logs of consumers and brokers of any release; without logs, or with --profile, from the cluster's
     __consumer_offsets; from both, differences between them are shown.

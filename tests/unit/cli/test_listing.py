@@ -114,7 +114,7 @@ def assert_whole(rows: list[dict[str, Any]], printed: str, width: int) -> None:
 
 
 def test_prose_wraps_and_loses_no_word():
-    sentence = "orders-3 is owned by no one, though the group subscribes to it: its records are not read."
+    sentence = "orders-3 has no owner, although the group subscribes to it: its records are not read."
     for width in WIDTHS:
         lines, dropped = table_lines(
             {"group_id": False, "lag": True, "sentence": False}, [["g", "3851", sentence]], width
@@ -391,7 +391,7 @@ def test_of_one_group_the_partitions_with_a_finding_come_first_and_only_theirs_a
     rows = json.loads(told("ownership", "-g", "b-late", "--json"))
     assert [row["partition"] for row in rows] == [10, 11, *range(10)]
     text = told("ownership", "-g", "b-late", "--where", "partition = 11")
-    assert [line.partition(" is owned")[0] for line in text.splitlines() if line.startswith("•")] == [
+    assert [line.partition(" has no owner")[0] for line in text.splitlines() if line.startswith("•")] == [
         "• Group b-late: topic-11"
     ]
 

@@ -32,7 +32,9 @@ def test_brokers_that_stop_answering_are_named_with_what_to_do(error, why):
     client._servers, client._manager = ["a:9092", "b:9092"], SimpleNamespace(run=run)
     with pytest.raises(ConnectError) as raised:
         client.run(None)
-    expected = f"the brokers stopped answering, a:9092, b:9092 too: {why}; see whether they run, then do it again"
+    expected = (
+        f"the brokers stopped answering, a:9092, b:9092 too: {why}. Check whether they run, then run the command again"
+    )
     assert str(raised.value) == expected
 
 

@@ -31,16 +31,22 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 Store = Annotated[
     str | None, typer.Option("--store", help="kafka or zookeeper; needed only for groups with offsets in both.")
 ]
-New = Annotated[bool, typer.Option("--new-groups", help="Write groups that neither store knows, too.")]
+New = Annotated[bool, typer.Option("--new-groups", help="Also write groups that neither store knows.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
     """The options that choose offsets."""
 
-    groups: Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")] = None
-    topics: Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")] = None
-    partitions: Annotated[list[int] | None, typer.Option("--partition", help="A partition; can be given again.")] = None
+    groups: Annotated[
+        list[str] | None, typer.Option("--group", "-g", help="Name of a group; can be given more than once.")
+    ] = None
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", "-t", help="Name of a topic; can be given more than once.")
+    ] = None
+    partitions: Annotated[
+        list[int] | None, typer.Option("--partition", help="Number of a partition; can be given more than once.")
+    ] = None
 
     @property
     def is_any(self) -> bool:
@@ -99,7 +105,11 @@ class Writing(Deleting):
     ] = False
     exclusive: Annotated[
         bool,
-        typer.Option("--exclusive", help="Join each group in Kafka while its offsets are written: three seconds each."),
+        typer.Option(
+            "--exclusive",
+            help="Join each group in Kafka while its offsets are written, so that no other "
+            "client can commit. Takes three seconds per group.",
+        ),
     ] = False
 
     def options(self, new_groups: bool = False) -> PlanOptions:
@@ -185,7 +195,9 @@ def copy(
             help="Prefix of the topics' names on the other cluster, with its separator: `us-east.` of us-east.orders."
         ),
     ] = "",
-    to_group: Annotated[str | None, typer.Option(help="Write them for this group; needs exactly one --group.")] = None,
+    to_group: Annotated[
+        str | None, typer.Option(help="Write the offsets for this group; needs exactly one --group.")
+    ] = None,
 ) -> None:
     """Copy offsets from one store to the other, to another group, or to another cluster."""
     if (to_cluster is None) == (source is None or target is None):
@@ -259,7 +271,9 @@ def import_(
             help=("Instead of the file: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
         ),
     ] = None,
-    other_cluster: Annotated[bool, typer.Option("--other-cluster", help="Accept a file of another cluster.")] = False,
+    other_cluster: Annotated[
+        bool, typer.Option("--other-cluster", help="Accept a file that was exported from another cluster.")
+    ] = False,
     edited: Annotated[bool, typer.Option("--edited", help="Accept a file that was edited.")] = False,
     new_groups: New = False,
 ) -> None:

@@ -44,7 +44,7 @@ LAG = Rule("lag", "Lag does not grow.", WARN)
         ({"approver": " aNN ", "rules": SECOND, "approved_as": "bob"}, "another person"),
         ({"rules": SECOND}, "under one login"),
         ({"valid_for": 25 * HOUR}, "longer than the 24 hours that the profile allows"),
-        ({"now": START - HOUR}, "clock trouble: the plan is of"),
+        ({"now": START - HOUR}, "clock trouble: the plan is dated"),
     ],
 )
 def test_an_approval_that_is_refused(changed, said):
@@ -68,7 +68,7 @@ def test_what_may_be_typed():
         (None, START, "was not approved"),
         (approve_plan(make_plan((1,))), START, "is of plan"),
         (approve_plan(PLAN), START + HOUR, "expired at"),
-        (approve_plan(PLAN, now=START + HOUR), START, "clock trouble: the approval is of"),
+        (approve_plan(PLAN, now=START + HOUR), START, "clock trouble: the approval is dated"),
     ],
 )
 def test_an_approval_that_does_not_hold(approval, now, said):
@@ -95,14 +95,14 @@ def test_the_login_is_the_operating_systems(monkeypatch):
 def test_where_no_login_was_recorded_nobody_is_a_second_person():
     old = replace(approve_plan(PLAN), approved_as=None)
     refuse_unless_valid(old, PLAN, START)
-    with pytest.raises(ApprovalError, match="isn't recorded who was logged in"):
+    with pytest.raises(ApprovalError, match="the login of its author was not recorded"):
         refuse_unless_valid(old, PLAN, START, rules=SECOND)
 
 
 def test_a_clock_set_back_revives_no_approval():
     approval = approve_plan(PLAN)
     refuse_unless_valid(approval, PLAN, START, latest=START + HOUR / 2)
-    with pytest.raises(ApprovalError, match="was the clock set back"):
+    with pytest.raises(ApprovalError, match="check whether it was set back"):
         refuse_unless_valid(approval, PLAN, START, latest=START + HOUR)
 
 

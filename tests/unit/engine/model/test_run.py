@@ -99,7 +99,7 @@ def test_a_clock_set_back_revives_no_approval_of_a_run(world):
     result = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late")).act()
     assert "the approval expired" in result.sentence
     world.time.ahead = timedelta(0)
-    with pytest.raises(ApprovalError, match="was the clock set back"):
+    with pytest.raises(ApprovalError, match="check whether it was set back"):
         world.process().resume()
     assert world.run.record.state == RunState.STOPPED
 
@@ -474,7 +474,7 @@ def test_a_clock_that_is_set_back_revives_no_approval(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
     world.run.act()
     world.time.ahead = timedelta(0)
-    with pytest.raises(ApprovalError, match="was the clock set back"):
+    with pytest.raises(ApprovalError, match="check whether it was set back"):
         world.process().resume()
     assert len(world.cluster.writes) == 1
     assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
@@ -490,7 +490,7 @@ def test_an_approval_that_resume_saw_expired_is_not_revived_by_a_clock_set_back(
         with pytest.raises(ApprovalError, match="the approval expired"):
             world.process().resume(given)
         world.time.ahead = timedelta(0)
-        with pytest.raises(ApprovalError, match="was the clock set back"):
+        with pytest.raises(ApprovalError, match="check whether it was set back"):
             world.process().resume(given)
     assert len(world.cluster.writes) == 1
     assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
@@ -870,7 +870,8 @@ def test_a_step_that_others_changed_whole_is_left_alone_and_told(world):
     assert result.state == RunState.UNDONE
     assert result.sentence == (
         "The writes of the run were undone, except items that another operator or tool changed since: i10: another"
-        " operator or tool changed it after this run; i11: another operator or tool changed it after this run."
+        " operator or tool changed this item after this run; i11: another operator or tool changed this item after "
+        "this run."
     )
     assert world.cluster.values == {"i00": "old", "i01": "old", "i10": "theirs", "i11": "old"}
 
@@ -994,7 +995,7 @@ def test_a_verdict_that_found_no_room_is_written_by_resume(world, monkeypatch, v
 
 TWO = {"targets": ("shop.a", "shop.b")}
 LATER = "20991231T000000Z-later"
-LEFT_ALONE = f"run {LATER} changed it after this run"
+LEFT_ALONE = f"run {LATER} changed this item after this run"
 
 
 def test_undo_leaves_the_targets_alone_that_a_later_run_changed(tmp_path):

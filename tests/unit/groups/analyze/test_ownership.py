@@ -93,8 +93,8 @@ def test_a_subscribed_partition_that_no_one_owns_is_found() -> None:
     snapshot = Snapshot(2, members=[member("g_a")], ownership=[owned(0, "g_a")], subscriptions=[reads("g_a")])
     assert snapshot.findings() == [("unowned", 1, None)]
     assert snapshot.sentence() == (
-        "Group g: t-1 is owned by no one, though the group subscribes to it and has 1 member: its records are not"
-        " read. Search for a member that gave up rebalancing and restart it."
+        "Group g: t-1 has no owner, although the group subscribes to it and has 1 member: its records are not"
+        " read. Find the member that gave up rebalancing, and restart it."
     )
 
 
@@ -209,7 +209,7 @@ def test_more_threads_than_partitions_is_told_but_no_error() -> None:
     assert snapshot.findings() == [("more_threads_than_partitions", None, None)]
     assert snapshot.sentence() == (
         "Group g: 3 consumer threads share the 1 partition of t: 2 get none of it."
-        " Not an error: spare ones take over when another stops."
+        " This is no error: a spare thread takes over when another one stops."
     )
 
 

@@ -80,7 +80,7 @@ def test_the_sentences(needing):
         "3 groups need attention: nobody, mixed, old. First: no active members.",
         "1 group can take the next step off ZooKeeper now: old; blockers hold 1 group; 1 group uses Kafka alone.",
         "1 group kept all partitions since last time; held did not.",
-        "2 things could not be read: what depends on it is unknown, not zero.",
+        "2 things could not be read. Values that depend on them are unknown, not zero.",
     )
     assert figure(told, "records behind") == ("45", "+100 since last time; of 1 group unknown")
 
@@ -185,7 +185,7 @@ def test_without_an_earlier_report_nothing_is_said_of_a_change():
     told = brief.brief(SUMMARY.clear(), brief.attention(SUMMARY.clear(), FINDINGS.clear(), STALLED.clear(),
                        CHANGES.clear()), ERRORS.clear(), CHANGES.clear(), None)  # fmt: skip
     assert told.sentences == (
-        "No earlier report is in this history: the next one says what changed.",
+        "This history holds no earlier report, so no changes can be shown.",
         "Nothing needs attention now.",
         "No group is known to be on the path off ZooKeeper; no group uses Kafka alone.",
         "Everything was read.",

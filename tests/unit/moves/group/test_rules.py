@@ -106,7 +106,7 @@ def test_where_nothing_moves_an_offset_behind_is_left_over_and_an_equal_one_is_n
     equal = tuple(with_offsets(each, kafka=100, zookeeper=100) for each in still)
     storage = found(equal, "storage_mode")
     assert storage.is_met is None
-    assert "whether shop_<0>-OZKCC commits to Kafka is unknown" in storage.sentence
+    assert "so it is unknown whether shop_<0>-OZKCC commits to Kafka" in storage.sentence
     one_behind = tuple(with_offsets(each, [0, 1, 2], kafka=99) for each in equal)
     assert found(one_behind, "storage_mode").is_met is True, "a member has one setting for all its partitions"
     by_another = tuple(with_offsets(each, kafka_leader_epoch=0) for each in equal)
@@ -174,12 +174,17 @@ def test_a_soak_shorter_than_a_commit_interval_is_said_when_planning(looks, soak
 @pytest.mark.parametrize(
     ("flavour", "mode", "is_met", "sentence"),
     [
-        ("KC", None, False, "KCs are members, and there is no toggle: set it to 'kafka' before a MEZKCC comes."),
+        (
+            "KC",
+            None,
+            False,
+            "KCs are members, and there is no toggle. Set the toggle to 'kafka' before a MEZKCC joins.",
+        ),
         (
             "KC",
             "zookeeper",
             False,
-            "KCs are members, and the toggle holds 'zookeeper': set it to 'kafka' before a MEZKCC",
+            "KCs are members, and the toggle holds 'zookeeper'. Set the toggle to 'kafka' before a MEZKCC",
         ),
         ("KC", "kafka", True, "The toggle holds 'kafka'."),
         ("OZKCC", None, True, "There is no toggle."),

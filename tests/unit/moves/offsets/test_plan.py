@@ -154,7 +154,7 @@ def test_where_a_reset_wants_an_offset(reset, wanted, note):
 def test_no_record_so_young_is_the_latest_and_nothing_can_be_shifted_from_nowhere():
     assert wanted_by(Reset("time", NOW), Stored(20), 10, 100, None) == (
         100,
-        "all records are older than that time: latest",
+        "all records are older than that time, so the offset is set to the end of the log (latest)",
     )
     assert wanted_by(Reset("shift", 3), NOTHING, 10, 100, None) == (None, None)
 

@@ -190,12 +190,12 @@ def test_moments_as_people_write_them():
     assert moment("2026-11-21T06:30") == AT
     assert moment("2026-11-21T08:30+02:00") == AT
     assert timedelta(minutes=89) < datetime.now(UTC) - moment("90m") < timedelta(minutes=91)
-    with pytest.raises(InputError, match="'yesterday' is neither a time like"):
+    with pytest.raises(InputError, match="'yesterday' is neither a time such as"):
         moment("yesterday")
 
 
 def test_nothing_to_read_is_refused():
-    with pytest.raises(InputError, match="say what to read"):
+    with pytest.raises(InputError, match="name what to read"):
         read_rebalances(None)
 
 

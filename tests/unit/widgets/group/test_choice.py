@@ -75,7 +75,7 @@ def test_the_wizard_of_the_chosen_group_stands_in_the_place_of_the_list(tmp_path
 
     choice = widgets.choose_group(rows, "", opened)
     view = widgets.group_picker(choice, widgets.wizard)
-    with pytest.raises(NotChosen, match=r"No group is chosen\. Choose one in the list above") as found:
+    with pytest.raises(NotChosen, match=r"No group is chosen\. Choose a group in the list above") as found:
         _ = choice.opened
     assert found.value._render_traceback_() == [str(found.value)], "a notebook shows the sentence alone"
     choose(view, "other")

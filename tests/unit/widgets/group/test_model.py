@@ -335,7 +335,7 @@ def test_a_run_that_found_the_lock_taken_is_begun_by_resume(model, toy, monkeypa
 
 
 def taken(lock, targets, run_id) -> None:
-    raise TargetBusy("shop is being worked on")
+    raise TargetBusy("shop is locked by a run")
 
 
 def test_an_order_is_shown_while_nothing_more_comes(model, toy, monkeypatch):
