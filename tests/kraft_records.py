@@ -17,7 +17,7 @@ from kit.kraft.both_stores import MetadataDiff
 from kit.kraft.metadata_log import MetadataLog
 from kit.kraft.metadata_log.image import Image
 from kit.kraft.status import KraftStatus
-from kit.kraft.watch import KraftLook
+from kit.kraft.watch import KraftObservation
 from kit.tables import schema as tables
 from kit.tables.kraft import (
     REFUSED,
@@ -157,10 +157,12 @@ def diff(*rows: MetadataDifference) -> MetadataDiff:
     return MetadataDiff(pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)), 79, 82, 2, log=LOG)
 
 
-def kraft_look(found: MetadataDiff | None = None, error: str | None = None, minutes: int = 0, **changed) -> KraftLook:
+def kraft_look(
+    found: MetadataDiff | None = None, error: str | None = None, minutes: int = 0, **changed
+) -> KraftObservation:
     """An observation of cluster ``one``, some minutes after the first, with changed facts."""
     facts = replace(SOUND, cluster="one", at=SOUND.at + timedelta(minutes=minutes), **changed)
-    return KraftLook(KraftStatus(facts.cluster, state(facts), findings(facts), facts), found, error)
+    return KraftObservation(KraftStatus(facts.cluster, state(facts), findings(facts), facts), found, error)
 
 
 DIFFERING = diff(

@@ -221,13 +221,13 @@ def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> Moni
         ProfileError, ConnectError, WrongCluster, ReadError: the cluster can't be used.
     """
     from kit.clients.cluster import Cluster, connect
-    from kit.health.live import Looks
+    from kit.health.live import Polls
     from widgets.live.model import Monitor
     from widgets.live.view import MonitorView
 
     connected = connect(cluster.profile if isinstance(cluster, Cluster) else cluster or None)
     try:
-        model = Monitor(connected.name, Looks(connected, groups), connected.close)
+        model = Monitor(connected.name, Polls(connected, groups), connected.close)
     except BaseException:
         connected.close()
         raise

@@ -56,7 +56,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     row = proof.summary.row(0, named=True)
     if not (row["is_exclusive"] and row["is_complete"]):
         raise RunError(
-            f"group {group}: the history does not prove that nothing was lost or read by two:\n{proof.told()}"
+            f"group {group}: the history does not prove that nothing was lost or read by two:\n{proof.describe()}"
         )
     return proof
 

@@ -40,7 +40,7 @@ def there_and_back(lab: Lab, operations: Operations, group: str, topic: str, say
     proof = prove(handed_out_of(_consumed(lab, group), written), written)
     row = proof.summary.row(0, named=True)
     if not (row["is_exclusive"] and row["is_complete"]):
-        raise RunError(f"group {group}: the consumed records do not prove single ownership:\n{proof.told()}")
+        raise RunError(f"group {group}: the consumed records do not prove single ownership:\n{proof.describe()}")
     say(f"consumed records: {len(written)} were written meanwhile; {row['lost']} lost, {row['overlaps']} overlaps")
     return proof
 

@@ -96,7 +96,7 @@ class CommandTemplate:
         with _relayed(command[0]) as (asked, pipes):
             code = self._run(command, environment, pipes, tell)
             outputs = _kept(asked)
-        said = "\n".join(filter(None, (each.told() for each in outputs)))
+        said = "\n".join(filter(None, (each.text() for each in outputs)))
         if code is None:
             raise RunError(
                 f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process"
@@ -273,7 +273,7 @@ class _Output:
     head: bytes
     tail: bytes
 
-    def told(self) -> str:
+    def text(self) -> str:
         """Its first and last lines without what resembles a secret; long lines are shortened."""
         if self.n_bytes == len(self.head) + len(self.tail):
             lines = _lines(self.head + self.tail)

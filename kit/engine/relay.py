@@ -40,7 +40,7 @@ class Kept:
         del self.tail[:-TAIL_BYTES]
         return self.is_open
 
-    def told(self) -> bytes:
+    def to_bytes(self) -> bytes:
         until = self.n_bytes + _IN_A_PIPE
         while self.n_bytes < until and self.take():
             pass
@@ -68,7 +68,7 @@ def _answer(asked: socket.socket, pipes: list[Kept]) -> None:
     with asked:
         try:
             if asked.recv(1):
-                asked.sendall(b"".join(kept.told() for kept in pipes))
+                asked.sendall(b"".join(kept.to_bytes() for kept in pipes))
         except OSError:
             pass
 

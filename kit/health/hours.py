@@ -116,7 +116,7 @@ class Hours:
 
     def _looks(self, reading: Reading) -> pl.DataFrame:
         """All complete snapshots: snapshot_id, at_ms, hour_ms."""
-        return reading.looks().with_columns(hour_ms=pl.col("at_ms") // _HOUR_MS * _HOUR_MS)
+        return reading.observations().with_columns(hour_ms=pl.col("at_ms") // _HOUR_MS * _HOUR_MS)
 
     def _made(self) -> Mapping[date, dict[int, int]]:
         """From how many snapshots each hour was made, by the names of the folders."""

@@ -34,7 +34,7 @@ _RATES = ["lag_per_s", "read_per_s", "written_per_s"]
 
 
 @dataclass(frozen=True)
-class Look:
+class Poll:
     """``partitions``: rows of ``kit.views.lag`` of stores in use, with at_ms; ``took_s`` and below: its cost."""
 
     number: int
@@ -52,7 +52,7 @@ class Look:
         return f"{self.took_s:.1f} s, {quantity(self.n_requests, 'request')} to brokers{zookeeper}"
 
 
-class Looks:
+class Polls:
     """The last examines the groups whose whole id matches the regular expression ``pattern``."""
 
     def __init__(self, cluster: Cluster, pattern: str = EVERY_GROUP) -> None:
@@ -65,7 +65,7 @@ class Looks:
         """Of each observation that is kept, oldest first."""
         return list(self._partitions)
 
-    def take(self) -> Look:
+    def take(self) -> Poll:
         """Poll once more. Raises as ``kit.groups.snapshot.observe``; such an observation does not count."""
         begun, before = time.monotonic(), self._cluster.n_sent
         snapshot = observe(self._cluster, self._pattern)
@@ -74,7 +74,7 @@ class Looks:
         self._partitions.append(partitions)
         self._number += 1
         to_brokers, to_zookeeper = (now - then for now, then in zip(after, before))
-        return Look(self._number, at, snapshot, partitions, took_s, to_brokers, to_zookeeper)
+        return Poll(self._number, at, snapshot, partitions, took_s, to_brokers, to_zookeeper)
 
     def take_evenly(
         self,
@@ -82,7 +82,7 @@ class Looks:
         over_s: float,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-    ) -> Look:
+    ) -> Poll:
         """Poll that many times, spread over that time, and give the last observation; ``partitions`` has them all.
 
         Raises:
@@ -104,11 +104,14 @@ class Looks:
         return views.lag(snapshot).filter(~pl.col("is_stale")).with_columns(at_ms=at_ms)
 
 
+Look, Looks = Poll, Polls  # their names before 1.0
+
+
 def commits_and_ends(looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Polls as ``analyze.partition_health`` takes a history: a commit shows where an offset is another than before.
 
     Args:
-        looks: ``Look.partitions`` of several observations, one below the other.
+        looks: ``Poll.partitions`` of several observations, one below the other.
 
     Columns of the first: those of ``commits`` in ``analyze.commit_windows``; of the second: those of ``ends`` there.
     """
@@ -120,7 +123,7 @@ def commits_and_ends(looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 class GroupTrends:
-    """Groups over polls, rows of ``Look.partitions``. A poll costs the same however many are kept."""
+    """Groups over polls, rows of ``Poll.partitions``. A poll costs the same however many are kept."""
 
     def __init__(self) -> None:
         self._looks = deque[pl.DataFrame](maxlen=KEPT)

@@ -169,7 +169,7 @@ class History:
         reading, chosen = Reading(self._store), _names(group_ids)
         if self._store.local is None:
             return cast(DataFrame, work(partial(self._rows_of_groups, since, chosen)))
-        looks = reading.looks(since)
+        looks = reading.observations(since)
         days = _days(looks)
         files = reading.local_files(dict.fromkeys(_BY_GROUPS, days))
         newest_first = looks["snapshot_id"].reverse().to_list()
@@ -208,7 +208,7 @@ class History:
                 self._store.check(table, since)
             return
         reading = Reading(self._store)
-        days = _days(reading.looks(since))
+        days = _days(reading.observations(since))
         files = reading.local_files(dict.fromkeys(kept, days))
         for table in kept:
             parquet.check(files[table.name], table)

@@ -249,7 +249,7 @@ class Reading:
             for folder, ids in self.folders(table, looks).items()
         ]
 
-    def looks(self, since: datetime | None = None) -> pl.DataFrame:
+    def observations(self, since: datetime | None = None) -> pl.DataFrame:
         """All complete snapshots observed since: snapshot_id, at_ms (epoch), in order.
 
         Raises:

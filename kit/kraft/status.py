@@ -80,7 +80,7 @@ class KraftStatus:
         """``tables.NODE_FACTS``."""
         return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """The phase and what was counted, in sentences; how far ZooKeeper is behind only where it can be."""
         state = self.state
         counts = {
@@ -96,6 +96,8 @@ class KraftStatus:
             [f"{none_runs}: no server listens at the address. The move has not begun."] if self.not_started else []
         )
         return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}.", *not_started]
+
+    told = describe  # its name before 1.0
 
     @cached_property
     def not_started(self) -> tuple[str, ...]:

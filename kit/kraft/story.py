@@ -1,7 +1,7 @@
 """What controllers did in a move to KRaft, by their logs: who waited for what, when the copy ran, what aborted it.
 
 story = read_story([Path("controller.log")])
-story.told()                                        # a sentence per event
+story.describe()                                        # a sentence per event
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class KraftStory:
     events: Sequence[DriverEvent]
     is_one_zone: bool = False
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """A sentence per event. The log is named above its events, if there are several that can't be compared."""
         sources = dict.fromkeys(each.source for each in self.events)
         if self.is_one_zone or len(sources) == 1:
             return [each.sentence for each in self.events]
         return [line for source in sources for line in (f"{source}:", *self._describe_of(source))]
+
+    told = describe  # its name before 1.0
 
     def _describe_of(self, source: str) -> Iterator[str]:
         return (f"  {each.sentence}" for each in self.events if each.source == source)

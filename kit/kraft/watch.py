@@ -37,7 +37,7 @@ OPEN = ("diverged", "in_flight", "unknown")
 
 
 @dataclass(frozen=True)
-class KraftLook:
+class KraftObservation:
     """One observation. ``diff`` is None outside of dual write, and where ``error`` says why it could not be made."""
 
     status: KraftStatus
@@ -108,7 +108,9 @@ class KraftLook:
         return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read{but}."
 
 
-def look(profile: Profile, settle_s: float = SETTLE_S, connected: Callable[[Profile], Cluster] = connect) -> KraftLook:
+def observe(
+    profile: Profile, settle_s: float = SETTLE_S, connected: Callable[[Profile], Cluster] = connect
+) -> KraftObservation:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
     Where brokers or ZooKeeper don't answer, the other servers of the profile are asked all the same.
@@ -118,21 +120,24 @@ def look(profile: Profile, settle_s: float = SETTLE_S, connected: Callable[[Prof
     """
     try:
         with connected(profile) as cluster:
-            return _look(cluster, settle_s)
+            return _observe(cluster, settle_s)
     except AuthenticationFailed:
         raise
     except ConnectError:
-        return KraftLook(status_without(profile))
+        return KraftObservation(status_without(profile))
 
 
-def _look(cluster: Cluster, settle_s: float) -> KraftLook:
+KraftLook, look = KraftObservation, observe  # their names before 1.0
+
+
+def _observe(cluster: Cluster, settle_s: float) -> KraftObservation:
     status = kraft_status(cluster)
     if status.state.phase not in (DUAL_WRITE, KRAFT) or cluster.zookeeper is None:
-        return KraftLook(status)
+        return KraftObservation(status)
     try:
-        return KraftLook(status, kraft_diff(cluster, settle_s))
+        return KraftObservation(status, kraft_diff(cluster, settle_s))
     except OfframpError as error:
-        return KraftLook(status, error=str(error))
+        return KraftObservation(status, error=str(error))
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class KraftHistory:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def append(self, seen: KraftLook) -> None:
+    def append(self, seen: KraftObservation) -> None:
         """Write one observation.
 
         Raises:

@@ -78,7 +78,7 @@ def lost_and_twice(
     found = proof.summary.row(0, named=True)
     n_twice = sum(found[f"duplicates_{cause}"] for cause in CAUSES)
     total = f"Of {quantity(len(produced), 'record')} produced from {began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
-    return [f"{total}: lost {found['lost']:,}, delivered twice {n_twice:,}.", *proof.told().splitlines()]
+    return [f"{total}: lost {found['lost']:,}, delivered twice {n_twice:,}.", *proof.describe().splitlines()]
 
 
 def phases(record: RunRecord) -> pl.DataFrame:

@@ -31,9 +31,11 @@ class Proof:
     handovers: pl.DataFrame
     unowned_consumption: pl.DataFrame | None = None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The sentences, one per line: what a failed check should say."""
         return "\n".join(self.sentences["sentence"].sort())
+
+    told = describe  # its name before 1.0
 
 
 def prove(

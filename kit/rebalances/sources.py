@@ -61,7 +61,7 @@ class Rebalances:
     logs: ClientLogs[Any] | None
     topic: OffsetsTopic | None
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Sentences to paste into a ticket: each consumer's way, each generation, other events, the findings."""
         by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
         raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.remarks, self.findings)
@@ -76,6 +76,8 @@ class Rebalances:
             f"… {quantity(left_out, 'more sentence is', 'more sentences are')} left out: name a group, or less time.",
             *escaped[-n_findings:],
         ]
+
+    told = describe  # its name before 1.0
 
     def unknown_wordings(self) -> pl.DataFrame:
         """Lines that resemble coordination and are not understood: wording, n_lines, an example; most first."""

@@ -15,7 +15,7 @@ from typing import Any
 from kit.health.export.metrics import Count, metrics_of
 from kit.health.export.readings import Readings
 from kit.health.export.serving import Server, page_of
-from kit.health.live import Look, Looks
+from kit.health.live import Poll, Polls
 from tests.bench import kminion
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row
@@ -31,7 +31,7 @@ _LAG = b"\nofframp_consumer_group_topic_partition_lag{"
 def compared(site: Site) -> Iterator[Row]:
     """Rows of the lab that was filled; the monitor's twelve observations are there before the clock runs."""
     with site.connect(BROKERS_ONLY) as cluster:
-        looks = Looks(cluster)
+        looks = Polls(cluster)
         model = import_module("widgets.live.model").Monitor(cluster.name, looks)  # ipywidgets has no types
         for _ in range(_LOOKS):
             model.refresh()
@@ -41,7 +41,7 @@ def compared(site: Site) -> Iterator[Row]:
         yield from _scrapes(site, Readings(cluster, limit=len(again.partitions), has_times=False))
 
 
-def _work(model: Any, look: Look) -> float:
+def _work(model: Any, look: Poll) -> float:
     """Of a processor: beside a fixed limit, seconds on the wall would tell how busy the machine is."""
     gc.collect()
     begun = time.process_time()
@@ -51,9 +51,9 @@ def _work(model: Any, look: Look) -> float:
     return seconds
 
 
-def _refresh(model: Any, look: Look) -> str:
+def _refresh(model: Any, look: Poll) -> str:
     """From a snapshot to what is sent to the browser."""
-    partitions = Looks.partitions_of(look.snapshot, look.at)
+    partitions = Polls.partitions_of(look.snapshot, look.at)
     model.groups = model.of_late.add(partitions)
     html = import_module("widgets.live.html")
     rows, _, _ = model.shown()

@@ -31,7 +31,7 @@ _BY_SPARK = """
 import sys
 from kit.rebalances.sources import read_rebalances
 from kit.spark.session import spark_session
-print(len(read_rebalances(spark_session(), sys.argv[1], zone="UTC").told()))
+print(len(read_rebalances(spark_session(), sys.argv[1], zone="UTC").describe()))
 """
 _SHARE = 0.001
 _ROUNDS = 5

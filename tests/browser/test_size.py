@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import expect
 
 from kit.groups.report import run_report
-from kit.health.live import Looks
+from kit.health.live import Polls
 from kit.profile import load_profile
 from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
 from tests.browser.jupyter import Jupyter, jupyter_lab
@@ -103,7 +103,7 @@ def test_every_listing_has_every_group(site):
 
 def test_a_look_asks_as_often_as_the_docs_say(site):
     with site.connect(WHOLE) as cluster:
-        look = Looks(cluster).take()
+        look = Polls(cluster).take()
     print(f"an observation: {look.cost}")
     assert (look.n_requests, look.n_zookeeper_requests) == (44, 123)
 

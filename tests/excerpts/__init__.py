@@ -54,7 +54,7 @@ def told(found: Rebalances) -> dict[str, Any]:
         "began": _began(times.head(1).rows(named=True)),
         "not_understood": 0 if files is None else files["n_unknown"].sum(),
         "findings": sorted(found.findings["finding"]),
-        "said": "\n".join(found.told()),
+        "said": "\n".join(found.describe()),
     }
 
 

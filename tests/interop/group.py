@@ -205,7 +205,7 @@ class Group:
             twice = sum(row[f"duplicates_{cause}"] for cause in ("tail", "stale", "rewind"))
             figures = {"records": row["records"], "lost": row["lost"], "twice": twice}
             report(self.record_property, **figures, longest_pause_ms=row["longest_stall_ms"])
-        print(json.dumps(row, default=str), proof.told(), sep="\n")
+        print(json.dumps(row, default=str), proof.describe(), sep="\n")
         for found in (proof.overlaps, proof.unowned_consumption, proof.duplicates):
             print(*([] if found is None else found.to_dicts()), sep="\n")
         if not row["is_exclusive"]:

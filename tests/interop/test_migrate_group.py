@@ -77,7 +77,7 @@ def assert_nothing_lost(shared: Group) -> dict[str, object]:
     shared.await_all_read()
     found = shared.summary()
     assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
-    assert found["is_exclusive"], shared.proof().told()
+    assert found["is_exclusive"], shared.proof().describe()
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from kit.errors import ConnectError
-from kit.health.live import Look
+from kit.health.live import Poll
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -25,12 +25,12 @@ class ToyLooks:
         self.number, self.failure = 0, ""
         self.read_errors = pl.DataFrame()
 
-    def take(self) -> Look:
+    def take(self) -> Poll:
         if self.failure:
             raise ConnectError(self.failure)
         self.number += 1
         snapshot: Any = SimpleNamespace(read_errors=self.read_errors, snapshots=pl.DataFrame(), snapshot_id="s")
-        return Look(self.number, START, snapshot, self._partitions(), 0.25, 14, 1_200)
+        return Poll(self.number, START, snapshot, self._partitions(), 0.25, 14, 1_200)
 
     def _partitions(self) -> pl.DataFrame:
         rows = [

@@ -86,5 +86,5 @@ def assert_each_once(group: ProtocolGroup, killed: bool = False) -> None:
     proof = group.proof()
     found = proof.summary.row(0, named=True)
     twice = {name for name in found if name.startswith("duplicates") and found[name]}
-    assert twice <= ({"duplicates_tail"} if killed else set()), proof.told()
-    assert (found["lost"], found["overlaps"], found["is_exclusive"]) == (0, 0, True), proof.told()
+    assert twice <= ({"duplicates_tail"} if killed else set()), proof.describe()
+    assert (found["lost"], found["overlaps"], found["is_exclusive"]) == (0, 0, True), proof.describe()

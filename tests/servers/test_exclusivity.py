@@ -136,7 +136,7 @@ def test_a_member_joins_and_leaves(lab):
         group.until_owned_by(stays)
         proof = group.proof()
     row = summary(proof)
-    assert (row["is_exclusive"], row["is_complete"]) == (True, True), proof.told()
+    assert (row["is_exclusive"], row["is_complete"]) == (True, True), proof.describe()
     assert (row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (0, 0, 0)
     assert proof.duplicates.is_empty(), proof.duplicates
     assert row["handovers"] >= 4
@@ -152,7 +152,7 @@ def test_a_killed_member_leaves_nothing_but_a_tail(lab):
         group.until_owned_by(stays)
         proof = group.proof()
     row = summary(proof)
-    assert (row["is_exclusive"], row["is_complete"]) == (True, True), proof.told()
+    assert (row["is_exclusive"], row["is_complete"]) == (True, True), proof.describe()
     assert set(proof.duplicates.select("cause", "cause_consumer").rows()) <= {("tail", dies.consumer_id)}
     # A session of 2000 ms ends as long after its last ping, which comes every third of it.
     assert row["longest_stall_ms"] > 1300, "nobody is given up before its session ends"

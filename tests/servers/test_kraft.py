@@ -210,7 +210,7 @@ def test_controllers_that_are_to_come_are_no_failure_of_a_status(walk):
     status = walk.statuses["zookeeper"]
     status.verify()
     assert [each.is_listening for each in status.read.controllers] == [False]
-    assert status.told()[-1].endswith("does not run: no server listens at the address. The move has not begun.")
+    assert status.describe()[-1].endswith("does not run: no server listens at the address. The move has not begun.")
 
 
 def test_no_phase_of_a_sound_migration_has_an_alarm(walk):

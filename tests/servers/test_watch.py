@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.clients.cluster import connect
-from kit.health.live import Looks
+from kit.health.live import Polls
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.profile import load_profile
@@ -77,7 +77,7 @@ def test_a_look_asks_no_more_often_for_sixty_groups_than_for_one(lab):
     path = lab.folder / "budget.toml"
     path.write_text(lab.profile_toml())
     with connect(load_profile(file=path)) as cluster:
-        looks = Looks(cluster, "budget-.*")
+        looks = Polls(cluster, "budget-.*")
         for n_groups in (1, 60):
             for number in range(n_groups):
                 commit_in_both_stores(lab, cluster.zookeeper, f"budget-{number:02}")

@@ -16,6 +16,8 @@ def test_a_module_is_found_by_its_former_name(before: str, now: str):
 def test_a_notebook_as_people_have_it_runs():
     source = """
 import kit
+import kit.kraft.status
+import kit.proof.verify
 from kit import analyze, health, kraft_watch, preflight, rebalances, settings_files, tables
 from kit.analyze.known_sum import known_sum
 from kit.analyze.metadata import soak as analysis
@@ -33,7 +35,8 @@ from kit.rehearsal import HIDES, rehearse
 from kit.show import brackets, brief, health_brief, health_charts, kraft_charts, searchable, sparkline
 
 names = [kit.views.lag, kit.charts, kit.display.table, kit.History, kit.Hours, kit.analyze.partition_lag,
-health.time_lag]
+health.time_lag, kraft_watch.look, kraft_watch.KraftLook]
+told = [rebalances.Rebalances.told, kit.kraft.status.KraftStatus.told, kit.proof.verify.Proof.told]
 """
     space: dict[str, object] = {}
     exec(source, space)

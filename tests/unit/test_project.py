@@ -238,8 +238,9 @@ NOT_HELD = {
     "StoresDiffer": "the verb prints each value and its cause, and docs/kraft.md has a remedy for each cause",
 }
 VERBS = (
-    "add approve ask check choose compare continue correct create do execute find get give go import install make move "
-    "name plan put read repair run see select set sign start stop take try type undo use wait write"
+    "add approve ask check choose compare continue correct create do execute find follow get give go import "
+    "install make move name plan put read repair run see select set sign start stop take try type undo use wait "
+    "write"
 )
 ACTION = re.compile(
     rf"\bofframp [a-z]|\bmake setup\b|([:;,.] |\b(and|or|then) )({VERBS.replace(' ', '|')})\b"
@@ -310,7 +311,7 @@ MAY_PATCH = {
     "tests/unit/cli/opened.py": {"kit.operations.verbs.operations.open_operations"},
     "tests/unit/cli/test_progress.py": {"name"},
     "tests/unit/kraft/move/test_overrides.py": {"kit.kraft.rehearsal.rehearse"},
-    "tests/unit/kraft/test_kraft_watch.py": {"kit.kraft.watch.look"},
+    "tests/unit/kraft/test_kraft_watch.py": {"kit.kraft.watch.observe"},
     # The real function is called, and its arguments are recorded.
     "tests/unit/cli/test_never_cut.py": {"kit.terminal.listing.print_table"},
     "tests/unit/rebalances/logs/test_foreign.py": {"kit.rebalances.logs.known_text._with_kinds"},

@@ -34,7 +34,7 @@ def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
         for each in status.findings
     )
     boxes = html.way(PHASES, phase, to_phase, "the cluster is here")
-    sentences = html_text(" ".join(status.told()))
+    sentences = html_text(" ".join(status.describe()))
     checks = f'<ul class="checks">{findings}</ul>'
     return f"{boxes}{off}<p>Next: {html_text(advice)}</p>{checks}<p>{sentences}</p>{nodes(status)}"
 

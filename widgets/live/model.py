@@ -10,7 +10,7 @@ import traitlets as t
 
 from kit.errors import OfframpError
 from kit.groups.snapshot import unseen_groups, verify_read
-from kit.health.live import FEWEST, RISKS, TOO_FEW, GroupTrends, Look, Looks
+from kit.health.live import FEWEST, RISKS, TOO_FEW, GroupTrends, Poll, Polls
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
 
@@ -38,13 +38,13 @@ class Monitor(t.HasTraits):
     error = t.Unicode(help="Why the last poll failed; the shown values are of the poll before.")
     version = t.Int(0, help="Grows when there is something new to show.")
 
-    def __init__(self, cluster: str, looks: Looks, close_all: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, cluster: str, looks: Polls, close_all: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.cluster, self._looks, self._close_all = cluster, looks, close_all
         self.of_late, self._one_look = GroupTrends(), threading.Lock()
         self._watch: Watch | None = None
         self.groups, self.n_requests = pl.DataFrame(), 0  # of all observations, to brokers and to ZooKeeper
-        self.last: Look
+        self.last: Poll
         self._look()
 
     # What is shown

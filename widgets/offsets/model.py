@@ -20,7 +20,7 @@ from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
-Look: TypeAlias = Callable[[Selection, Mapping[str, str]], Committed]
+ReadCommitted: TypeAlias = Callable[[Selection, Mapping[str, str]], Committed]
 WATCHED = 2_000
 """The largest number of partitions that is read repeatedly; a larger selection is read on request."""
 
@@ -35,7 +35,7 @@ class OffsetMove(Procedure, OffsetRequest):
     checks = t.Any((), help="The rules about members, by the last reading: Findings.")
 
     def __init__(
-        self, open_operations: OpenOperations, look: Look, close_all: Callable[[], None] = lambda: None
+        self, open_operations: OpenOperations, look: ReadCommitted, close_all: Callable[[], None] = lambda: None
     ) -> None:
         self._look = look
         self._seen_of: object = None

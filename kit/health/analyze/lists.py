@@ -228,7 +228,7 @@ def lowest_of_last(lists: Lists, name: str, n: int) -> Longs:
 
 
 @dataclass(frozen=True)
-class Looks:
+class WindowBounds:
     """Partitions at times, one pair each: what was known of it then."""
 
     at_ms: Longs
@@ -278,7 +278,7 @@ class Partitions:
                 number[begin:end] = np.searchsorted(self.ends.number("ms")[own], ms[begin:end], side="right")
         return number
 
-    def looks(self, entered: Longs, times: Sequence[int]) -> Iterator[Looks]:
+    def window_bounds(self, entered: Longs, times: Sequence[int]) -> Iterator[WindowBounds]:
         """All at each time, a few times together; ``entered``: when each commit was known, never falling in a list."""
         n_together = max(1, AT_ONCE // max(1, len(self.own)))
         commits = _last(entered, self.commits, times, n_together)
@@ -286,7 +286,7 @@ class Partitions:
         for (some, last_commit), (_, last_end) in zip(commits, ends):
             last_end = np.hstack([last_end, np.full((len(some), 1), -1)])[:, self.logs]
             partition = np.tile(np.arange(len(self.own)), len(some))
-            yield Looks(np.repeat(some, len(self.own)), partition, last_commit.ravel(), last_end.ravel())
+            yield WindowBounds(np.repeat(some, len(self.own)), partition, last_commit.ravel(), last_end.ravel())
 
 
 def _last(ms: Longs, lists: Lists, times: Sequence[int], n_together: int) -> Iterator[tuple[Longs, Longs]]:

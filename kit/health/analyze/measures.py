@@ -103,7 +103,7 @@ class _Windows:
         is_deleted = ~commits.columns["offset"][1]
         known = np.maximum.accumulate(np.where(is_deleted, np.arange(1, len(is_deleted) + 1), 0))
         lowest = lowest_of_last(ends, "offset", self.intervals)
-        for looks in partitions.looks(commits.highest_so_far(), self.times):
+        for looks in partitions.window_bounds(commits.highest_so_far(), self.times):
             until = looks.last_commit + 1
             begins = np.maximum(until - self.intervals, commits.starts[looks.partition])
             begins = np.maximum(begins, known[looks.last_commit])

@@ -53,7 +53,7 @@ class _Waiting:
         entered = commits.highest_so_far()
         happened = _Happened.of(partitions, entered)
         arrived, fine, begun = map(happened.both.last, (happened.is_commit, happened.is_fine, happened.begins))
-        for looks in partitions.looks(entered, self.times):
+        for looks in partitions.window_bounds(entered, self.times):
             chosen = np.flatnonzero((looks.last_commit >= 0) & commits.columns["offset"][1][looks.last_commit])
             of, commit, end = looks.partition[chosen], looks.last_commit[chosen], looks.last_end[chosen]
             lag = np.append(ends.number("offset"), 0)[end] - commits.number("offset")[commit]

@@ -21,7 +21,7 @@ from kit.groups.snapshot import EVERY_GROUP, Snapshot, verify_each, verify_read
 from kit.health.analyze.windows import PARTITION
 from kit.health.export.missing_times import unknown_times, verify_times
 from kit.health.export.verdicts import CommitWindows
-from kit.health.live import Looks
+from kit.health.live import Polls
 from kit.health.sources import time_lag_and_outlook
 
 GROUP = ["group_id", "store"]
@@ -92,7 +92,7 @@ class Readings:
     ) -> None:
         self._cluster, self._limit, self._has_times = cluster, limit, has_times
         self._times, self._clock = times, clock
-        self._looks, self._windows = Looks(cluster, pattern), CommitWindows()
+        self._looks, self._windows = Polls(cluster, pattern), CommitWindows()
         self._moves = OwnerMoves()
 
     def take(self) -> Reading:

@@ -62,7 +62,7 @@ def watch(
     """
     from kit.clients.cluster import connect
     from kit.groups.snapshot import unseen_groups, verify_read
-    from kit.health.live import FEWEST, TOO_FEW, GroupTrends, Looks
+    from kit.health.live import FEWEST, TOO_FEW, GroupTrends, Polls
 
     with refusals():
         profile = chosen.load()
@@ -71,7 +71,7 @@ def watch(
             connected = connect(profile, is_patient=False)
         with connected as cluster:
             say(*hidden_topics(cluster))
-            looks, of_late = Looks(cluster, chosen.pattern), GroupTrends()
+            looks, of_late = Polls(cluster, chosen.pattern), GroupTrends()
             while True:
                 begun = time.monotonic()
                 with waiting(f"reading {profile.name}"):

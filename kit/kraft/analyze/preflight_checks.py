@@ -94,7 +94,7 @@ class Problem:
     severity: str | None = None
 
 
-Look: TypeAlias = Callable[[PreflightFacts], Iterable[Problem]]
+FindProblems: TypeAlias = Callable[[PreflightFacts], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Check:
     """
 
     rule: Rule
-    look: Look
+    look: FindProblems
     needs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
@@ -130,7 +130,7 @@ def check(
     phase: str,
     holds: str,
     source: str,
-    look: Look,
+    look: FindProblems,
     needs: tuple[str, ...] = (),
     settings: tuple[str, ...] = (),
 ) -> Check:

@@ -64,4 +64,4 @@ def story(
         if as_json:
             print_json([asdict(each) for each in read.events])
         else:
-            tell(*read.told(), "", read.summary)
+            tell(*read.describe(), "", read.summary)

@@ -86,7 +86,7 @@ def _status_of(profile: Profile) -> KraftStatus:
 
 
 def _tell_status(status: KraftStatus, findings: pl.DataFrame) -> None:
-    tell(*status.told())
+    tell(*status.describe())
     for row in findings.iter_rows(named=True):
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
@@ -311,14 +311,14 @@ def watch(
 
     An incomplete observation is kept, too, with the reason. Exit code 12: the last observation was incomplete.
     """
-    from kit.kraft.watch import KraftHistory, look
+    from kit.kraft.watch import KraftHistory, observe
 
     with refusals():
         chosen, kept = profile.load(), KraftHistory(history)
         for number in itertools.count(1):
             begun = time.monotonic()
             with waiting(f"reading {chosen.name}"):
-                seen = look(chosen, max(every, 1.0))
+                seen = observe(chosen, max(every, 1.0))
                 kept.append(seen)
             tell(seen.line())
             if number == count:

@@ -44,7 +44,7 @@ KEYS_PER_BATCH = 5_000
 """Keys that are written, read back and reported together; a stop waits for one batch at most."""
 _PARENTS = "parents"
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
-Look: TypeAlias = Callable[[Iterable[tuple[Place, Stored]]], Present]
+ReadPresent: TypeAlias = Callable[[Iterable[tuple[Place, Stored]]], Present]
 """Reads the topics of some offsets as they are now."""
 
 
@@ -269,7 +269,7 @@ class _Batch:
     old: Mapping[Key, Stored]
     new: Mapping[Key, Stored]
 
-    def carry_out(self, writer: Writer, look: Look, report: Report) -> list[ItemOutcome]:
+    def carry_out(self, writer: Writer, look: ReadPresent, report: Report) -> list[ItemOutcome]:
         current = writer.read(self.new)
         present = look((key[1:], stored) for key, stored in self.new.items())
         judged = {key: self._unwritten(key, current[key], present) for key in self.new}

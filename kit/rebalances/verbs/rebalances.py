@@ -131,7 +131,7 @@ def print_story(story: Rebalances) -> None:
     if not unknown.is_empty():
         print_frame(unknown)
     tell("")
-    print_sentences(pl.DataFrame({"sentence": story.told()}), at_most=1_000)
+    print_sentences(pl.DataFrame({"sentence": story.describe()}), at_most=1_000)
 
 
 def story_data(story: Rebalances) -> dict[str, Any]:
@@ -144,4 +144,4 @@ def story_data(story: Rebalances) -> dict[str, Any]:
         "findings": story.findings,
         "unknown": story.unknown_wordings(),
     }
-    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": story.told()}
+    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": story.describe()}

@@ -17,7 +17,7 @@ from kit.errors import InputError
 from kit.groups.snapshot import Snapshot
 from kit.health import live
 from kit.health.analyze.windows import PARTITION
-from kit.health.live import GroupTrends, Looks, commits_and_ends, rates_of, with_lines
+from kit.health.live import GroupTrends, Polls, commits_and_ends, rates_of, with_lines
 from kit.health.verbs import watch as verb
 from kit.tables.groups import (
     KAFKA,
@@ -57,7 +57,7 @@ def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
     return with_lines([of_late.add(each) for each in looks][-1])
 
 
-class CountedLooks(Looks):
+class CountedLooks(Polls):
     """Examines nothing; ``taken`` holds the number of waits before each observation."""
 
     def __init__(self) -> None:

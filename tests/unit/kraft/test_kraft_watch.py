@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from kit.errors import ConnectError, HistoryError, PartialRead
 from kit.kraft import watch as kraft_watch
 from kit.kraft.verbs import kraft as verbs
-from kit.kraft.watch import KraftHistory, KraftLook
+from kit.kraft.watch import KraftHistory, KraftObservation
 from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.kraft import NodeFact
@@ -29,7 +29,7 @@ def closed(number: int) -> NodeFact:
     return replace(SILENT, address=address, error=f"{address} refused the connection", is_listening=False)
 
 
-def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
+def not_begun(*controllers: NodeFact, **changed) -> KraftObservation:
     """A cluster in ZooKeeper mode, whose profile names controllers."""
     nodes = (node("broker", mode="zookeeper", has_flag=False), *controllers)
     log = {"log_read_at": None, "log_error": f"no controller answers: {controllers[0].error}"}
@@ -38,7 +38,7 @@ def not_begun(*controllers: NodeFact, **changed) -> KraftLook:
 
 def test_controllers_that_do_not_run_yet_are_rows_and_the_phase_is_told():
     look = not_begun(closed(1), closed(2))
-    assert look.status.told()[2:] == [
+    assert look.status.describe()[2:] == [
         "Controllers c1:9093 and c2:9093 do not run: no server listens at the address. The move has not begun."
     ]
     assert (
@@ -86,8 +86,8 @@ def test_a_look_counts_what_its_diff_found():
 
 
 def test_a_status_tells_how_far_zookeeper_is_behind_only_where_it_can_be():
-    assert kraft_look().status.told()[1].endswith("; records behind in ZooKeeper: 2.")
-    waiting = kraft_look(zk_state="PRE_MIGRATION").status.told()
+    assert kraft_look().status.describe()[1].endswith("; records behind in ZooKeeper: 2.")
+    waiting = kraft_look(zk_state="PRE_MIGRATION").status.describe()
     assert waiting[0] == "Cluster one: phase controllers."
     assert "behind" not in waiting[1]
     assert waiting[1].startswith("Brokers in /brokers/ids: ")
@@ -206,7 +206,7 @@ def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same():
         raise ConnectError("none answered")
 
     nobody = Profile(name="one", file=Path("offramp.toml"), bootstrap_servers="127.0.0.1:1")
-    (node,) = kraft_watch.look(nobody, connected=refuse).status.read.nodes
+    (node,) = kraft_watch.observe(nobody, connected=refuse).status.read.nodes
     assert (node.address, node.error is not None) == ("127.0.0.1:1", True)
 
 
@@ -214,7 +214,7 @@ def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
     profile = tmp_path / "offramp.toml"
     profile.write_text('[clusters.one]\nbootstrap_servers = "127.0.0.1:1"\nzookeeper_connect = "127.0.0.1:1"\n')
     looks = iter([kraft_look(), kraft_look(minutes=1), kraft_look(error="gone", minutes=2)])
-    monkeypatch.setattr(kraft_watch, "look", lambda chosen, settle_s: next(looks))
+    monkeypatch.setattr(kraft_watch, "observe", lambda chosen, settle_s: next(looks))
     folder = tmp_path / "kept"
     options = ["--history", str(folder), "--every", "0", "--count", "3", "--profile-file", str(profile)]
     ended = CliRunner().invoke(verbs.app, ["watch", *options])

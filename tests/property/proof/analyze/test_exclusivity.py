@@ -93,7 +93,7 @@ def true_proof(true_histories) -> tuple[Proof, dict[str, dict[str, Any]]]:
 
 def test_a_truthful_history_is_clean(true_histories, true_proof):
     proof, summary = true_proof
-    assert proof.sentences.filter(~pl.col("finding").is_in(["tail", "rewind"])).is_empty(), proof.told()
+    assert proof.sentences.filter(~pl.col("finding").is_in(["tail", "rewind"])).is_empty(), proof.describe()
     for history, run in true_histories:
         row = summary[history.group_id]
         assert (row["is_exclusive"], row["is_complete"]) == (True, True)

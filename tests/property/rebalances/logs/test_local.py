@@ -115,7 +115,7 @@ def test_what_a_log_says_of_a_secret_is_not_handed_on(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("".join(f"2024-01-01 00:00:0{n},000 {prefix} {line} {logger}\n" for n, line in enumerate(lines)))
     found = read_rebalances(None, [str(log)])
-    shown = [*found.told(), *map(str, found.unknown_wordings().rows()), *map(str, found.events["reason"])]
+    shown = [*found.describe(), *map(str, found.unknown_wordings().rows()), *map(str, found.events["reason"])]
     assert "hunter2" not in " ".join(shown)
     assert "token=*** expired" in " ".join(shown)
     assert len(found.unknown_wordings()) == 1

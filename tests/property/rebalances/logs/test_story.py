@@ -114,7 +114,7 @@ def test_times_of_an_unknown_zone_choose_nothing(spark, tmp_path, times):
     log.write_text(log_texts.TEXTS[log.name])
     with pytest.raises(InputError, match=r"don't say their time zone.*--zone"):
         read_rebalances(spark, str(log), None, None, *times)
-    told = read_rebalances(spark, str(log), None, None, *times, zone="UTC").told()
+    told = read_rebalances(spark, str(log), None, None, *times, zone="UTC").describe()
     assert told
     assert not any("as printed" in each for each in told)
 

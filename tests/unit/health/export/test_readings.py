@@ -12,14 +12,14 @@ from kit.errors import ConnectError
 from kit.groups.snapshot import Snapshot
 from kit.health.export.missing_times import unknown_times
 from kit.health.export.readings import Reading, Readings, Times
-from kit.health.live import Look
+from kit.health.live import Poll
 from kit.tables import schema as tables
 from tests.unit.health.export.readings import row
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def look() -> Look:
+def look() -> Poll:
     known = {"log_start_offset": 0, "member_id": "m", "lag_retained": 5, "expired_unread": 0, "has_no_commit": False}
     known |= {"beyond_end": 0, "is_upper_bound": False}
     rows = [{**row(partition=at), **known, "is_stale": False, "error": None, "at_ms": 0} for at in (0, 1)]
@@ -27,7 +27,7 @@ def look() -> Look:
         "status", "time_lag_ms", "close_ms", "is_never_closed", "deletion_lower_ms", "is_never_deleted"
     )
     frames = {table.name: pl.DataFrame(table.stamped_schema.empty_table()) for table in tables.ALL}
-    return Look(1, AT, Snapshot("", **frames), partitions, 0.04, 3, 0)
+    return Poll(1, AT, Snapshot("", **frames), partitions, 0.04, 3, 0)
 
 
 def taken(times: Times) -> Reading:

@@ -123,7 +123,7 @@ def test_logs_of_unknown_zones_are_not_compared(tmp_path):
     story = read_story([first, second])
     assert [each.kind for each in story.events] == [COPIED, ABORTED]
     assert "Which log is newer is unknown" in story.summary
-    heads = [line for line in story.told() if not line.startswith(" ")]
+    heads = [line for line in story.describe() if not line.startswith(" ")]
     assert heads == [f"{first}:", f"{second}:"]
 
 

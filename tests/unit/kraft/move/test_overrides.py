@@ -24,7 +24,7 @@ from kit.kraft.move.recipes import parameters_of
 from kit.kraft.move.rehearsals import OLDEST, RehearsalResult, keep, newest, sha256_of
 from kit.kraft.status import KraftStatus
 from kit.kraft.verbs.kraft import app
-from kit.kraft.watch import KraftHistory, KraftLook
+from kit.kraft.watch import KraftHistory, KraftObservation
 from kit.operations.kinds import refuse_altered
 from kit.profile import KraftSettings
 from kit.tables.conditions import NEVER, OPERATOR, SECOND_PERSON, Rule, raise_if_unsafe, unmet
@@ -159,7 +159,7 @@ def watch(site, *looks: tuple[int, int, str]) -> None:
     for seconds, epoch, verdict in looks:
         facts = replace(site.now.facts, cluster_id="abc", at=datetime.now(UTC) - timedelta(seconds=seconds))
         status = KraftStatus("production", replace(state(facts), kraft_epoch=epoch), (), facts)
-        KraftHistory(site.runs).append(KraftLook(status, diff(difference("topic", verdict))))
+        KraftHistory(site.runs).append(KraftObservation(status, diff(difference("topic", verdict))))
 
 
 def test_a_broker_that_joined_after_the_plan_is_refused_before_the_first_order(site):

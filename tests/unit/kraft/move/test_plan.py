@@ -31,7 +31,7 @@ from kit.kraft.move.step_maker import StepMaker
 from kit.kraft.move.steps import REPAIRS, consent_of, roll_step
 from kit.kraft.preflight import Preflight
 from kit.kraft.status import KraftStatus
-from kit.kraft.watch import KraftHistory, KraftLook
+from kit.kraft.watch import KraftHistory, KraftObservation
 from kit.moves.locks.run_lock import RunLock
 from kit.operations.kinds import refuse_altered
 from kit.operations.operations import Operations
@@ -365,7 +365,9 @@ def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
             facts = replace(now.facts, cluster="production", cluster_id=cluster_id, at=datetime.now(UTC))
             facts = replace(facts, at=facts.at - timedelta(minutes=2 - minutes))
             made = replace(state(facts), kraft_epoch=epoch)
-            history.append(KraftLook(KraftStatus("production", made, (), facts), diff(difference("topic", "equal"))))
+            history.append(
+                KraftObservation(KraftStatus("production", made, (), facts), diff(difference("topic", "equal")))
+            )
     settings = KraftSettings(history_dir=tmp_path / "old", soak_hours=0.01)
     assert "no observation of it" in gate("finalised", "soak", look_at(now, kraft=settings)).sentence
     settings = replace(settings, history_dir=tmp_path / "abc")

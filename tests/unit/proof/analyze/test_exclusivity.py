@@ -169,7 +169,7 @@ def test_a_partition_without_a_reader_is_shown_by_its_open_stall(written):
     assert rows[0]["open_ms"] == 9005 - 109
     assert (rows[1]["waiting"], rows[1]["open_ms"]) == (0, None)
     assert proof.sentences["finding"].to_list() == ["waiting"]
-    assert proof.told() == "Group stuck: t-stuck-0: not delivered when the history ended: 50."
+    assert proof.describe() == "Group stuck: t-stuck-0: not delivered when the history ended: 50."
 
 
 def test_a_stall_counts_only_while_there_was_something_to_read():
@@ -274,7 +274,7 @@ def test_a_kafka_consumer_may_read_without_an_owner_znode():
 
 
 def test_sentences_name_what_is_wrong(written, proof):
-    told = proof_of(written["stale after a stop"]).told().splitlines()
+    told = proof_of(written["stale after a stop"]).describe().splitlines()
     assert told == [
         "Group stale after a stop: t-stale after a stop-0: delivered after another member had begun: 10.",
         "Group stale after a stop: t-stale after a stop-0: delivered by two members at once: 10.",

@@ -69,4 +69,4 @@ def test_lines_without_a_zone_beside_lines_with_one_keep_their_time(tmp_path):
     found = read(tmp_path, both=text)
     assert dict(found.members.select("consumer", pl.col("started_at").dt.hour()).rows()) == {"a": 10, "b": 12}
     assert found.generations["duration_ms"].to_list() == [None]
-    assert not any("(no time)" in sentence for sentence in found.told())
+    assert not any("(no time)" in sentence for sentence in found.describe())

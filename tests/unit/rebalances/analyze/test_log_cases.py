@@ -21,7 +21,7 @@ class Told:
 
     def __init__(self, found: Rebalances) -> None:
         self.found = found
-        self.sentences = "\n".join(found.told())
+        self.sentences = "\n".join(found.describe())
         self.json = json.dumps(story_data(found), default=str)
         self.findings = sorted(found.findings["finding"])
         self.unknown = found.unknown_wordings()["n_lines"].sum()

@@ -204,7 +204,7 @@ def test_a_long_story_is_cut_and_keeps_what_stands_out():
     findings = source_differences(many, TOPIC, NO_EPOCHS)
     nothing = topic_rebalances(TOPIC.head(0))
     frames = (member_rebalances(many), rebalances(many), nothing, log_remarks(many), findings, pl.DataFrame())
-    story = Rebalances(*frames, many, TOPIC, NO_EPOCHS, None, None).told()
+    story = Rebalances(*frames, many, TOPIC, NO_EPOCHS, None, None).describe()
     assert len(story) == MAX_SENTENCES + 1
     assert any("more sentences are left out: name a group, or less time" in each for each in story)
     assert story[-1] == findings["sentence"][-1]

@@ -60,7 +60,7 @@ def test_a_second_try_may_succeed(tmp_path):
 def test_no_old_consumer_is_a_leader(tmp_path):
     found = read(tmp_path, *TRY)
     assert found.members["is_leader"].to_list() == [None]
-    assert "leader" not in found.told()[0]
+    assert "leader" not in found.describe()[0]
 
 
 @pytest.mark.parametrize(

@@ -33,17 +33,17 @@ def kinds(found: Rebalances) -> list[str]:
 def test_a_failure_is_told_where_the_log_begins_behind_the_start(tmp_path, text):
     found = read(tmp_path, (1, text))
     assert kinds(found) == ["unfinished"]
-    assert "did not get through" in found.told()[0]
+    assert "did not get through" in found.describe()[0]
 
 
 def test_a_join_is_told_where_its_request_is_missing(tmp_path):
     joined = "[Consumer clientId=c, groupId=g] Successfully joined group with generation 7 (a.B)"
-    assert "joined generation 7" in read(tmp_path, (1, joined)).told()[0]
+    assert "joined generation 7" in read(tmp_path, (1, joined)).describe()[0]
 
 
 def test_an_assignment_that_is_not_listed_is_told(tmp_path):
     text = "[Worker clientId=w, groupId=g] Joined group and got assignment: Assignment{error=0} (a.DistributedHerder)"
-    assert read(tmp_path, (1, text)).told()[0].endswith("w has an assignment that its log does not list.")
+    assert read(tmp_path, (1, text)).describe()[0].endswith("w has an assignment that its log does not list.")
 
 
 def test_a_worker_and_its_consumer_in_one_log_are_two(tmp_path):
