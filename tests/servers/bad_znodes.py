@@ -49,7 +49,7 @@ def write_bad_znodes(client: KazooClient) -> None:
     write("/brokers/topics/hollow", b"{}")
     write("/admin/delete_topics/moving", b"")
     write("/admin/reassign_partitions", {"version": 1, "partitions": []})
-    write("/config/brokers/one", {"version": 1, "config": {"log.cleaner.threads": "2"}})
+    write("/config/brokers/one", {"version": 1, "config": {}})
     write("/config/brokers/1", {"version": 1, "config": {"ssl.key.password": "hush-hush"}})
     write("/config/clients/fast", {"version": 1, "config": {"producer_byte_rate": "fast"}})
     write("/config/users/ann", {"version": 1, "config": {"SCRAM-SHA-256": credential("!")}})

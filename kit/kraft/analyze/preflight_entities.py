@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 import polars as pl
 
 from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, check, unread, unread_znode
+from kit.kraft.read.metadata_values import is_address
 from kit.tables.conditions import BLOCK, WARN
 from kit.tables.kraft import REFUSED
 
@@ -29,24 +29,22 @@ _OPERATIONS = frozenset(
         "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
     )
 )  # fmt: skip
-_ABORTS = "The copy to KRaft aborts at this value, and one controller after another ends with an error."
+_ENDS = "A broker that starts while this value exists can end with an error."
+_ABORTS = f"The copy to KRaft aborts at this value, and one controller after another ends with an error. {_ENDS}"
 
 
 def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     """Z07: ``/config/brokers`` holds ids or ``<default>``, and maps of settings."""
     for entity, _, _, error, is_refused in _items(facts, "config", "brokers/"):
-        name = entity.removeprefix("brokers/")
         if error is not None:
             again = "Set it again with kafka-configs, or delete the znode."
-            sentence = f"{error}. The copy to KRaft loses this value or aborts."
+            sentence = f"{error}. The copy to KRaft loses this value or aborts. {_ENDS}"
             wrong = Problem(f"/config/{entity}", sentence, again)
             yield unread(wrong.subject, f"{error}.", is_refused=True) if is_refused else wrong
-        elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
-            yield _bad(f"/config/{entity}", f"/config/{entity} belongs to no broker id", "Delete the znode.")
 
 
 def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z08: a quota that is no number, or of a kind that 3.9 doesn't know."""
+    """Z08: a quota that is no number, of a kind that 3.9 doesn't know, or of a host that brokers can't resolve."""
     for entity, item, _, error, is_refused in _items(facts, "quota"):
         if error is not None:
             again = "Set the quota again with kafka-configs, or delete the znode."
@@ -54,6 +52,10 @@ def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
         elif item not in _QUOTAS:
             sentence = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
             yield _bad(f"/config/{entity}", sentence, "Remove that key from the znode.")
+        elif entity.startswith("ips/") and not is_address(entity.removeprefix("ips/")):
+            sentence = f"/config/{entity} is of a host name. A broker that starts and can't resolve the name ends."
+            remedy = "Set the quota for the address instead, and delete the znode."
+            yield Problem(f"/config/{entity}", sentence, remedy, is_met=None, severity=WARN)
 
 
 def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
@@ -75,10 +77,7 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
 
 def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     """Z10: an ACL that aborts the copy (brokers don't start with it either), or is lost in silence."""
-    rewrite = (
-        "Remove the ACL from the znode, and add it again with kafka-acls. A broker does not start either while "
-        "this ACL exists."
-    )
+    rewrite = "Remove the ACL from the znode, and add it again with kafka-acls."
     for entity, rule, _, error, is_refused in _items(facts, "acl"):
         if error is not None:
             yield _bad(f"ACL of {entity}", error, rewrite, is_refused)

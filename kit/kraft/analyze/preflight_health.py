@@ -15,7 +15,7 @@ _LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
 
 def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z11: settings that KRaft refuses with the next change of the topic, and those of topics that are not there."""
+    """Z11: settings that end a broker which starts, that KRaft refuses with the next change, or of no topic."""
     configs = facts.items_of("config").filter(pl.col("entity").str.starts_with("topics/") | (pl.col("entity") == ""))
     names = set(facts.items_of("topic")["entity"])
     is_listed = "" not in names  # A row without a topic: the topics can't be listed.
@@ -32,20 +32,30 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
             )
             is_unread = not entity or is_refused
             yield unread(problem.subject, problem.sentence, is_refused=is_refused) if is_unread else problem
-        elif topic not in names:
+            continue
+        wrong = topic_settings.wrong(key, value)
+        if wrong is not None and (topic in names or key in topic_settings.KNOWN):
+            yield _odd_config(topic, key, value, wrong)
+        if topic not in names:
             orphans.add(topic)
-        elif (wrong := topic_settings.wrong(key, value)) is not None:
-            yield Problem(
-                f"topic {topic}",
-                f"{topic} is set to {key}={value}: {wrong}. In KRaft mode, every later change of this topic's "
-                "settings would be refused.",
-                f"Remove {key} from the topic with kafka-configs.",
-            )
     for topic in sorted(orphans):
         gone = f"/config/topics/{topic} exists, but the topic does not. The first full sync deletes this znode."
         unknown = f"/config/topics/{topic} exists, but whether the topic exists could not be read."
         advice = "Save these settings if you need them, and delete the znode."
         yield Problem(f"topic {topic}", gone, advice) if is_listed else unread(f"topic {topic}", unknown)
+
+
+def _odd_config(topic: str, key: str, value: str | None, wrong: str) -> Problem:
+    """Brokers of 3.9 ignore a setting that they don't know; a wrong value of one that they know ends them."""
+    is_known = key in topic_settings.KNOWN
+    ends = "In ZooKeeper or migration mode, a broker that starts now ends with an error. " if is_known else ""
+    return Problem(
+        f"topic {topic}",
+        f"{topic} is set to {key}={value}: {wrong}. {ends}In KRaft mode, every later change of "
+        "this topic's settings would be refused.",
+        f"Remove {key} from the topic with kafka-configs.",
+        severity=BLOCK if is_known else None,
+    )
 
 
 def odd_names(facts: PreflightFacts) -> Iterator[Problem]:

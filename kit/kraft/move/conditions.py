@@ -42,6 +42,8 @@ from kit.text.naming import listed, named
 from kit.text.visible import argument, toml_key
 
 Problem = Callable[[GateInputs], str | None]
+READ_AT_START = ("Z07", "Z08", "Z09", "Z10", "Z11")
+"""Checks of the preflight on what brokers in ZooKeeper or migration mode read when they start."""
 _BOTH = "{} are ids of brokers and of controllers"
 _NOT_FORGOTTEN = (
     "after its znode in /brokers/ids has disappeared, which takes until the end of its ZooKeeper session. A broker "
@@ -130,9 +132,9 @@ def preflight(inputs: GateInputs) -> str | None:
 
 
 def brokers_start(inputs: GateInputs) -> str | None:
-    """A broker in ZooKeeper or migration mode reads every credential when it starts, and every ACL; it ends beside a
-    malformed one."""
-    rows = [each for each in inputs.preflight.rows if each.check_id in ("Z09", "Z10") and each.severity == BLOCK]
+    """A broker in ZooKeeper or migration mode applies every setting, quota, credential and ACL when it starts; it ends
+    beside one that it can't parse (``ZkConfigManager.startup``, ``AclAuthorizer.loadCache`` of 3.9)."""
+    rows = [each for each in inputs.preflight.rows if each.check_id in READ_AT_START and each.severity == BLOCK]
     problem = describe_rows([each for each in rows if each.is_met is not True])
     return problem and f"a broker may fail to start because of a znode: {problem}"
 

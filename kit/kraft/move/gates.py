@@ -118,7 +118,7 @@ _NOT_SYNCED = _gate(
     "nothing_synced", "controllers with an empty log have not written to ZooKeeper", conditions.nothing_synced
 )
 _BROKERS_START = _gate(
-    "brokers_start", "no znode keeps a broker from starting (Z09, Z10)", conditions.brokers_start, OPERATOR
+    "brokers_start", "no znode keeps a broker from starting (Z07 to Z11)", conditions.brokers_start, OPERATOR
 )
 _VOTERS_KNOWN = Gate(VOTERS_KNOWN, conditions.voters_known)
 _SILENT = _gate("controllers_silent", "no controller answers", conditions.controllers_silent)

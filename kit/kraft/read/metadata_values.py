@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import ip_address
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +25,15 @@ from kit.text.fingerprints import Hide, is_fingerprint, stars
 from kit.text.numbers import INT32_MAX, INT64_MAX, partition_in
 
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_WHOLE_QUOTAS = {
+    **dict.fromkeys(("producer_byte_rate", "consumer_byte_rate"), (-INT64_MAX - 1, INT64_MAX)),
+    "connection_creation_rate": (-INT32_MAX - 1, INT32_MAX),
+}
+"""Quota → the least and the greatest value that brokers parse; all others are of type double."""
 _SCRAM_PARTS = ("salt", "stored_key", "server_key", "iterations")
+DEFAULT = "<default>"
+"""The znode of all entities of a kind that have none of their own."""
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PRINCIPAL = re.compile(r"[^:]+:.*", re.DOTALL)
 RESOURCE_TYPES = {
@@ -102,12 +111,38 @@ def config_value(data: bytes) -> dict[str, str]:
     return config
 
 
-def quota_value(value: str) -> str:
+def is_broker_name(name: str) -> bool:
+    """Whether it is a broker's id, or the name for all brokers."""
+    return name == DEFAULT or partition_in(name) is not None
+
+
+def is_address(name: str) -> bool:
+    """Whether it is an IP address, or the name for all."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return name == DEFAULT
+    return True
+
+
+def is_host_name(name: str) -> bool:
+    """Whether it is an address, or a name that may have one."""
+    return is_address(name) or _HOST_NAME.fullmatch(name) is not None
+
+
+def quota_value(key: str, value: str) -> str:
     """A quota's number, in the shortest form; raises BadValue.
 
-    >>> quota_value("1000.0"), quota_value("12.5")
+    Brokers parse some quotas as whole numbers (``QuotaConfigHandler``, ``IpConfigHandler``) and end otherwise.
+
+    >>> quota_value("request_percentage", "1000.0"), quota_value("request_percentage", "12.5")
     ('1000', '12.5')
     """
+    if key in _WHOLE_QUOTAS:
+        least, most = _WHOLE_QUOTAS[key]
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", value) or not least <= int(value) <= most:
+            raise BadValue(f"its {key} is {shown(value)}; expected {least} to {most}")
+        return str(int(value))
     try:
         number = float(value)
     except ValueError:

@@ -8,7 +8,7 @@ something else, or that these credentials may not read, is a row with its error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
@@ -32,6 +32,11 @@ _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"
 _ENCIPHERED = {"encryptedPassword", "passwordLength"}
 """Of the parts of an enciphered password those that each has; they come in any order."""
 _TOKENS = "/delegation_token/tokens"
+_NAMES: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "/config/brokers": (values.is_broker_name, "no broker id"),
+    "/config/ips": (values.is_host_name, "neither an IP address nor a host name"),
+}
+"""Folder → which names brokers can read (they end otherwise), and what another name is not."""
 
 _STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
 
@@ -150,7 +155,7 @@ def _limit(
         try:
             if not is_scram and key.upper().startswith("SCRAM"):
                 raise BadValue(f"{shown(key)} is no mechanism of Kafka")
-            content = values.scram_value(value, hide) if is_scram else values.quota_value(value)
+            content = values.scram_value(value, hide) if is_scram else values.quota_value(key, value)
             yield item(kind, owner, key, content, mzxid, is_scram)
         except BadValue as problem:
             yield item(kind, owner, key, None, mzxid, is_scram, f"{path}: {problem}")
@@ -159,8 +164,17 @@ def _limit(
 def _configs(
     reader: Reader, kind: str, folder: str, names: list[str] | None = None
 ) -> Iterator[tuple[str, str, dict[str, str], int]]:
-    """Name, path, settings and mzxid of each config znode in a folder; one without data (a mere folder) has none."""
+    """Name, path, settings and mzxid of each config znode in a folder; one without data (a mere folder) has none.
+
+    Brokers parse the names of some, whatever the znode holds.
+    """
     names = reader.children([folder], kind)[folder] if names is None else names
+    is_name, what = _NAMES.get(folder, (None, ""))
+    odd = [name for name in names if is_name is not None and not is_name(name)]
+    for name in odd:
+        entity = f"{folder}/{name}".removeprefix("/config/")
+        reader.fail(kind, entity, f"{folder}/{name}: its name is {what}")
+    names = [name for name in names if name not in odd]
     for name, (path, held) in zip(names, reader.znodes([f"{folder}/{name}" for name in names])):
         if held is None or (isinstance(held, Znode) and not held.data):
             continue

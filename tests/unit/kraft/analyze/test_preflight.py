@@ -147,7 +147,6 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("Z06", control(pending_deletions=("old",)), "The deletion of topic old is pending"),
     ("Z06", control(n_reassignments=1), "A reassignment or an election"),
     ("Z06", with_partition(removing=(2,)), "are being moved: partitions 1"),
-    ("Z07", with_item(item("config", "brokers/one", "log.cleaner.threads", "1")), "/config/brokers/one belongs to no"),
     ("Z07", with_item(item("config", "brokers/1", error="/config/brokers/1: it is empty")), "it is empty"),
     ("Z08", with_item(item("quota", "clients/c", "bytes", "1")), "the quota bytes, which Kafka 3.9 does not know"),
     ("Z08", with_item(item("quota", "clients/c", "x", error="/config/clients/c: 'fast' is no number")), "'fast'"),
@@ -164,6 +163,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ),
     ("Z11", with_item(item("config", "topics/orders", "retention", "1")), "knows no such setting"),
     ("Z11", with_item(item("config", "topics/orders", "segment.ms", "0")), "segment.ms=0: it takes 1 to"),
+    ("Z11", with_item(item("config", "topics/gone", "segment.ms", "0")), "a broker that starts"),
     ("Z11", with_item(item("config", "topics/gone", "retention.ms", "1")), "the topic does not"),
     ("Z12", encrypted(), "controller 3000 has no password.encoder.secret"),
     (
@@ -456,6 +456,22 @@ def test_few_iterations_warn_and_do_not_block():
     facts = with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=100"))
     assert blocking(preflight(facts)) == []
     assert [each.severity for each in of("Z09", facts)] == ["warn"]
+
+
+def test_the_quota_of_a_host_name_warns_and_an_address_does_not():
+    """Whether each broker resolves a name can't be seen from here, and such a quota is no mistake."""
+    (row,) = of("Z08", with_item(item("quota", "ips/db", "connection_creation_rate", "1")))
+    assert (row.is_met, row.severity) == (None, "warn")
+    assert "A broker that starts and can't resolve the name ends" in row.sentence
+    for name in ("10.0.0.1", "fe80::1", "<default>"):
+        (row,) = of("Z08", with_item(item("quota", f"ips/{name}", "connection_creation_rate", "1")))
+        assert row.is_met is True
+
+
+@pytest.mark.parametrize(("key", "severity"), [("retention.ms", "block"), ("no.such", "warn")])
+def test_a_value_that_ends_brokers_blocks_and_a_setting_that_they_ignore_does_not(key, severity):
+    (row,) = of("Z11", with_item(item("config", "topics/orders", key, "abc")))
+    assert (row.is_met, row.severity) == (False, severity)
 
 
 def test_what_concerns_the_way_back_does_not_block_the_way_on():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -191,7 +192,31 @@ def test_a_controller_that_kafka_does_not_decode_is_refused(data):
 @pytest.mark.parametrize("text", ["", "x", "nan", "inf", "1_000", "1e999"])
 def test_what_is_no_number_is_no_quota(text):
     with pytest.raises(BadValue, match="no number"):
-        values.quota_value(text)
+        values.quota_value("request_percentage", text)
+
+
+@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"])
+@pytest.mark.parametrize("text", ["", "fast", "1.5", "1000.0", " 5", "9223372036854775808", "1_000"])
+def test_brokers_read_some_quotas_as_whole_numbers(key, text):
+    with pytest.raises(BadValue, match=key):
+        values.quota_value(key, text)
+    assert values.quota_value(key, "+1000") == "1000"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_broker", "is_host"),
+    [
+        ("<default>", True, True),
+        ("1", True, True),
+        ("one", False, True),
+        ("2147483648", False, True),
+        ("10.0.0.1", False, True),
+        ("fe80::1", False, True),
+        ("no host", False, False),
+    ],
+)
+def test_names_that_brokers_can_read(name, is_broker, is_host):
+    assert (values.is_broker_name(name), values.is_host_name(name)) == (is_broker, is_host)
 
 
 JSON = st.recursive(
@@ -244,5 +269,9 @@ def test_any_payload_is_read_or_refused(data):
 @settings(max_examples=60)
 @given(st.text(max_size=30))
 def test_any_text_is_a_quota_or_a_credential_or_refused(text):
-    for parse in (values.quota_value, values.scram_value):
+    for parse in (
+        partial(values.quota_value, "consumer_byte_rate"),
+        partial(values.quota_value, "x"),
+        values.scram_value,
+    ):
         assert problem_of(parse, text) != ""
