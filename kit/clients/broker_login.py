@@ -9,6 +9,8 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.metadata import MetadataRequest
 
+from kit.text.addresses import host_and_port
+
 HANG_UPS = 3
 """A server that closes the connection during the login this many more times has refused the login."""
 _CREDENTIALS = 3
@@ -54,11 +56,8 @@ def serves_clients(connection: Any) -> bool:
 
 def refuses(server: str, default_port: int | None = None) -> bool:
     """Whether no process listens there; a host that does not answer, or has no address, is not known to refuse."""
-    host, colon, port = server.strip().rpartition(":")
-    if not colon and default_port is not None:
-        host, port = port, str(default_port)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=0.2).close()
+        socket.create_connection(host_and_port(server, default_port), timeout=0.2).close()
     except ConnectionRefusedError:
         return True
     except (OSError, ValueError):

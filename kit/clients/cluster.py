@@ -272,7 +272,8 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
     settings |= kazoo_login(security)
     if security.uses_tls:
         client_context(security)
-        files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
+        own_key = security.key_file or security.certificate_file  # Without a key, kazoo would show no certificate.
+        files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": own_key}
         # kazoo by itself takes any server that the authority signed for, whatever its name.
         settings |= {"use_ssl": True, "check_hostname": security.check_host_name}
         settings |= {name: str(path) for name, path in files.items() if path is not None}

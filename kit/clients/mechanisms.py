@@ -11,9 +11,12 @@ import ssl
 import struct
 from typing import Any, BinaryIO
 
+from kit.text.addresses import host_and_port
 from kit.text.naming import listed
 from kit.text.visible import visible
 
+KAFKA_PORT = 9092
+"""Of an address that names none, as kafka-python has it."""
 _HEADER = struct.Struct(">hhi")
 _SASL_HANDSHAKE = (17, 1, 0)
 """API key, version (since Kafka 1.0), correlation id: ``SaslHandshakeRequest.json``."""
@@ -46,10 +49,9 @@ def missing_mechanism(settings: dict[str, Any]) -> str | None:
 
 def enabled_mechanisms(settings: dict[str, Any], server: str, timeout_s: float = _TIMEOUT_S) -> list[str] | None:
     """The mechanisms in the order of the broker; None: it did not answer so."""
-    host, _, port = server.rpartition(":")
-    host = host.strip("[]")
     try:
-        with socket.create_connection((host, int(port)), timeout_s) as plain:
+        host, port = host_and_port(server, KAFKA_PORT)
+        with socket.create_connection((host, port), timeout_s) as plain:
             if settings["security_protocol"] != "SASL_SSL":
                 return _ask(plain, settings["sasl_mechanism"])
             with _tls(settings).wrap_socket(plain, server_hostname=host) as secured:

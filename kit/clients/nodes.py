@@ -25,6 +25,7 @@ from kit.clients.mechanisms import remedy
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
 from kit.tables.kraft import NodeFact, NodeSetting
 from kit.tables.preflight import BrokerLogDir
+from kit.text.addresses import host_and_port
 
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
@@ -185,9 +186,8 @@ def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str,
 
 def _is_taken(address: str, timeout_s: float) -> bool | None:
     """Whether a server accepts the connection in time. False: its host refuses it; kafka-python would try on and on."""
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        socket.create_connection(host_and_port(address), timeout_s).close()
     except ConnectionRefusedError:
         return False
     except TimeoutError:

@@ -33,6 +33,7 @@ from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.conditions import Condition
 from kit.tables.kraft import KraftState, MetadataControl, NodeFact
+from kit.text.addresses import address_of
 from kit.text.naming import named
 from kit.text.visible import visible
 
@@ -158,7 +159,7 @@ def _read(
 def broker_addresses(cluster: Cluster) -> dict[int, str]:
     """Id → ``host:port`` of every broker that the cluster's metadata names. Raises ConnectError."""
     brokers = fetch_metadata(cluster.broker_client).brokers
-    return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
+    return {each.broker_id: address_of(each.host, each.port) for each in brokers if each.host is not None}
 
 
 def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controllers:

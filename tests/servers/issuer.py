@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 AUDIENCE = "kafka"
 ISSUER = "https://issuer.test"
 SECRET = "s3cret+/ of the client"
+NODE_SECRET = "node-secret"
+"""Java's client does not encode a secret by default."""
 
 
 def encoded(data: bytes) -> str:
@@ -76,7 +78,7 @@ class Issuer:
         if self.is_down:
             return 503, {}
         client, _, secret = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
-        if unquote_plus(secret) != SECRET:
+        if unquote_plus(secret) not in (SECRET, NODE_SECRET):
             return 401, {"error": "invalid_client", "error_description": f"not {secret}"}
         if form.get("grant_type") != ["client_credentials"]:
             return 400, {"error": "unsupported_grant_type"}

@@ -19,7 +19,8 @@ from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kafka import Broker
-from tests.servers.issuer import AUDIENCE, ISSUER, Issuer
+from kit.lab.servers.security import NODE_USER
+from tests.servers.issuer import AUDIENCE, ISSUER, NODE_SECRET, Issuer
 
 MODULES = "org.apache.kafka.common.security"
 _OPERATIONS = {each.name.replace("_", "").lower(): each for each in AclOperation}
@@ -28,25 +29,31 @@ AUTHORIZERS[False] = "kafka.security.authorizer.AclAuthorizer"
 
 
 class SaslLab(Lab):
-    """``logins``: mechanism → settings of the listener; ``zookeeper``: lines of ``zoo.cfg``; ``options``: of JVMs."""
+    """``logins``: mechanism → settings of the listener; ``zookeeper``: lines of ``zoo.cfg``; ``options``: of JVMs.
+
+    ``host``: of the listener; ``added``: more lines of each broker.
+    """
 
     def __init__(
         self,
         logins: Mapping[str, Mapping[str, str]],
         options: tuple[str, ...] = (),
         zookeeper: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+        added: Mapping[str, str] | None = None,
         **shape: Any,
     ) -> None:
         super().__init__(**shape)
         self._logins, self._options, self._zookeeper = logins, options, dict(zookeeper or {})
+        self._host, self._added = host, dict(added or {})
 
     def _servers(self) -> Servers:
         servers = super()._servers()
         for broker in servers.brokers:
-            broker.addresses["SASL_PLAINTEXT"] = f"127.0.0.1:{free_ports(1)[0]}"
+            broker.addresses["SASL_PLAINTEXT"] = f"{self._host}:{free_ports(1)[0]}"
             listeners = f"{broker.role()['listeners']},SASL_PLAINTEXT://{broker.addresses['SASL_PLAINTEXT']}"
             broker.added |= {"listeners": listeners, **self._settings()}
-            broker.added |= self._settings_of(broker)
+            broker.added |= {**self._settings_of(broker), **self._added}
             broker.options = self._options
         if not self._kraft:
             servers.zookeeper.added |= self._zookeeper
@@ -143,4 +150,30 @@ def by_tokens(issuer: Issuer) -> dict[str, Mapping[str, str]]:
 
 def allowed(issuer: Issuer) -> tuple[str, ...]:
     """Since 4.0 no URL is allowed by default."""
-    return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.jwks.as_uri()}",)
+    urls = f"{issuer.jwks.as_uri()},{issuer.token_url}"
+    return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={urls}",)
+
+
+def node_login(issuer: Issuer, listener: str) -> dict[str, str]:
+    """Lines of nodes that listen there and of nodes that call there: tokens of this issuer, as client ``node``."""
+    own = {
+        **by_tokens(issuer)["OAUTHBEARER"],
+        "sasl.jaas.config": f'{MODULES}.oauthbearer.OAuthBearerLoginModule required clientId="{NODE_USER}" '
+        f'clientSecret="{NODE_SECRET}";',
+        "sasl.login.callback.handler.class": f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": issuer.token_url,
+    }
+    prefix = f"listener.name.{listener}.oauthbearer."
+    return {name if name.startswith("sasl.oauthbearer.") else prefix + name: value for name, value in own.items()}
+
+
+def controllers_by_token(issuer: Issuer) -> dict[str, str]:
+    """Lines of combined nodes whose controllers take tokens alone."""
+    names = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+    return {
+        "listener.security.protocol.map": names,
+        "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+        "listener.name.controller.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "super.users": f"User:ANONYMOUS;User:{NODE_USER}",
+        **node_login(issuer, "controller"),
+    }

@@ -42,9 +42,18 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def lab(issuer: Issuer) -> Iterator[SaslLab]:
-    with SaslLab(by_tokens(issuer), allowed(issuer), kraft=True) as running:
+    """Clients reach it by IPv6, where the machine has that."""
+    with SaslLab(by_tokens(issuer), allowed(issuer), kraft=True, host=loopback()) as running:
         running.create_topic("payments", 1)
         yield running
+
+
+def loopback() -> str:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return "127.0.0.1"
+    return "[::1]"
 
 
 @pytest.fixture
@@ -75,6 +84,13 @@ def test_each_right_that_is_missing_is_named_until_it_is_granted(lab: SaslLab, f
         assert "Grant it: kafka-acls.sh --add --operation" in rows[name].sentence
         grant(lab, USER, right)
         wait_until(lambda name=name: checked(file)[name].state == "ok", f"{name} granted", SECONDS)
+
+
+def test_a_broker_is_asked_at_the_address_that_it_advertises(lab: SaslLab, file: Path) -> None:
+    """kafka-python takes ``::1:9092`` for an address without a port."""
+    address = lab.servers.addresses("SASL_PLAINTEXT")
+    done = CliRunner().invoke(app, ["kraft", "status", "--profile-file", str(file)], env={"COLUMNS": "160"})
+    assert (done.exit_code, address in done.output) == (0, True), done.output
 
 
 def test_the_verb_ends_as_its_siblings_do_and_shows_no_secret(file: Path, issuer: Issuer) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
+from kit.clients.brokers import fetch_metadata
 from kit.clients.cluster import connect, librdkafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, ReadError
 from kit.lab.process import wait_until
@@ -22,7 +25,16 @@ from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.coordinators import await_coordinator, commit
 from tests.servers.issuer import SECRET, Issuer
 from tests.servers.offset_operations import OffsetOperations, when_acting
-from tests.servers.sasl_lab import CLUSTER, FIRST_LOCK, OFFSETS, SaslLab, allowed, by_tokens, grant
+from tests.servers.sasl_lab import (
+    CLUSTER,
+    FIRST_LOCK,
+    OFFSETS,
+    SaslLab,
+    allowed,
+    by_tokens,
+    controllers_by_token,
+    grant,
+)
 
 TOPIC = "payments"
 USER = "ann"
@@ -44,9 +56,10 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, issuer: Issuer) -> Iterator[SaslLab]:
-    """3.9 allows each URL where none is named; 4.4 none."""
+    """3.9 allows each URL where none is named; 4.4 none. The controllers of 4.4 take tokens, too."""
     shape = SHAPES[request.param]
-    with SaslLab(by_tokens(issuer), allowed(issuer) if shape else (), **shape) as running:
+    added = controllers_by_token(issuer) if shape else {}
+    with SaslLab(by_tokens(issuer), allowed(issuer) if shape else (), added=added, **shape) as running:
         await_coordinator(running)
         running.create_topic(TOPIC, 2)
         running.produce(TOPIC, 200)
@@ -106,6 +119,39 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(lab, file, profile, tm
     written = "".join(each.read_text(errors="replace") for each in (tmp_path / "runs").rglob("*") if each.is_file())
     for secret in (SECRET, *issuer.issued):
         assert secret not in seen + written + caplog.text
+
+
+def test_controllers_that_take_tokens_are_read_and_one_that_refuses_is_said(lab, file, issuer):
+    """One connection per node, each with the token of the profile."""
+    (node,) = lab.servers.brokers
+    text = file.read_text(encoding="utf-8")
+    file.write_text(f'{text}\n[clusters.lab.kraft]\ncontrollers = "{node.controller}"\n', encoding="utf-8")
+
+    def ended(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "--profile-file", str(file)], env={"COLUMNS": "160"})
+
+    status = ended("kraft", "status")
+    assert status.exit_code == 0, status.output
+    assert f"controller {node.broker_id} leads" in status.output
+    rows = json.loads(ended("connect", "--json").stdout)
+    assert [row["state"] for row in rows if row["component"] == f"controller {node.controller}"] == ["ok"] * 3
+    provider_of.cache_clear()
+    issuer.claims = {"aud": "billing"}
+    refused = ended("kraft", "status")
+    assert (refused.exit_code, "audience billing" in refused.output) == (AuthenticationFailed.exit_code, True)
+    assert not any(token in status.output + refused.output for token in (SECRET, *issuer.issued))
+
+
+def test_two_profiles_of_one_process_log_in_as_two_users(lab, profile, issuer):
+    """The one sees a topic, the other sees none."""
+    other = replace(profile.security.kafka, client_id="bob")
+    bob = replace(profile, security=replace(profile.security, kafka=other))
+    with connect(profile, SECONDS) as first, connect(bob, SECONDS) as second:
+        for _ in range(2):
+            seen = [
+                {row.topic for row in fetch_metadata(each.broker_client).topic_partitions} for each in (first, second)
+            ]
+            assert (TOPIC in seen[0], seen[1]) == (True, set())
 
 
 def test_tokens_end_in_the_midst_of_a_run(lab, profile, issuer, tmp_path):

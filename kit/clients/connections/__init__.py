@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from kit.clients.broker_client import Deadline
 from kit.clients.brokers import fetch_metadata
-from kit.clients.cluster import CONNECT_TIMEOUT_S, connect_kafka, connect_zookeeper, kafka_settings
+from kit.clients.cluster import CONNECT_TIMEOUT_S, ZOOKEEPER_PORT, connect_kafka, connect_zookeeper, kafka_settings
 from kit.clients.connections.certificates import check_files
 from kit.clients.connections.check import FAILED, OK, Check, failed
 from kit.clients.connections.logins import check_kerberos, check_token
 from kit.clients.connections.network import check_network
 from kit.clients.connections.rights import check_kafka_rights, check_zookeeper_rights
+from kit.clients.mechanisms import KAFKA_PORT
 from kit.clients.nodes import NodeClient, api_versions, ask_node
 from kit.errors import OfframpError, WrongCluster
 from kit.profile import Profile
@@ -67,7 +68,7 @@ def _addresses(servers: str) -> list[str]:
 
 def _check_broker(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
     component, security = f"broker {address}", profile.security.kafka
-    rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
+    rows = list(check_network(component, address, KAFKA_PORT, timeout_s, security if security.uses_tls else None))
     yield from rows
     if rows[-1].state == FAILED:
         return
@@ -114,7 +115,9 @@ def _check_zookeeper(profile: Profile, timeout_s: float) -> Iterator[Check]:
     security = profile.security.zookeeper
     for address in _addresses(servers):
         component = f"ZooKeeper {address}"
-        rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
+        rows = list(
+            check_network(component, address, ZOOKEEPER_PORT, timeout_s, security if security.uses_tls else None)
+        )
         yield from rows
         if rows[-1].state == FAILED:
             continue
@@ -134,7 +137,7 @@ async def _ask_versions(client: NodeClient, deadline: Deadline) -> object:
 
 def _check_controller(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
     component, security = f"controller {address}", profile.security.kafka
-    rows = list(check_network(component, address, timeout_s, security if security.uses_tls else None))
+    rows = list(check_network(component, address, KAFKA_PORT, timeout_s, security if security.uses_tls else None))
     yield from rows
     if rows[-1].state == FAILED:
         return

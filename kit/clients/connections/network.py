@@ -13,6 +13,7 @@ from kit.clients.connections.check import OK, SOON_S, WARNING, Check, failed
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
 from kit.profile.security.settings import section_of
 from kit.profile.security.tls_files import TlsSettings, client_context
+from kit.text.addresses import host_and_port
 
 _EXPIRED, _NOT_YET, _NAME_DIFFERS, _ADDRESS_DIFFERS = 10, 9, 62, 64
 """X509_V_ERR_… of OpenSSL."""
@@ -27,19 +28,20 @@ _OWN_REFUSED = {
 """OpenSSL's names of the alerts by which a server refuses a client's certificate, or that there is none."""
 
 
-def check_network(component: str, address: str, timeout_s: float, tls: TlsSettings | None) -> Iterator[Check]:
+def check_network(
+    component: str, address: str, default_port: int, timeout_s: float, tls: TlsSettings | None
+) -> Iterator[Check]:
     """Yield a row per layer, up to the first that fails."""
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]") or address
     try:
-        found = socket.getaddrinfo(host, int(port or 2181), type=socket.SOCK_STREAM)
+        host, port = host_and_port(address, default_port)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
-        problem = ConnectError(f"The name {host!r} has no address ({error}). Check the profile and the DNS.")
+        problem = ConnectError(f"{address!r} has no address ({error}). Check the profile and the DNS.")
         yield failed(component, "DNS", problem)
         return
     yield Check(component, "DNS", OK, f"{host} is {', '.join(sorted({str(each[4][0]) for each in found}))}.")
     try:
-        connection = socket.create_connection((host, int(port or 2181)), timeout_s)
+        connection = socket.create_connection((host, port), timeout_s)
     except OSError as error:
         problem = ConnectError(
             f"Nothing accepts connections at {address} ({error}). Check the port, the server and firewalls."

@@ -27,6 +27,7 @@ from kit.kraft.metadata_log.files import CHECKPOINT, FETCHED, LogFile
 from kit.profile import Profile
 from kit.profile.security.refusals import kafka_remedy, who
 from kit.profile.security.settings import KafkaSecurity, Security
+from kit.text.addresses import address_of
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
@@ -168,7 +169,7 @@ class _ControllerClient(BrokerClient):
             for broker in self._manager.cluster.bootstrap_brokers():
                 answer = await self._quorum(broker.node_id)
                 if isinstance(answer, str):
-                    refusals.append(f"{broker.host}:{broker.port} {answer}")
+                    refusals.append(f"{address_of(broker.host, broker.port)} {answer}")
                 else:
                     return broker.node_id, answer
             if not deadline.allows(attempt) or all(each.endswith(NO_CONTROLLER) for each in refusals):

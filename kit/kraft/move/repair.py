@@ -42,6 +42,7 @@ from kit.kraft.move.steps import (
 from kit.kraft.move.sync import led_problem
 from kit.kraft.read.control_znodes import CONTROLLER, EPOCH
 from kit.kraft.read.metadata_znodes import with_max_state_epoch
+from kit.text.addresses import address_of
 from kit.text.naming import named
 
 LOOKS = 3
@@ -75,7 +76,7 @@ def known_brokers(cluster: Cluster, reads: MoveReads) -> dict[int, str]:
         with suppress(*UNREAD):
             metadata = reads.metadata(cluster, address.strip())
             addresses |= {
-                each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None
+                each.broker_id: address_of(each.host, each.port) for each in metadata.brokers if each.host is not None
             }
     return addresses
 

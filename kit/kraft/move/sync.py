@@ -15,6 +15,7 @@ from kit.kraft.analyze.phase import Facts
 from kit.kraft.move.cluster_state import READS, SHOWN, UNREAD, MoveReads
 from kit.kraft.read.metadata_partitions import Partition
 from kit.tables.groups import TopicPartition
+from kit.text.addresses import address_of
 from kit.text.naming import named
 from kit.text.quantity import quantity
 
@@ -101,7 +102,7 @@ def _unled(metadata: ClusterMetadata) -> str | None:
 
 
 def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], down: int | None) -> str | None:
-    places = {each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None}
+    places = {each.broker_id: address_of(each.host, each.port) for each in metadata.brokers if each.host is not None}
     if (problem := _swapped(places, brokers)) is not None:
         return problem
     missing = sorted(set(brokers) - set(places) - {down})

@@ -20,6 +20,7 @@ from kit.clients.nodes import KRAFT_MODE, ZOOKEEPER_MODE, fetch_node_facts
 from kit.engine.lock import ZookeeperLock
 from kit.errors import ConnectError, PlanError
 from kit.moves.locks.kafka_lock import KafkaLock, LockGroups
+from kit.text.addresses import address_of
 
 
 class RunLock:
@@ -119,7 +120,9 @@ def broker_modes(cluster: Cluster) -> dict[int, str]:
     Raises:
         ConnectError: none answers.
     """
-    brokers = [(f"{each.host}:{each.port}", each.broker_id) for each in fetch_metadata(cluster.broker_client).brokers]
+    brokers = [
+        (address_of(each.host, each.port), each.broker_id) for each in fetch_metadata(cluster.broker_client).brokers
+    ]
     facts = fetch_node_facts(kafka_settings(cluster.profile), brokers, ())
     modes = {each.node_id: each.mode for each in facts if each.node_id is not None and each.mode is not None}
     if not modes:

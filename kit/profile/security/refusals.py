@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from kit.errors import OfframpError
 from kit.profile.security.settings import GSSAPI, KafkaSecurity, ZookeeperSecurity
 from kit.profile.security.token import Token
-from kit.profile.security.tokens import provider_of
+from kit.profile.security.tokens import provider_of, shown_time
 from kit.text.visible import visible
 
 
@@ -62,7 +60,7 @@ def described_token(token: Token) -> str:
         return "the token is no JWT, so its claims are unknown"
     said = [f"{name} {visible(str(claims.get(claim, 'none')))}" for name, claim in _CLAIMS.items()]
     if token.expires_at_s is not None:
-        said.append(f"end {datetime.fromtimestamp(token.expires_at_s, UTC):%Y-%m-%d %H:%M:%S} UTC")
+        said.append(f"end {shown_time(token.expires_at_s)}")
     return f"the token has {', '.join(said)}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import ProfileError
+from kit.text.regular_file import read_regular
 
 REFERENCE = '{ env = "NAME" } or { file = "path" }'
 
@@ -35,19 +36,24 @@ class SecretReference:
         """The secret itself.
 
         Raises:
-            ProfileError: the variable is not set, or the file can't be read.
+            ProfileError: the variable is not set or empty, or the file can't be read or begins with an empty line.
         """
         if self.env is not None:
-            if self.env not in os.environ:
-                raise ProfileError(f"the environment variable {self.env} is not set: set it to the profile's secret")
+            if not os.environ.get(self.env):
+                state = "empty" if self.env in os.environ else "not set"
+                raise ProfileError(f"the environment variable {self.env} is {state}: set it to the profile's secret")
             return Secret(os.environ[self.env])
         assert self.file is not None
         try:
-            lines = self.file.read_text(encoding="utf-8").splitlines()
+            lines = read_regular(self.file).decode("utf-8-sig").splitlines()
         except OSError as error:
             raise ProfileError(
                 f"the profile's secret file {self.file} can't be read: {error.strerror}; check its path and its rights"
             ) from error
         except UnicodeDecodeError:  # It quotes the file.
             raise ProfileError(f"the profile's secret file {self.file} is no text in UTF-8; check its path") from None
-        return Secret(lines[0] if lines else "")
+        if not lines or not lines[0]:
+            raise ProfileError(
+                f"the first line of the profile's secret file {self.file} is empty: write the secret there"
+            )
+        return Secret(lines[0])

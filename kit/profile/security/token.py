@@ -27,6 +27,6 @@ class Token:
             return {}
         try:
             claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        except (binascii.Error, ValueError):
+        except (binascii.Error, ValueError, RecursionError):
             return {}
         return claims if isinstance(claims, dict) else {}

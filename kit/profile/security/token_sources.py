@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
@@ -59,7 +63,7 @@ def _ask_issuer(security: KafkaSecurity) -> Token:
             body = answer.read(_LARGEST_ANSWER)
     except urllib.error.HTTPError as error:
         raise _refusal(security, where, error.code, _error_code(error.read(_LARGEST_ANSWER))) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise ConnectError(
             f"{where} did not answer ({reason}). Check token_url and the network; for a certificate of your own "
@@ -74,8 +78,11 @@ def _ask_issuer(security: KafkaSecurity) -> Token:
 
 
 def _opener(security: KafkaSecurity) -> urllib.request.OpenerDirector:
+    """A proxy gets no request of http: such a request holds the client secret, and is for this machine."""
     context = trusting("security.kafka.token_ca_file", security.token_ca_file)
-    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect)
+    proxies = {scheme: at for scheme, at in urllib.request.getproxies().items() if scheme == "https"}
+    by_proxy = urllib.request.ProxyHandler(proxies)
+    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), by_proxy, _NoRedirect)
 
 
 def _refusal(security: KafkaSecurity, where: str, status: int, code: str) -> ConnectError:
@@ -97,28 +104,47 @@ def _error_code(body: bytes) -> str:
 def _json(body: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
 
 
 def _run(command: tuple[str, ...]) -> Token:
-    """The first line that the command prints. Its output is shown nowhere, since it may hold the token."""
+    """The first line with text that the command prints. Its output is shown nowhere: it may hold the token."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise AuthenticationFailed(
-            f"token_command {command[0]!r} did not end within {COMMAND_TIMEOUT_S:g} s. Run it in a terminal to see why."
-        ) from None
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     except (OSError, ValueError) as error:
         raise ProfileError(f"token_command {command[0]!r} can't be started: {error}. Check its path.") from None
-    lines = done.stdout.decode(errors="replace").splitlines()
-    if done.returncode != 0 or not lines:
+    printed = _output(process, command[0])
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines() if line.strip()]
+    if process.returncode != 0 or not lines:
         raise AuthenticationFailed(
-            f"token_command {command[0]!r} ended with exit code {done.returncode} and "
+            f"token_command {command[0]!r} ended with exit code {process.returncode} and "
             f"{'a' if lines else 'no'} line of output. Run it in a terminal to see why."
         )
-    return Token(Secret(lines[0].strip()))
+    return Token(Secret(lines[0]))
+
+
+def _output(process: subprocess.Popen[bytes], name: str) -> bytes:
+    """What the command prints. If it takes too long, it ends with all processes that it started."""
+    with process:
+        try:
+            return process.communicate(timeout=COMMAND_TIMEOUT_S)[0]
+        except BaseException as error:  # Ctrl-C, too: it does not reach another session.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+    raise AuthenticationFailed(
+        f"token_command {name!r} did not end, or did not close its output, within {COMMAND_TIMEOUT_S:g} s. Run it in a "
+        "terminal to see why."
+    )
 
 
 def _sign_for_msk(region: str) -> Token:

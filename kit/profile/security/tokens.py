@@ -6,6 +6,8 @@ renewal fails, the token in hand is used until it ends.
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +23,7 @@ REFRESH_AT = 0.8
 """Part of a token's life after which it is renewed."""
 UNKNOWN_LIFE_S = 60.0
 """How long a token is used whose end is unknown; then its source is asked again."""
+_FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 LARGEST_SKEW_S = 60.0
 """A token that is dated further in the future shows that the clock of this machine is behind its issuer's."""
 
@@ -65,26 +68,33 @@ def _checked_end(token: Token, now: float) -> float:
     """POSIX time of a token's end. Raises AuthenticationFailed where the token can't be used now."""
     if not token.value:
         raise AuthenticationFailed("The token is empty. Check its source in security.kafka.")
-    ends_at = _number(token.claims.get("exp")) or token.expires_at_s
+    if _FORM.fullmatch(token.value) is None:
+        raise AuthenticationFailed(
+            "The token has characters that no bearer token has (RFC 6750, 2.1). Its source must give the token alone: "
+            "no JSON, no quotes, no word before it. Check the source in security.kafka."
+        )
+    ends_at = _number(token.claims.get("exp")) or _number(token.expires_at_s)
     if ends_at is not None and ends_at <= now:
         raise AuthenticationFailed(
-            f"The token ended at {_time(ends_at)}; the clock of this machine shows {_time(now)}. Get a new token, or "
-            "correct the clock."
+            f"The token ended at {shown_time(ends_at)}; the clock of this machine shows {shown_time(now)}. Get a new "
+            "token, or correct the clock."
         )
     starts_at = max(_number(token.claims.get(claim)) or 0.0 for claim in ("nbf", "iat"))
     if starts_at > now + LARGEST_SKEW_S:
         raise AuthenticationFailed(
-            f"The token is valid from {_time(starts_at)}; the clock of this machine shows {_time(now)}. Correct the "
-            "clock."
+            f"The token is valid from {shown_time(starts_at)}; the clock of this machine shows {shown_time(now)}. "
+            "Correct the clock."
         )
     return ends_at if ends_at is not None else now + UNKNOWN_LIFE_S
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A number that Python and C can count with; None of all else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return float(value) if is_number else None
 
 
-def _time(seconds: float) -> str:
+def shown_time(seconds: float) -> str:
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):

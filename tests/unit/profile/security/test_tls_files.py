@@ -16,7 +16,7 @@ from kit.clients.cluster import kafka_settings, librdkafka_settings, zookeeper_s
 from kit.errors import ProfileError
 from kit.profile import Profile, load_profile
 from kit.profile.security.secret import SecretReference
-from kit.profile.security.settings import KafkaSecurity, ZookeeperSecurity
+from kit.profile.security.settings import KafkaSecurity, Security, ZookeeperSecurity
 from kit.profile.security.tls_files import client_context
 from kit.profile.security.token_sources import source_of
 from tests.generators.certificates import certificate
@@ -194,6 +194,14 @@ def broken(folder: Path, section: str) -> Profile:
 def test_each_client_gets_the_error_of_the_profile(tmp_path: Path, section: str, settings: Callable[..., Any]) -> None:
     with pytest.raises(ProfileError, match=rf"security\.{section}\.ca_file: .*no\.pem can't be read"):
         settings(broken(tmp_path, section))
+
+
+def test_zookeeper_gets_a_certificate_whose_key_is_in_the_same_file(tmp_path: Path) -> None:
+    """kazoo shows no certificate if it is given no file of the key."""
+    own = certificate(tmp_path)
+    security = Security(zookeeper=ZookeeperSecurity(certificate_file=own))
+    given = zookeeper_settings(Profile(name="lab", file=tmp_path, bootstrap_servers="x:1", security=security))
+    assert (given["certfile"], given["keyfile"]) == (str(own), str(own))
 
 
 def test_verbs_end_as_with_any_bad_profile(tmp_path: Path) -> None:
