@@ -3,7 +3,7 @@
     OfframpError                 exit code 1
     ├── InputError           2   an argument is wrong: repair the call
     ├── ProfileError         3   offramp.toml can't be used: repair the file or the environment
-    ├── ConnectError         4   a server can't be reached: examine the address, the network, the server
+    ├── ConnectError         4   a server can't be reached, or a group can't be read: examine address, network, rights
     │   └── AuthenticationFailed  5   it was reached and refused the credentials
     ├── WrongCluster         6   another cluster answered than the profile expects: nothing was done
     ├── ReadError            7   the cluster answered, but what it holds can't be read

@@ -22,17 +22,19 @@ from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
 from kit.engine.model.performer import Outcome
-from kit.errors import AuthenticationFailed
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError, UnsafePlan
 from kit.lab import Lab
+from kit.lab.members.python import PythonMember, launch
 from kit.moves.group.toggle import read_toggle, set_toggle, unset_toggle
 from tests.reporting import Permissive
 from tests.servers.awaiting import awaited
 from tests.servers.coordinators import commit
-from tests.soak import first
+from tests.soak import first, soak_only
 
 ROOT, LOGIN = "root:pw", "ops:pw"
 READ, WRITE, CREATE, DELETE, ADMIN = RIGHTS = ("read", "write", "create", "delete", "admin")
 CHROOT, GROUP, DEAD, TOPIC = "/znode-rights", "watched", "dead", "znode-rights"
+MOVING = "moving"
 OFFSETS = f"/consumers/{GROUP}/offsets/{TOPIC}"
 OWNERS = f"/consumers/{DEAD}/owners/{TOPIC}"
 COPIED = ("/cluster", "/controller", "/controller_epoch", "/brokers")
@@ -317,3 +319,86 @@ def test_a_toggle_that_the_login_may_not_write_is_refused_at_once_and_the_right_
     finally:
         login.stop()
         login.close()
+
+
+@pytest.fixture(scope="module")
+def moving(world: World, lab: Lab) -> Iterator[World]:
+    """With a group whose only member can be toggled; the member has a login of its own, with all rights."""
+    world.fill()
+    own = world.profile.with_name("member.toml")
+    own.write_text(world.profile.read_text(encoding="utf-8").replace("LOGIN_DIGEST", "ROOT_DIGEST"), encoding="utf-8")
+    member = PythonMember("mezkcc", MOVING, [TOPIC])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROOT_DIGEST", ROOT)
+        (consumer,) = launch(
+            lab.supervisor, lab.zookeeper_connect + CHROOT, lab.servers.addresses(), [member], profile=own
+        )
+        consumer.await_ready()
+        yield world
+        consumer.stop()
+
+
+TO_KAFKA = ("plan", "group", "-g", MOVING, "--to", "Kafka coordination", "--min-stable", "0", "--observe", "1")
+TO_ZOOKEEPER = (*TO_KAFKA[:5], "all MEZKCC", *TO_KAFKA[6:])
+MIGRATION = f"/consumers/{MOVING}/migration"
+MODE = f"{MIGRATION}/mode"
+OF_MOVING = [f"/consumers/{MOVING}/{each}" for each in ("ids", "owners", f"owners/{TOPIC}")]
+PLANNING = [
+    (DELETE, MIGRATION, UnsafePlan),
+    *((READ, path, ConnectError) for path in (*OF_MOVING, "/brokers/ids", "/brokers/topics")),
+    *((READ, path, AuthenticationFailed) for path in ("/consumers", "/cluster/id")),
+]
+TOGGLING = [
+    (CREATE, MIGRATION, RunError),
+    (ADMIN, MIGRATION, RunError),
+    (READ, f"/consumers/{MOVING}/ids", RunError),
+    (READ, "/cluster/id", AuthenticationFailed),
+    (CREATE, "/offramp/locks", AuthenticationFailed),
+]
+
+
+@soak_only
+@pytest.mark.parametrize(("right", "path", "error"), PLANNING)
+def test_no_toggle_is_planned_without_a_right(
+    moving: World, tmp_path: Path, right: str, path: str, error: type[OfframpError]
+) -> None:
+    with moving.without(right, path):
+        ended = moving.type(TO_KAFKA, tmp_path)
+    is_named = names(ended.output, right, path) or f"let the login {right} below {path}" in ended.output
+    assert (ended.exit_code, is_named) == (error.exit_code, True), ended.output
+    assert not list((tmp_path / "plans").glob("*.json")), ended.output
+
+
+@pytest.mark.parametrize(("right", "path", "error"), first(TOGGLING))
+def test_a_run_that_may_not_toggle_leaves_the_group_as_it_is_and_names_the_right(
+    moving: World, tmp_path: Path, right: str, path: str, error: type[OfframpError]
+) -> None:
+    plan = moving.plan(TO_KAFKA, tmp_path)
+    with moving.without(right, path):
+        ended = moving.type(("act", plan), tmp_path)
+    assert (ended.exit_code, names(ended.output, right, path)) == (error.exit_code, True), ended.output
+    assert moving.client.exists(MODE) is None
+
+
+@soak_only
+def test_a_toggle_there_and_back_names_each_right_that_its_login_lacks(moving: World, tmp_path: Path) -> None:
+    """A toggle that offramp made is deleted by its undo, and written by a plan back."""
+    there, back = tmp_path / "there", tmp_path / "back"
+    acted = moving.type(("act", moving.plan(TO_KAFKA, there)), there)
+    assert acted.exit_code == 0, acted.output
+    (run,) = (each.name for each in there.iterdir() if (each / "report.html").exists())
+
+    def refused(right: str, path: str, words: tuple[str, ...], runs: Path) -> None:
+        with moving.without(right, path):
+            ended = moving.type(words, runs)
+        assert ended.exit_code in (RunError.exit_code, AuthenticationFailed.exit_code), ended.output
+        assert names(ended.output, right, path), (right, words, ended.output)
+        assert moving.client.get(MODE)[0] == b"kafka"
+
+    refused(DELETE, MIGRATION, ("undo", run), there)
+    refused(READ, MODE, ("undo", run), there)
+    refused(READ, MODE, ("act", moving.plan(TO_ZOOKEEPER, back / "1")), back / "1")
+    refused(WRITE, MODE, ("act", moving.plan(TO_ZOOKEEPER, back / "2")), back / "2")
+    returned = moving.type(("act", moving.plan(TO_ZOOKEEPER, back / "3")), back / "3")
+    assert returned.exit_code == 0, returned.output
+    assert moving.client.get(MODE)[0] == b"zookeeper"
