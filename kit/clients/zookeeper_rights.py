@@ -141,6 +141,13 @@ def missing(acl: Iterable[ACL], who: Iterable[Identity], wanted: int) -> int:
     return wanted & ~granted
 
 
+def hides_own_digest(acl: Iterable[ACL], who: Iterable[Identity]) -> bool:
+    """Whether this list names a user of ``who`` by a digest that ZooKeeper masked, as for a session without ADMIN
+    (ZOOKEEPER-1392)."""
+    masked = {f"{name.partition(':')[0]}:x" for scheme, name in who if scheme == "digest"}
+    return any(each.id.scheme == "digest" and each.id.id in masked for each in acl)
+
+
 def _is_of(named: Any, identity: Identity) -> bool:
     if named.scheme == identity[0] == "ip":
         try:

@@ -74,8 +74,19 @@ def test_what_a_stranger_lacks_is_named_without_a_digest(connect):
         told = writes_problem(cluster(client))
         assert "(digest:ann, ip:127.0.0.1) may not create below /, delete below /, write /controller_epoch:" in told
         assert "[clusters.production.security.zookeeper]" in told
-        assert "ZooKeeper hides from offramp's session: /config/users can't be listed" in hidden_problem(
+        assert "offramp's ZooKeeper login may not read: /config/users can't be listed" in hidden_problem(
             cluster(client)
+        )
+
+
+def test_digests_that_are_hidden_from_the_login_are_said(connect):
+    """ZooKeeper masks them for a session without ADMIN, so whether the right is there is not known."""
+    with session(connect, "node:pw") as client:
+        own = make_digest_acl("ann", "secret", read=True, write=True)
+        client.set_acls("/controller_epoch", [*NODES, own])
+    with session(connect, "ann:secret") as client:
+        assert writes_problem(cluster(client)).endswith(
+            "Its digest in the access list of /controller_epoch is hidden from a login without ADMIN there"
         )
 
 

@@ -11,7 +11,17 @@ from kazoo.client import KazooClient
 from kit.clients.access import inherited
 from kit.clients.cluster import Cluster
 from kit.clients.paths import CONSUMERS
-from kit.clients.zookeeper_rights import CREATE, DELETE, READ, WRITE, Identity, fetch_acl, fetch_identities, missing
+from kit.clients.zookeeper_rights import (
+    CREATE,
+    DELETE,
+    READ,
+    WRITE,
+    Identity,
+    fetch_acl,
+    fetch_identities,
+    hides_own_digest,
+    missing,
+)
 from kit.engine.lock import ANSWER_S, CLUSTER_LOCKS, CLUSTER_RUNS, OFFRAMP, escaped
 from kit.kraft.metadata_log.secrets import is_secret_config
 from kit.kraft.move.cluster_state import SHOWN, zookeeper_of
@@ -31,21 +41,23 @@ def writes_problem(cluster: Cluster) -> str | None:
     """
     client = zookeeper_of(cluster)
     who = fetch_identities(client, cluster.profile.security.zookeeper.username)
-    lacking = [
-        each
-        for path, wanted in _wanted(client, target_of(cluster.cluster_id)).items()
-        for each in _lacking(path, missing(fetch_acl(client, path) or (), who, wanted))
-    ]
+    wanted = _wanted(client, target_of(cluster.cluster_id))
+    lists = {path: fetch_acl(client, path) or () for path in wanted}
+    lacking = [each for path in wanted for each in _lacking(path, missing(lists[path], who, wanted[path]))]
     above = CLUSTER_LOCKS if fetch_acl(client, OFFRAMP) is not None else CONSUMERS
     copied = inherited(client, f"{above}/any", ANSWER_S)
     if missing(copied, who, WRITE | CREATE | DELETE):
         lacking.append(f"use a lock whose znode inherits the access list of {above}")
     if not lacking:
         return None
-    return (
+    problem = (
         f"offramp's session of ZooKeeper ({', '.join(sorted(map(_shown, who)))}) may not {', '.join(lacking)}: give it"
         f" the brokers' own login, [clusters.{toml_key(cluster.name)}.security.zookeeper]"
     )
+    hidden = sorted(path for path, acl in lists.items() if hides_own_digest(acl, who))
+    if not hidden:
+        return problem
+    return f"{problem}. Its digest in the access list of {', '.join(hidden)} is hidden from a login without ADMIN there"
 
 
 def _wanted(client: KazooClient, target: str) -> dict[str, int]:
