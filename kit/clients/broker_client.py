@@ -30,7 +30,6 @@ from kit.clients.broker_login import (
     unthrottled,
 )
 from kit.errors import AuthenticationFailed, ConnectError, ReadError
-from kit.text.addresses import address_of
 
 DEADLINE_S = 30.0
 """Seconds without progress for which one read retries; then it reports the errors."""
