@@ -195,6 +195,7 @@ def plan_from(
     """The plan by what was observed; pure. Raises as :func:`plan_protocol`."""
     now, configs = seen.now, seen.configs
     _refuse_impossible(now, request)
+    _refuse_short_timeout(seen, request)
     checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
     overridden = raise_if_unsafe(checked, overrides)
     moving = _stopped_steps if request.how == STOPPED else _steps
@@ -250,6 +251,22 @@ def _refuse_impossible(now: ProtocolState, request: ProtocolPlanRequest) -> None
     strangers = set(request.members) - {member.member_id for member in now.members}
     if strangers:
         raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
+
+
+def _refuse_short_timeout(seen: Observed, request: ProtocolPlanRequest) -> None:
+    """A static member that stopped stays in the group until its session ends, so all of them would never be seen gone.
+
+    Raises:
+        PlanError: all members stop, one is static, and the step may not take as long as its session.
+    """
+    names = [each.instance_id for each in seen.now.protocol.members if each.instance_id]
+    session_s = (seen.session_ms or 0) / 1000
+    if request.how == STOPPED and names and session_s >= request.step_timeout_s:
+        raise PlanError(
+            f"group {request.group_id} has {quantity(len(names), 'static member')}, which stay in the group until their"
+            f" session timeout of {session_s:g} s ends, and a step may take {request.step_timeout_s:g} s. Allow a step"
+            " more time: --step-timeout SECONDS (in Python: step_timeout_s)"
+        )
 
 
 def observed(now: ProtocolState) -> dict[str, Observation]:

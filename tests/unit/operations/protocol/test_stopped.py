@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from kit.engine.model.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
-from kit.errors import InputError, RunError
+from kit.errors import InputError, PlanError, RunError
 from kit.moves.group.deploy import Command, Manual, MemberReplacement
 from kit.moves.group.group_state import CLASSIC, CONSUMER, MemberState, PartitionOffsets
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
@@ -191,6 +192,23 @@ def test_nothing_is_ordered_of_a_command_that_would_refuse_one_of_the_members(cl
     planned = stop_step("stop", replace(parameters, instruction=command.instruction("", "", "")))
     checked = StoppedActor(None, command, read=lambda *_: odd).check(planned)  # type: ignore[arg-type]
     assert (checked.ok, repr(client_id) in checked.sentence) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("instance_id", "how", "session_ms", "is_refused"),
+    [("i-1", "stopped", 300_000, True), ("i-1", "stopped", 45_000, False), (None, "stopped", 300_000, False),
+     ("i-1", "rolling", 300_000, False)],
+)  # fmt: skip
+def test_static_members_do_not_stop_in_a_step_that_is_shorter_than_their_session(
+    instance_id, how, session_ms, is_refused
+):
+    """Consumption would have stopped when the step fails."""
+    state = of(CLASSIC, CLASSIC)
+    members = tuple(replace(each, instance_id=instance_id) for each in state.protocol.members)
+    now = replace(state, protocol=replace(state.protocol, members=members))
+    request = ProtocolPlanRequest("orders", CONSUMER, how=how)
+    with pytest.raises(PlanError, match="--step-timeout") if is_refused else nullcontext():
+        plan_from(Observed(now, now, session_ms=session_ms), "cluster", Manual(), request, "ann")
 
 
 def test_members_that_do_not_leave_in_time_fail_the_step():
