@@ -244,11 +244,11 @@ def test_static_members_stop_by_command_and_start_again_with_their_instance_ids(
     """A static member that stopped is visible until its session ends. A killed one is started again like the other."""
     group = ProtocolGroup(kraft_lab, commanded, "move-static-stopped")
     group.start([static(group, number) for number in range(2)])
-    ids = set(instances(group))
+    ids, last = set(instances(group)), group.lab.consumers(group.name)[-1]
 
     def kill(event: Event) -> None:
         if (event.event, event.item, event.step_id) == ("attempted", "member 2 of 2", "01-stop-all"):
-            group.lab.consumers(group.name)[-1].kill()
+            last.kill()
 
     desk = Operations(commanded, tmp_path / "runs", tell=kill)
     run = begun(desk, planned(desk, group, "consumer", how="stopped", soak_s=0.0))
