@@ -11,17 +11,15 @@ import polars as pl
 
 from kit.engine.model.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.engine.model.plan import Plan
-from kit.engine.model.recipes import targets_of
 from kit.errors import ConnectError
 from kit.groups.snapshot import Snapshot
 from kit.moves.fleet import plan as fleet
 from kit.moves.fleet.plan import FleetPlanRequest
 from kit.moves.fleet.wave import NOT_FOLLOWING
 from kit.moves.group.toggle import mode_path
-from kit.operations import kinds
 from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, MigrationState, ReadTiming
 from tests.generators.snapshots import snapshot_of
-from tests.models.operations import ToyOperations
+from tests.models.operations import NothingInTheWay, ToyOperations
 from widgets.fleet.model import FleetToggle
 
 
@@ -36,7 +34,6 @@ class ToyFleet:
         """Groups that don't follow."""
         self.age_s = dict.fromkeys(names, 3600.0)
         self.writes: list[str] = []
-        self.n_scans = 0
         self.is_away = False
         self.gate = threading.Event()
         self.gate.set()
@@ -45,7 +42,6 @@ class ToyFleet:
     def scan(self) -> Snapshot[pl.DataFrame]:
         if self.is_away:
             raise ConnectError("ZooKeeper does not answer")
-        self.n_scans += 1
         now = datetime.now(UTC)
         rows = {
             "groups": [Group(name, ZOOKEEPER, None, None, None, None, None) for name in self.modes],
@@ -69,10 +65,8 @@ class ToyFleet:
         return Member(name, ZOOKEEPER, f"{name}_0", None, "host<1>", None, None, name not in self.old, since, None)
 
 
-class ToyWaves:
+class ToyWaves(NothingInTheWay):
     """Writes the toggles of a wave in memory; a pause has ended at once."""
-
-    cluster_id = "toy"
 
     def __init__(self, toy: ToyFleet) -> None:
         self.toy = toy
@@ -82,24 +76,6 @@ class ToyWaves:
 
     def check(self, step):
         return Checked(True, f"{len(step.parameters['groups'])} groups settled")
-
-    def targets_of(self, step):
-        return targets_of(step, kinds.all_recipes())
-
-    def refuse_altered(self, plan):
-        kinds.refuse_altered(plan)
-
-    def end(self) -> None:
-        pass
-
-    def settle(self, plan, other_run, go_on) -> None:
-        pass
-
-    def refusal(self, plan):
-        return None
-
-    def check_back(self, step, acted):
-        return Checked(True, "nobody was there")
 
     def state(self, step, acted=None):
         found = {self.toy.modes[name] for name in step.parameters["groups"]} if step.changes else {None}

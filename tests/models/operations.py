@@ -94,20 +94,10 @@ class ToyGroup:
 PAUSE = {"partitions_that_changed_hands": 3, "longest_unowned_ms": 7, "owners_watched": "each change"}
 
 
-class ToyPerformer:
-    """Replaces and toggles in memory; a soak has ended at once."""
+class NothingInTheWay:
+    """What a performer in memory answers where nothing stands in the way of a plan."""
 
     cluster_id = "toy"
-
-    def __init__(self, toy: ToyGroup, say: Callable[[str], None]) -> None:
-        self.toy, self._say = toy, say
-
-    def observe(self, plan: Plan):
-        found = {name: each.value for name, each in group._observed(self.toy.look(GROUP)).items()}
-        return {name: plan.observed[name].value if "offsets" in name else found[name] for name in plan.observed}
-
-    def check(self, step):
-        return Checked(True, f"found {self._counts()}")
 
     def targets_of(self, step):
         return targets_of(step, kinds.all_recipes())
@@ -126,6 +116,20 @@ class ToyPerformer:
 
     def check_back(self, step, acted):
         return Checked(True, "nobody was there")
+
+
+class ToyPerformer(NothingInTheWay):
+    """Replaces and toggles in memory; a soak has ended at once."""
+
+    def __init__(self, toy: ToyGroup, say: Callable[[str], None]) -> None:
+        self.toy, self._say = toy, say
+
+    def observe(self, plan: Plan):
+        found = {name: each.value for name, each in group._observed(self.toy.look(GROUP)).items()}
+        return {name: plan.observed[name].value if "offsets" in name else found[name] for name in plan.observed}
+
+    def check(self, step):
+        return Checked(True, f"found {self._counts()}")
 
     def state(self, step, acted=None):
         if not step.changes:

@@ -18,26 +18,10 @@ from kit.engine.model.performer import Waiting
 from kit.engine.model.progress import step_progress
 from kit.engine.model.states import RunState
 from kit.tables.conditions import Rule
-from tests.models.operations import GROUP, ToyGroup, open_toy
+from tests.models.operations import GROUP, open_toy
 from tests.unit.widgets.shown import below, button, field, text
 from widgets import rollback_wizard, toggle_wizard, wizard
 from widgets.run import html
-
-
-@pytest.fixture
-def toy():
-    found = ToyGroup()
-    yield found
-    found.gate.set()
-
-
-@pytest.fixture
-def model(toy, tmp_path):
-    found = open_toy(toy, tmp_path / "runs")
-    found.soak_s = 0.0
-    yield found
-    toy.gate.set()
-    found.close()
 
 
 @pytest.fixture

@@ -22,24 +22,8 @@ from kit.errors import (
 )
 from kit.moves.group.plan import PATH
 from tests.limits import lower
-from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, ToyLock, open_toy
+from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyLock, open_toy
 from widgets.run import run_model
-
-
-@pytest.fixture
-def toy():
-    found = ToyGroup()
-    yield found
-    found.gate.set()
-
-
-@pytest.fixture
-def model(toy, tmp_path):
-    found = open_toy(toy, tmp_path / "runs")
-    found.soak_s = 0.0
-    yield found
-    toy.gate.set()
-    found.close()
 
 
 def planned(model, to_stage="canary MEZKCC"):
