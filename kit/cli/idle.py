@@ -39,7 +39,7 @@ SeenInTopic: TypeAlias = Annotated[
 ]
 DEAD_AFTER_DAYS = 7
 """As ``kit.groups.analyze.idle`` has it, which loads narwhals."""
-_SPARE = ("n_partitions", "store", "lag")
+_SPARE = ("n_committed", "store", "lag")
 
 
 def print_idle(
@@ -119,7 +119,7 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
 
     ages = [None if age is None else f"{duration(age)} ago" for age in rows["commit_age_ms"]]
     committed = pl.Series("last_commit", ages, pl.String)
-    columns = ["group_id", "store", "class", committed, "lag", "n_partitions", "evidence"]
+    columns = ["group_id", "store", "class", committed, "lag", "n_committed", "evidence"]
     return rows.select(*columns)
 
 
@@ -129,7 +129,7 @@ def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
     from kit.groups.analyze.idle import ACTIVE
     from kit.tables.groups import KAFKA
 
-    of_kafka = (pl.col("store") == KAFKA) & pl.col("commit_age_ms").is_null() & (pl.col("n_partitions") > 0)
+    of_kafka = (pl.col("store") == KAFKA) & pl.col("commit_age_ms").is_null() & (pl.col("n_committed") > 0)
     count = len(rows.filter(of_kafka & pl.col("class").ne_missing(ACTIVE)))
     if count and not was_asked:
         tell(

@@ -58,14 +58,15 @@ class ChosenGroups(ChosenProfile):
         return of_group(observe(cluster, re.escape(self.one)), self.one)
 
     def say_unseen(self, taken: Snapshot[Any], hidden: Sequence[str]) -> None:
-        """Say which topics are hidden, and why groups may be missing in a snapshot of all groups.
+        """Say which topics are hidden, why groups may be missing in a snapshot of all groups, and which are of a type
+        that is not supported.
 
         It is no error: a login may be meant to see a part.
         """
-        from kit.groups.snapshot import unseen_groups
+        from kit.groups.snapshot import unseen_groups, unsupported_groups
 
         say(*hidden)
-        if self.one is None and (may_miss := unseen_groups(taken)) is not None:
+        if (may_miss := (unseen_groups if self.one is None else unsupported_groups)(taken)) is not None:
             say(f"offramp: {may_miss}")
 
 

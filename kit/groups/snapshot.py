@@ -33,6 +33,7 @@ from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.tables.polars import stamped_frame
 from kit.tables.spark import in_spark
+from kit.text.naming import listed
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EVERY_GROUP = ".*"
+_NAMED = 3
+"""The most groups that one sentence names."""
 
 
 Frame = TypeVar("Frame")
@@ -151,18 +154,32 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
 
 
 def unseen_groups(snapshot: Snapshot[Frame]) -> str | None:
-    """Why groups may be missing from the snapshot, as a sentence; None: it has every group, and no tree of another
-    system was left out."""
+    """Why groups or figures of groups may be missing from the snapshot, as a sentence; None: it has every group, no
+    tree of another system was left out, and every group is of a type that is supported."""
     rows = collect(snapshot.snapshots)
     found: str | None = rows["unseen_groups"][0] if "unseen_groups" in rows.columns and len(rows) else None
-    return found
+    return ". ".join(filter(None, [found, unsupported_groups(snapshot)])) or None
+
+
+def unsupported_groups(snapshot: Snapshot[Frame]) -> str | None:
+    """Which groups are of a type that the brokers or offramp can't describe, as a sentence; None: there is none."""
+    rows = collect(snapshot.read_errors).filter(pl.col("is_unsupported").fill_null(False))
+    names = rows["group_id"].drop_nulls().unique().sort().to_list()
+    if not names:
+        return None
+    shown = listed([visible(name) for name in names[:_NAMED]])
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"Type of group not supported, so members, offsets and lag are unknown: {shown}{more}"
+
+
+def failed_reads(snapshot: Snapshot[Frame]) -> pl.DataFrame:
+    """``tables.READ_ERRORS`` without what is not supported: what failed, and may succeed another time."""
+    return collect(snapshot.read_errors).filter(~pl.col("is_unsupported").fill_null(False))
 
 
 def unread(snapshot: Snapshot[Frame]) -> list[str]:
-    """What could not be read, and why: one printable line each, by name."""
-    rows = collect(snapshot.read_errors)
-    if rows.is_empty():
-        return []
+    """What could not be read, and why: one printable line each, by name. What is not supported is not among them."""
+    rows = failed_reads(snapshot)
     return [visible(f"{row['source']}: {row['subject']}: {row['error']}") for row in rows.sort("subject").to_dicts()]
 
 
@@ -211,7 +228,7 @@ def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Tabl
     names, unseen_groups = (cluster.name, cluster.cluster_id), fetch_unseen_groups(cluster.broker_client)
     hidden = _hidden_groups(cluster, consumers, coordinated) if unseen_groups is not None else []
     unlisted = [*coordinated.errors, *_strays(consumers, registered), *hidden]
-    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, unlisted)
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, unlisted, coordinated.unsupported)
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     unseen = ". ".join(filter(None, [unseen_groups, other_trees_sentence(consumers.other_trees if consumers else ())]))
     info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen or None)
@@ -370,13 +387,23 @@ _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 """Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
 
 
-def _errors(cluster: str, rows: dict[tables.Table, tables.Columns], unlisted: Iterable[ReadError]) -> tables.Columns:
+def _errors(
+    cluster: str,
+    rows: dict[tables.Table, tables.Columns],
+    unlisted: Iterable[ReadError],
+    unsupported: frozenset[str],
+) -> tables.Columns:
     """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
     errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
     for table, read in rows.items():
         if "error" in read.values and table not in _STATES:
             broken = [at for at, error in enumerate(read["error"]) if error is not None]
-            errors += [_error(cluster, {name: values[at] for name, values in read.values.items()}) for at in broken]
+            found = [_error(cluster, {name: values[at] for name, values in read.values.items()}) for at in broken]
+            is_of_groups = table is tables.GROUPS
+            errors += [
+                replace(each, is_unsupported=is_of_groups and each.source == KAFKA and each.group_id in unsupported)
+                for each in found
+            ]
     return tables.READ_ERRORS.columns_of(errors)
 
 

@@ -280,6 +280,9 @@ class ReadError:
 
     ``group_id`` and ``topic`` are None where it is not about one. A ``topic`` with a slash is a stray znode's: it
     is where one of another kind is expected, and nothing else is unknown by it.
+
+    ``is_unsupported``: the brokers or offramp have no request for groups of this type, so it never succeeds. It is
+    a note, not a failure. Null in older histories.
     """
 
     source: str
@@ -287,6 +290,7 @@ class ReadError:
     topic: str | None
     subject: str
     error: str
+    is_unsupported: bool | None = False
 
 
 @dataclass(frozen=True, slots=True)

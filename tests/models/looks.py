@@ -11,6 +11,8 @@ import polars as pl
 
 from kit.errors import ConnectError
 from kit.health.live import Poll
+from kit.tables import schema
+from kit.tables.polars import rows_of
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -23,7 +25,7 @@ class ToyLooks:
     def __init__(self, n_groups: int = 50, n_partitions: int = 2, names: Callable[[int], str] = "group-{:05d}".format):
         self.n_groups, self.n_partitions, self.name = n_groups, n_partitions, names
         self.number, self.failure = 0, ""
-        self.read_errors = pl.DataFrame()
+        self.read_errors = rows_of(schema.READ_ERRORS)
 
     def take(self) -> Poll:
         if self.failure:

@@ -159,7 +159,7 @@ class Truth:
                     "n_members": self.scene.n_members(group)
                     if (store == "zookeeper") == (group.kind == "znode")
                     else 0,
-                    "n_partitions": sum(map(len, offsets.values())),
+                    "n_committed": sum(map(len, offsets.values())),
                     "n_topics": len(offsets),
                     "n_gone": 0,
                     "lag": sums.get("lag"),

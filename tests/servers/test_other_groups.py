@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kit import connect, observe
 from kit.cli.main import app
 from kit.clients.cluster import Cluster
 from kit.groups import views
+from kit.groups.read import other_groups
 from kit.groups.snapshot import verify_read
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
@@ -82,6 +84,40 @@ def test_a_share_group_is_a_row_of_its_kind_with_its_members(kraft_lab, cluster)
     refused = CliRunner().invoke(app, [*arguments, "--profile-file", file, "--runs", str(kraft_lab.folder / "runs")])
     assert refused.exit_code != 0, refused.output
     assert "it is a share group" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize("missing", ["can_describe", "can_fetch_start_offsets"])
+def test_a_type_of_group_that_is_not_supported_is_a_note_and_no_failure(kraft_lab, cluster, missing, monkeypatch):
+    """Kafka 4.0 has share groups without these requests; a later one will have types that are not known yet."""
+    config = {**QUIET, "bootstrap.servers": kraft_lab.servers.addresses(), "group.id": "sharing-unread"}
+    with closing(ShareConsumer(config)) as consumer:
+        consumer.subscribe([TOPIC])
+
+        def read() -> dict | None:
+            consumer.poll(0.1)
+            return row_of(cluster, "sharing-unread")
+
+        awaited(read, lambda row: row is not None, "the share group")
+        monkeypatch.setattr(other_groups, missing, lambda client, *group_type: False)
+        file = str(kraft_lab.folder / "other-kinds.toml")
+        for words in (
+            ["groups"],
+            ["lag"],
+            ["lag", "-g"],
+            ["lag", "--time"],
+            ["ownership", "-g"],
+            ["watch", "--count", "1"],
+        ):
+            chosen = ["sharing-unread"] if "-g" in words else ["--groups", "sharing-unread"]
+            ended = CliRunner().invoke(app, [*words, *chosen, "--profile-file", file])
+            assert ended.exit_code == 0, ended.output
+            assert ("lag are unknown: sharing-unread" in ended.stderr) or words[0] == "watch", ended.stderr
+        taken = observe(cluster, "sharing-unread")
+        assert "sharing-unread" in verify_read(taken)
+        (row,) = views.summary(taken).to_dicts()
+        assert (row["attention"], row["lag"]) == ("could not be read", None)
+        (error,) = taken.read_errors.to_dicts()  # Plans refuse by it.
+        assert (error["group_id"], error["is_unsupported"]) == ("sharing-unread", True)
 
 
 def test_members_of_a_mixed_group_have_the_protocol_that_they_joined_by(kraft_lab, cluster):

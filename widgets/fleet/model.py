@@ -14,7 +14,7 @@ import traitlets as t
 
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import InputError
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.groups.snapshot import EVERY_GROUP, Snapshot, failed_reads, observe
 from kit.moves.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.moves.group.rules import SETTLE_S
 from kit.operations.frames import matching
@@ -191,7 +191,7 @@ class FleetToggle(Procedure):
             now = self._snapshot
             if now is not None:
                 rows = fleet(now, self.to, self.min_stable_s)
-                self.seen = Scan(rows, now.read_timings["observed_at"][0], len(now.read_errors))
+                self.seen = Scan(rows, now.read_timings["observed_at"][0], len(failed_reads(now)))
 
     def _can(self) -> dict[str, bool]:
         return {**super()._can(), "all_back": not self.busy}

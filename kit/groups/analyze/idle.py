@@ -45,8 +45,8 @@ def idle_groups(
         n_members: in this store. null: unknown.
         last_commit_ms, commit_age_ms: when the newest commit was made (epoch), how long ago; at least 0; null: unknown.
         last_seen_ms: the same, or when it last had a member, if that was later.
-        n_partitions, n_topics, n_gone: with an offset in the store; their topics, and how many of these don't exist;
-            null where the group could not be read.
+        n_committed, n_topics, n_gone: partitions with an offset in the store; their topics, and how many of these
+            don't exist; null where the group could not be read.
         lag: in records, see ``group_lag``.
         name_rule: what makes the name appear random, see ``name_rule``.
         evidence: why it is in this class, in a sentence.
@@ -75,7 +75,7 @@ def idle_groups(
     rows = rows.with_columns(
         last_commit_ms=nw.max_horizontal("written_ms", "committed_ms"),
         name_rule=name_rule(),
-        **{name: _count(name) for name in ("n_partitions", "n_topics", "n_gone")},
+        **{name: _count(name) for name in ("n_committed", "n_topics", "n_gone")},
     )
     rows = rows.with_columns(last_seen_ms=nw.max_horizontal("last_commit_ms", "present_ms"))
     rows = rows.with_columns(
@@ -92,7 +92,7 @@ def idle_groups(
         "last_commit_ms",
         "commit_age_ms",
         "last_seen_ms",
-        "n_partitions",
+        "n_committed",
         "n_topics",
         "n_gone",
         "lag",
@@ -115,13 +115,13 @@ def _with_members(rows: FrameT, members: FrameT, unreadable: FrameT) -> FrameT:
 
 
 def _offsets(committed_offsets: FrameT, topic_partitions: FrameT) -> FrameT:
-    """Per group and store: written_ms of the newest offset, n_partitions, n_topics, n_gone."""
+    """Per group and store: written_ms of the newest offset, n_committed, n_topics, n_gone."""
     held = committed_offsets.filter(~nw.col("committed_offset").is_null() | ~nw.col("error").is_null())
     known = topic_partitions.select("topic").unique().with_columns(is_there=nw.lit(1))
     topics = held.select(*_KEY, "topic").unique().join(known, on="topic", how="left")
     topics = topics.with_columns(is_gone=nw.col("is_there").is_null().cast(nw.Int64))
     counts = topics.group_by(*_KEY).agg(n_topics=nw.len(), n_gone=nw.col("is_gone").sum())
-    totals = held.group_by(*_KEY).agg(n_partitions=nw.len(), written_ms=nw.col("written_ms").max())
+    totals = held.group_by(*_KEY).agg(n_committed=nw.len(), written_ms=nw.col("written_ms").max())
     return totals.join(counts, on=_KEY, how="left")
 
 
@@ -185,7 +185,7 @@ def _commits() -> nw.Expr:
     return (
         nw.when(~nw.col("commit_age_ms").is_null())
         .then(clause)
-        .when(nw.col("n_partitions") == 0)
+        .when(nw.col("n_committed") == 0)
         .then(nw.lit("; no offset is committed"))
         .otherwise(nw.lit("; when it last committed is unknown"))
     )

@@ -51,7 +51,10 @@ _TYPES_READ = (None, CLASSIC, CONSUMER, SHARE, STREAMS)
 
 @dataclass(frozen=True)
 class CoordinatedGroups:
-    """All groups of all coordinators; ``errors`` are brokers that could not list theirs."""
+    """All groups of all coordinators; ``errors`` are brokers that could not list theirs.
+
+    ``unsupported``: ids of groups whose type the brokers or offramp can't describe; their rows have an ``error``.
+    """
 
     groups: tables.Columns
     members: tables.Columns
@@ -59,6 +62,7 @@ class CoordinatedGroups:
     ownership: tables.Columns
     committed_offsets: tables.Columns
     errors: tuple[ReadError, ...]
+    unsupported: frozenset[str] = frozenset()
 
 
 def fetch_groups(
@@ -107,6 +111,7 @@ async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadl
         groups = collected.coordinators(group_type)
         if groups and not other_groups.can_describe(client, group_type):
             failed |= dict.fromkeys(groups, f"these brokers can't describe groups of type {group_type!r}")
+            collected.unsupported |= groups.keys()
         elif groups:
             asked = partial(other_groups.describe_request, group_type)
             failed |= await sweep(client, groups, asked, answers, partial(collected.take_other, group_type), deadline)
@@ -144,6 +149,7 @@ class _Collected:
     ownership: list[Ownership] = field(default_factory=list)
     offsets: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     errors: list[ReadError] = field(default_factory=list)
+    unsupported: set[str] = field(default_factory=set)
 
     def coordinators(self, group_type: str) -> dict[str, int]:
         """Broker id by group id, of the groups of one type."""
@@ -219,11 +225,12 @@ class _Collected:
             ownership=tables.OWNERSHIP.columns_of(self.ownership),
             committed_offsets=tables.COMMITTED_OFFSETS.columns(self.offsets),
             errors=tuple(self.errors),
+            unsupported=frozenset(self.unsupported | {key for key, each in self.listed.items() if not _is_read(each)}),
         )
 
     def _group(self, group_id: str, error: str | None) -> Group:
         listed, described = self.listed[group_id], self.described.get(group_id)
-        if listed.group_type not in _TYPES_READ:
+        if not _is_read(listed):
             error = error or f"members of a group of type {listed.group_type!r} are not read"
         state = described.state if described else listed.state
         protocol_type = described.protocol_type if described else listed.protocol_type
@@ -240,6 +247,10 @@ class _Collected:
             group_epoch=described.group_epoch if described else None,
             assignment_epoch=described.assignment_epoch if described else None,
         )
+
+
+def _is_read(listed: ListedGroup) -> bool:
+    return listed.group_type in _TYPES_READ
 
 
 async def list_groups(client: BrokerClient, deadline: Deadline) -> tuple[dict[str, ListedGroup], list[ReadError]]:
@@ -322,6 +333,7 @@ async def _fetch_offsets(
 async def _fetch_start_offsets(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
     groups = collected.coordinators(SHARE)
     if not groups or not other_groups.can_fetch_start_offsets(client):
+        collected.unsupported |= groups.keys()
         return dict.fromkeys(groups, "these brokers have no request for them")
     ask, answers = other_groups.start_offsets_request, other_groups.start_offsets
     return await sweep(client, groups, ask, answers, collected.take_start_offsets, deadline)

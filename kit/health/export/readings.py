@@ -17,7 +17,7 @@ import polars as pl
 from kit.clients.cluster import Cluster
 from kit.errors import OfframpError, PartialRead
 from kit.groups import views
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, verify_each, verify_read
+from kit.groups.snapshot import EVERY_GROUP, Snapshot, failed_reads, verify_each, verify_read
 from kit.health.analyze.windows import PARTITION
 from kit.health.export.missing_times import unknown_times, verify_times
 from kit.health.export.verdicts import CommitWindows
@@ -117,7 +117,7 @@ class Readings:
             others=others,
             stages=stages.join(own, on="group_id", how="semi"),
             moves=self._moves.count(taken),
-            n_unread=len(taken.read_errors),
+            n_unread=len(failed_reads(taken)),
             unknown_times=unknown,
             error=error,
             snapshot=taken,

@@ -101,7 +101,7 @@ def _kraft_diff(name: str) -> None:
 
 def _idle(name: str) -> None:
     row = {"group_id": name, "store": "kafka", "class": "random name", "commit_age_ms": BIG, "lag": BIG}
-    rows = pl.DataFrame([{**row, "n_partitions": BIG, "evidence": f"{name}: {SENTENCE}"}])
+    rows = pl.DataFrame([{**row, "n_committed": BIG, "evidence": f"{name}: {SENTENCE}"}])
     Listing().print(rows, idle._SPARE, idle._in_words)
 
 

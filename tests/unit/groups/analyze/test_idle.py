@@ -28,7 +28,7 @@ from tests.generators.snapshots import snapshot_of, with_each_group
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
-COUNTED = ("n_members", "n_partitions", "n_topics", "n_gone", "lag")
+COUNTED = ("n_members", "n_committed", "n_topics", "n_gone", "lag")
 
 
 def group(name: str = "g", store: str = KAFKA, error: str | None = None) -> Group:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from kit.errors import OfframpError, PartialRead
 from kit.lab.process import wait_until
+from kit.tables import schema
+from kit.tables.polars import rows_of
 from tests.models.looks import ToyLooks
 from widgets.live import html
 from widgets.live.model import PARTITIONS, ROWS, Monitor
@@ -83,10 +84,14 @@ def test_a_failed_look_is_told_and_changes_nothing(model, looks):
 
 
 def test_what_was_not_read_is_told(model, looks):
-    looks.read_errors = pl.DataFrame({"source": ["kafka"], "subject": ["lab/g"], "error": ["refused"]})
+    failed = rows_of(schema.READ_ERRORS, source="kafka", group_id="g", subject="lab/g", error="refused")
+    looks.read_errors = failed
     model.refresh()
     with pytest.raises(PartialRead, match="refused"):
         model.verify()
+    looks.read_errors = failed.with_columns(is_unsupported=True)
+    model.refresh()
+    assert model.verify().endswith("members, offsets and lag are unknown: g.")
 
 
 def test_a_pause_asks_the_cluster_no_more(model, looks):
