@@ -70,7 +70,9 @@ class ZookeeperLock:
 
     def __init__(self, cluster: Cluster) -> None:
         if cluster.zookeeper is None:
-            raise ConnectError(f"cluster {cluster.name!r} has no zookeeper_connect: a run needs ZooKeeper for its lock")
+            raise ConnectError(
+                f"cluster {cluster.name!r} has no zookeeper_connect in offramp.toml, which a run needs for its lock"
+            )
         self._client: KazooClient = cluster.zookeeper
         self._silences = (KazooException, self._client.handler.timeout_exception)
         self._held: dict[str, int | None] = {}

@@ -1,4 +1,5 @@
-"""Who uses each group, and since when nobody does: by a snapshot, a history, or the coordinators' topic."""
+"""The members of each group, and the time since which it has none: by a snapshot, a history, or the coordinators' "
+"topic."""
 
 from __future__ import annotations
 

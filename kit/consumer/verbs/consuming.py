@@ -153,7 +153,8 @@ def _check_cluster(profile: Profile, options: ConsumeOptions) -> list[str]:
     """Check the cluster before anything is registered; → the topics that it does not have."""
     if options.flavour is not Flavour.KC and not profile.zookeeper_connect:
         raise ProfileError(
-            f"cluster {profile.name!r} has no zookeeper_connect: {options.flavour.value} needs ZooKeeper"
+            f"cluster {profile.name!r} has no zookeeper_connect in offramp.toml, which a consumer of the flavour "
+            f"{options.flavour.value} needs"
         )
     with connect(profile) as cluster:
         return _missing_topics(cluster, options)

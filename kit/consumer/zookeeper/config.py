@@ -117,7 +117,8 @@ _FORCED = {
     "enable.auto.commit": "the consumer commits to both stores itself",
     "enable.auto.offset.store": "the consumer commits to both stores itself",
     "auto.offset.reset": "the embedded consumer fetches nothing; set auto.offset.reset without the prefix",
-    "group.protocol": "KIP-848 has no point at which every member has stopped; the classic protocol has one",
+    "group.protocol": "the consumer protocol (KIP-848) has no point at which every member has stopped, which the "
+    "consumer needs. Use classic",
     "on_commit": "the consumer sets it itself",
 }
 COMMON_MIGRATION_KEYS = (

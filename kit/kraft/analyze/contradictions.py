@@ -118,7 +118,7 @@ def _kraft_without_migration(facts: Facts) -> Iterator[Condition]:
             named(in_kraft, "broker"),
             f"{named(in_kraft, 'Broker {} runs', 'Brokers {} run')} in KRaft mode, and the metadata log holds no "
             "migration. The cluster's metadata is in that log, not in this ZooKeeper.",
-            "Do not wipe a controller. If the cluster never used this ZooKeeper, take zookeeper_connect out of the "
+            "Do not wipe a controller. If the cluster never used this ZooKeeper, remove zookeeper_connect from the "
             "profile.",
         )
 

@@ -60,7 +60,7 @@ def _raise(
         return f"{path} could not be raised to {goal}: {lacking('READ and WRITE', f'{path}, or CREATE above it')}"
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return f"{path} could not be raised to {goal}: ZooKeeper answered {error!r}"
-    return f"{path} is being written by another operator or tool all the time"
+    return f"another operator or tool keeps writing {path}"
 
 
 def _read(client: KazooClient, path: str) -> tuple[str | None, int]:

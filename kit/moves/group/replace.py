@@ -310,5 +310,7 @@ class ReplaceActor:
         if self._read is not None:
             return self._read(self._cluster, group)
         if self._cluster.zookeeper is None:
-            raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
+            raise ConnectError(
+                f"cluster {self._cluster.name!r} has no zookeeper_connect in offramp.toml, which this plan needs"
+            )
         return read_group_state(self._cluster, group)

@@ -63,7 +63,7 @@ class DeleteGroupsRequest:
 
     def __post_init__(self) -> None:
         if bool(self.groups) == (self.pattern is not None):
-            raise InputError("name the groups to delete, or give a pattern of their names: one of both")
+            raise InputError("name the groups to delete, or give a pattern of their names, but not both")
         if self.at_most < 1:
             raise InputError(f"at most {self.at_most} groups: it must be 1 or more")
         try:

@@ -1,4 +1,4 @@
-"""Committed offsets of many groups, read at their coordinators, which are looked up again where they move."""
+"""Committed offsets of many groups, read at their coordinators, which are found again where they move."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class GroupOffsets:
         return homes
 
     def forget(self, groups: Iterable[str]) -> None:
-        """Let the coordinators of these groups be looked up again."""
+        """Let the coordinators of these groups be found again."""
         for group_id in groups:
             self._coordinators.pop(group_id, None)
 

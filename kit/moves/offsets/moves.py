@@ -114,7 +114,7 @@ def parse_item(item: str) -> Key:
     """
     match = _ITEM.fullmatch(item)
     if match is None or int(match["partition"]) > _LARGEST_PARTITION:
-        raise InputError(f"{item!r} is not a group, a slash, a topic, a dash and a partition")
+        raise InputError(f"{item!r} does not have the form GROUP/TOPIC-PARTITION")
     return match["group_id"], match["topic"], int(match["partition"])
 
 

@@ -210,7 +210,7 @@ class _Translator:
         if self._other.by == RECORD and (found := by_equal_record(offset, source, copy)):
             return found
         if place not in at_time:
-            return "the source has no record near the offset whose timestamp a producer set"
+            return "near the offset, the source has no record with a timestamp that a producer set"
         end = bounds(self._logs[self._other.copy_of(place)])
         at = at_time[place]
         doubt = "records out of the order of time are read again or not at all"

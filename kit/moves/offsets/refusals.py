@@ -38,7 +38,10 @@ def refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], 
         )
     strangers = sorted(set(renamed) - (selection.groups if selection.groups is not None else set(renamed)))
     if strangers:
-        raise InputError(f"group {strangers[0]!r} gets another name (to_groups), but is not selected: select it")
+        raise InputError(
+            f"group {strangers[0]!r} gets another name (--to-group, in Python: to_groups), but is not "
+            "selected. Select this group"
+        )
 
 
 def refuse_merging(source: str, target: str, groups: Mapping[str, str]) -> None:
@@ -52,7 +55,7 @@ def refuse_merging(source: str, target: str, groups: Mapping[str, str]) -> None:
         if written in sources:
             raise InputError(
                 f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}: copy"
-                " each by a plan of its own with --to-group, or name another group in to_groups"
+                " each by a plan of its own with --to-group (in Python: name another group in to_groups)"
             )
         if written == group_id and source == target:
             raise InputError(

@@ -75,7 +75,9 @@ class StoppedActor:
             return Checked(False, f"expected {counted(before)}, found {counted(counts)}")
         if step.kind == START_ALL:
             problem = _lost(parameters, state)
-            return Checked(problem is None, problem or "the group has no members and its offsets")
+            return Checked(
+                problem is None, problem or "the group has no members, and all offsets of the plan are still committed"
+            )
         if state is None or (counts == before and not state.is_settled):
             why = "no coordinator knows it" if state is None else state.unsettled
             return Checked(False, f"the group is not settled: {why}")
@@ -205,7 +207,7 @@ class StoppedActor:
             self._clock.sleep(self._poll_s)
         raise RunError(
             f"after {parameters.step_timeout_s:g} s {said or 'the cluster does not answer'}. The orders stay open"
-            f" until the"
+            " until the"
             " run is resumed or undone; both call them off first"
         )
 
