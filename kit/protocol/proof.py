@@ -88,20 +88,15 @@ class OwnershipProof:
 def fetch_ends(profile: Profile, group_ids: Collection[str]) -> dict[str, int]:
     """By group, the end of its partition of ``__consumer_offsets``, from which on a proof can judge later.
 
-    The last record of each partition is read, because a login may describe the topic and not read it. A group whose
-    partition can't be read is left out.
+    No record is read. A group whose partition has no leader is left out.
 
     Raises:
         ConnectError, AuthenticationFailed, WrongCluster, NotFound: see ``fetch_ownership``.
     """
     bounds = fetch_bounds(profile, OFFSETS_TOPIC, None)
-    numbers = {each: offsets_partition(each, _count(bounds)) for each in group_ids}
-    asked = set(numbers.values())
-    tails = [replace(it, start=max(it.start, it.end - 1)) for it in bounds.parts if it.partition in asked]
-    fetch = Fetch(profile, OFFSETS_TOPIC, tails)
-    for _ in fetch:
-        pass
-    return {each: fetch.read_until[number] for each, number in numbers.items() if number in fetch.read_until}
+    ends, count = {part.partition: part.end for part in bounds.parts}, _count(bounds)
+    numbers = {each: offsets_partition(each, count) for each in group_ids}
+    return {each: ends[number] for each, number in numbers.items() if number in ends}
 
 
 def _count(bounds: Bounds) -> int:

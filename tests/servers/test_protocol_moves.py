@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kit.clients.cluster import Cluster, connect
 from kit.engine.execution.run import Run
@@ -17,18 +18,20 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.states import RunState
 from kit.errors import PlanError, UnsafePlan
 from kit.lab import Lab
-from kit.lab.members.handles import Consumer
+from kit.lab.members.handles import Consumer as Member
 from kit.lab.members.java import JavaMember
 from kit.lab.members.new_consumers import NewMember
+from kit.lab.topics import QUIET
 from kit.moves.protocol import group_configs
 from kit.moves.protocol.fleet import ProtocolFleetRequest
 from kit.moves.protocol.group_configs import fetch_configs
-from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.moves.protocol.plan import ProtocolPlanRequest, log_ends
 from kit.operations.operations import Operations
 from kit.profile import load_profile
 from kit.protocol.facts import Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
-from tests.servers.awaiting import awaited
+from tests.servers.awaiting import SECONDS, awaited
+from tests.servers.offset_operations import await_member
 from tests.servers.protocol_group import PARTITIONS, ProtocolGroup, assert_each_once
 from tests.servers.raw_member import RawMember, assignment, subscription
 from tests.soak import soak_only
@@ -162,7 +165,7 @@ def test_many_groups_are_moved_in_waves_and_a_group_that_cannot_be_moved_is_left
     one = ["replace", "prove ownership"]
     assert [step.kind for step in plan.steps] == [*one, "brake between waves", *one]
     assert plan.risks[-1].startswith("Not moved: 1 group.")
-    hung: list[Consumer] = []
+    hung: list[Member] = []
 
     def hang(event: Event) -> None:
         """The member of the first group hangs for as long as the brake watches it: 150 records come in its pause."""
@@ -227,6 +230,23 @@ def test_the_runbook_moves_a_group_by_an_approved_plan(kraft_lab, cluster, tmp_p
     execute(RUNBOOK, tmp_path / "run.ipynb", **given, approval_digest=plan.digest, dry_run=False)
     assert group.settled(2).stage == "consumer"
     assert_each_once(group)
+
+
+def test_an_open_transaction_hides_no_end_of_the_log_where_a_proof_begins(kraft_lab, cluster):
+    kraft_lab.create_topic("move-beside", 1)
+    settings = QUIET | {"bootstrap.servers": kraft_lab.bootstrap_servers}
+    member = Consumer(settings | {"group.id": "move-beside"})
+    producer = Producer(settings | {"transactional.id": "move-beside"})
+    await_member(member, "move-beside")
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    place = TopicPartition("move-beside", 0, 0)
+    producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), SECONDS)
+    before = log_ends(cluster, ["move-beside"])["move-beside"]
+    member.commit(offsets=[place], asynchronous=False)
+    assert log_ends(cluster, ["move-beside"])["move-beside"] > before > 0
+    producer.abort_transaction(SECONDS)
+    member.close()
 
 
 def static(group: ProtocolGroup, number: int) -> NewMember:

@@ -21,6 +21,7 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError, ReadError
+from kit.groups.read.rights import READ, fetch_topic_rights
 from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS, named
 from kit.moves.group.replacement import QUIET_IN_KAFKA_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
@@ -44,6 +45,7 @@ from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ends
 from kit.protocol.stage import Stage
 from kit.protocol.verdicts import group_of, read_facts
+from kit.rebalances.offsets_topic import OFFSETS_TOPIC
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.text.quantity import quantity
 
@@ -153,6 +155,9 @@ def plan_protocol(
 
 def log_ends(cluster: Cluster, group_ids: Collection[str]) -> dict[str, int]:
     """By group, where the proof of the run begins in ``__consumer_offsets``; without those that can't be read."""
+    rights = fetch_topic_rights(cluster.broker_client, [OFFSETS_TOPIC]).get(OFFSETS_TOPIC, ())
+    if not isinstance(rights, str) and READ not in rights:
+        return {}
     try:
         return fetch_ends(cluster.profile, group_ids)
     except (NotFound, ReadError):
