@@ -239,6 +239,16 @@ def _went_back(later: str, earlier: str) -> pl.Expr:
     return pl.any_horizontal(fell).fill_null(False)
 
 
+def risks(rows: pl.DataFrame) -> dict[str, int]:
+    """How many groups there are of each trend, the worst first. A group with two stores counts once, by the worse.
+
+    Args:
+        rows: of :class:`GroupTrends`, which are worst first.
+    """
+    trends = rows.unique("group_id", keep="first", maintain_order=True)["trend"]
+    return {trend: n for trend in RISKS if (n := int((trends == trend).sum()))}
+
+
 def _is_read() -> pl.Expr:
     """No record waits: without lag, or where retention has deleted all that was unread."""
     return (pl.coalesce("lag_retained", "lag") == 0).alias("is_read")

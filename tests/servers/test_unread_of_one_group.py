@@ -63,6 +63,20 @@ def test_a_stray_znode_is_named_for_one_group_as_for_all(offramp, words, chosen)
     assert STRAY in ended.stderr
 
 
+def test_a_partition_that_an_existing_topic_does_not_have_is_no_deleted_topic(offramp, profile_file):
+    """A topic that was created again with fewer partitions leaves such znodes."""
+    with connect(load_profile(file=profile_file)) as cluster:
+        path = "/consumers/stray-fewer"
+        for place in (f"{TOPIC}/7", "stray-gone/0"):
+            cluster.zookeeper.create(f"{path}/offsets/{place}", b"0", makepath=True)
+        for words in (["lag"], ["lag", "--time"]):
+            ended = offramp(*words, "-g", "stray-fewer")
+            assert ended.exit_code == 12, ended.output
+            assert f"{TOPIC}-7: the topic exists, but has no such partition" in ended.stderr
+            assert "stray-gone-0: no broker knows this topic: it was deleted" in ended.stderr
+        cluster.zookeeper.delete(path, recursive=True)
+
+
 def test_another_group_is_whole(offramp):
     assert offramp("lag", "-g", "stray-other").exit_code == 0
 
@@ -75,7 +89,7 @@ def test_the_notebooks_check_names_it(profile_file):
 def test_watch_names_the_first_of_what_could_not_be_read(offramp):
     ended = offramp("watch", "--every", "1", "--count", "2", "--groups", "stray-.*")
     assert ended.exit_code == 12
-    assert f"1 thing could not be read: unknown, not zero: zookeeper: lab/{STRAY}: " in ended.stdout
+    assert f"1 thing could not be read, so the values are unknown, not zero: zookeeper: lab/{STRAY}: " in ended.stdout
 
 
 def test_a_file_and_a_plan_of_its_offsets_name_it(offramp, tmp_path):

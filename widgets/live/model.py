@@ -10,7 +10,7 @@ import traitlets as t
 
 from kit.errors import OfframpError
 from kit.groups.snapshot import unseen_groups, verify_read
-from kit.health.live import FEWEST, RISKS, TOO_FEW, GroupTrends, Poll, Polls
+from kit.health.live import FEWEST, TOO_FEW, GroupTrends, Poll, Polls, risks
 from kit.text.quantity import quantity
 from widgets.run.watch import Watch
 
@@ -72,7 +72,7 @@ class Monitor(t.HasTraits):
     @property
     def risks(self) -> dict[str, int]:
         """How many groups there are of each trend."""
-        return {trend: n for trend in RISKS if (n := int((self.groups["trend"] == trend).sum()))}
+        return risks(self.groups)
 
     @property
     def cost(self) -> str:

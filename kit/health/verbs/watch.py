@@ -90,10 +90,9 @@ def watch(
 
 
 def _counted(rows: pl.DataFrame) -> str:
-    from kit.health.live import RISKS
+    from kit.health.live import risks
 
-    counts = {trend: (rows["trend"] == trend).sum() for trend in RISKS}
-    counted = ", ".join(f"{count:,} {trend}" for trend, count in counts.items() if count)
+    counted = ", ".join(f"{count:,} {trend}" for trend, count in risks(rows).items())
     return f"{quantity(rows['group_id'].n_unique(), 'group')}{f' ({counted})' if counted else ''}"
 
 

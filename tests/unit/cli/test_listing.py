@@ -359,6 +359,15 @@ def test_a_terminal_says_that_there_is_no_row():
     assert screen.getvalue().splitlines()[1:] == ["no row"]
 
 
+def test_in_a_pipe_no_name_wraps_and_no_column_goes(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    member = "a" * 300 + "-2f3b37ad-3449-4ec2-a6ba-95355a8ef0f2"
+    names = [f"column_{number}" for number in range(40)]
+    Listing().print(pl.DataFrame({"group_id": ["g"], "member_id": [member], **{name: ["value"] for name in names}}))
+    heading, row = capsys.readouterr().out.splitlines()
+    assert (member in row, heading.split()[2:]) == (True, names)
+
+
 def test_what_is_left_over_comes_after_the_lag_that_counts():
     rows = pl.DataFrame({"store": ["kafka", "zookeeper", "zookeeper"], "lag": [900, None, 5]})
     rows = rows.with_columns(is_stale=pl.col("store") == "kafka")

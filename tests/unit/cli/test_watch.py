@@ -292,3 +292,8 @@ def test_a_group_whose_commit_is_beyond_the_end_is_not_caught_up():
 def test_a_group_whose_unread_records_are_all_deleted_has_caught_up():
     seen = [each.with_columns(lag_retained=pl.lit(0, pl.Int64)) for each in (look(0, gone=10), look(10_000, gone=10))]
     assert shown(seen).select("lag", "trend").rows() == [(1090, "caught up")]
+
+
+def test_a_group_with_two_stores_counts_once_by_the_worse():
+    rows = pl.DataFrame({"group_id": ["g", "h", "g"], "trend": ["growing", "caught up", "caught up"]})
+    assert verb._counted(rows) == "2 groups (1 growing, 1 caught up)"
