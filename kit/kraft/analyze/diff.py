@@ -10,6 +10,9 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
+_LEADER, _EPOCH, _RECOVERY, _NONE = " leader ", " epoch ", " recovery ", "none"
+_STATELESS = f"{_LEADER}{_NONE}{_EPOCH}{_NONE}{_RECOVERY}"
+"""In the value of a partition without a state znode, as :func:`partition_values` makes it."""
 LAST_QUOTA, CLIENT_METRICS, NO_STATE, MADE_AGAIN, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = (
     CAUSES
 ) = (
@@ -118,9 +121,9 @@ def partition_values(partitions: FrameT, side: str) -> FrameT:
     texts = {
         "": "assignment_key",
         " isr ": "isr_key",
-        " leader ": "leader",
-        " epoch ": "leader_epoch",
-        " recovery ": "recovery",
+        _LEADER: "leader",
+        _EPOCH: "leader_epoch",
+        _RECOVERY: "recovery",
         " id ": "topic_id",
     }
     parts = [part for word, name in texts.items() for part in (nw.lit(word), _or_none(nw.col(name)))]
@@ -151,7 +154,7 @@ def item_values(items: FrameT, side: str) -> FrameT:
 
 
 def _or_none(value: nw.Expr) -> nw.Expr:
-    return nw.coalesce(value.cast(nw.String), nw.lit("none"))
+    return nw.coalesce(value.cast(nw.String), nw.lit(_NONE))
 
 
 def _with_unread(rows: FrameT, zookeeper_items: FrameT) -> FrameT:
@@ -242,8 +245,8 @@ def _is_password() -> nw.Expr:
 
 
 def _is_stateless() -> nw.Expr:
-    """As ``partition_values`` says it. A partition whose leader is gone still has its epoch."""
-    state = nw.col("zookeeper_value").str.contains(" leader none epoch none ", literal=True).fill_null(False)
+    """Whether the partition has no state znode. A partition whose leader is gone still has its epoch."""
+    state = nw.col("zookeeper_value").str.contains(_STATELESS, literal=True).fill_null(False)
     return (nw.col("kind") == "partition") & state & ~nw.col("kraft_value").is_null()
 
 

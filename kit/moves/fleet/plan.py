@@ -26,7 +26,7 @@ from kit.groups import views
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.moves.fleet.subject import KIND
-from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, wave_step
+from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, toggles_of, wave_step
 from kit.moves.group.circuit_breaker import (
     CIRCUIT_BREAKER,
     CircuitBreakerActor,
@@ -334,7 +334,7 @@ def _observed(
     observed = {}
     for number, wave in enumerate(waves, start=1):
         toggles = {group: _toggle(states.get(group)) for group in wave}
-        observed[f"wave {number} toggles"] = Observation(toggles)
+        observed[toggles_of(number)] = Observation(toggles)
         ids: dict[str, Json] = {group: tuple(members.get(group, ())) for group in wave}
         observed[f"wave {number} members"] = Observation(ids, of_members)
     return observed

@@ -54,6 +54,11 @@ class WaveParameters(StepParameters):
         return {group: Toggle(self.before[group], self.versions[group]) for group in self.groups}
 
 
+def toggles_of(number: int) -> str:
+    """The name, among what a plan observed, of the toggles that one of its waves changes."""
+    return f"wave {number} toggles"
+
+
 def wave_step(parameters: WaveParameters) -> Step:
     name = STORE_NAMES[parameters.after]
     return Step(
@@ -70,7 +75,7 @@ def wave_step(parameters: WaveParameters) -> Step:
             Change(mode_path(group), toggle.mode, parameters.after) for group, toggle in parameters.toggles.items()
         ),
         undo="Each toggle that is as this step left it is set back.",
-        affects=(f"wave {parameters.number} toggles",),
+        affects=(toggles_of(parameters.number),),
         parameters=parameters.to_json(),
     )
 
