@@ -1,4 +1,7 @@
-"""The wizard of protocols in a real JupyterLab moves a group to the consumer protocol and back, under load."""
+"""The wizard of protocols in a real JupyterLab moves a group to the consumer protocol and back, under load.
+
+There with all members stopped, which is chosen in the wizard, and back one by one.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +56,16 @@ def test_to_the_consumer_protocol_and_back_by_the_wizard(site, tab):
     wizard.all.scroll_into_view_if_needed()
     wizard.expect_stage("classic")
     wizard.expect("✓ The plan can begin now")
+    wizard.field("Replace members").select_option("stopped")
+    wizard.button("Make the plan").click()
+    wizard.expect(f"Stop all 2 members of {GROUP}")
+    wizard.expect("✓ The plan can begin now")
+    wizard.picture("protocol-wizard-stopped")
     digest = wizard.approve(GROUP)
     wizard.carry_out()
     wizard.expect_stage("consumer")
     wizard.picture("protocol-wizard-light")
+    wizard.field("Replace members").select_option("rolling")
     wizard.button("Plan the rollback").click()
     wizard.expect("✓ The plan can begin now")
     back = wizard.approve(GROUP)
