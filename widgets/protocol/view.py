@@ -32,7 +32,7 @@ class ProtocolWizard(Wizard):
         return [
             self.html(_stages, "group_state", "to_protocol"),
             self.html(lambda m: html.alert(m.watch_error), "watch_error"),
-            self.html(lambda m: html.members(m.group_state), "group_state"),
+            self.html(lambda m: html.members(m.group_state, has_toggle=False), "group_state"),
         ]
 
     def _request(self) -> list[ipw.Widget]:

@@ -61,8 +61,8 @@ def flavours() -> str:
     return f'<p class="soft">{spelled}.</p>'
 
 
-def members(state: GroupState) -> str:
-    """The members: flavour, host, partitions as a bar and in words, lag."""
+def members(state: GroupState, has_toggle: bool = True) -> str:
+    """The members: flavour, host, partitions as a bar and in words, lag; what the toggle says if there can be one."""
     n_all = len(state.partitions)
     rows = [
         (
@@ -78,7 +78,8 @@ def members(state: GroupState) -> str:
         f"{quantity(len(rows), 'member')}, {quantity(n_all, 'partition')}, {len(state.unconsumed):,} without a member."
     )
     heads = ("member", "flavour", "host", "partitions", heading("lag"))
-    return f"<p>{counts} {toggle(state)}</p>" + table(heads, rows, numbers={4})
+    coordination = f" {toggle(state)}" if has_toggle else ""
+    return f"<p>{counts}{coordination}</p>" + table(heads, rows, numbers={4})
 
 
 def toggle(state: GroupState) -> str:
