@@ -43,7 +43,7 @@ class Answers:
             answers = cls(**values)
         except TypeError:
             known = ", ".join(each.name for each in fields(cls))
-            raise InputError(f"answers about a move between protocols are {known}, and no others") from None
+            raise InputError(f"an answer about a move between protocols must be one of {known}") from None
         tools = answers.monitoring
         return cls(
             answers.clients_ready, answers.rights_granted, None if tools is None else tuple(tools), answers.assignor

@@ -236,7 +236,7 @@ def test_what_happens_after_the_plan_is_told_group_by_group(site):
         assert "the group has members now" in found[alive][1]
         assert found[moved] == (
             Outcome.REFUSED,
-            f"a client has committed for it since the plan: {TOPIC}-1: expected 20, found 21",
+            f"a client has committed offsets of this group since the plan: {TOPIC}-1: expected 20, found 21",
         )
         assert [found[name] for name in (gone, empty, calm)] == [
             (Outcome.UNCHANGED, None),

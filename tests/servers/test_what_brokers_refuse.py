@@ -117,5 +117,5 @@ def test_a_protocol_that_a_feature_level_switched_off_is_named(lab, cluster):
     awaited(listed, lambda text: re.search(r"sharing.*share", text), "the group")
     consumer.close()
     features(lab, "downgrade", "--feature", "share.version=0")
-    off = "sharing: a feature level of the brokers switches its protocol off, see kafka-features.sh"
+    off = "sharing: the brokers do not serve this group's protocol, because a feature level switches it off (see kafka-"
     awaited(lambda: " ".join(CliRunner().invoke(app, words).output.split()), lambda text: off in text, "the refusal")

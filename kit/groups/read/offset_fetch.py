@@ -73,7 +73,10 @@ def describe(code: int) -> str:
         return f"a transaction that is still open has sent offsets for it: {describe_code(code)}"
     if code == _UNSUPPORTED_VERSION:
         features = "kafka-features.sh --bootstrap-server ADDRESS describe"
-        return f"a feature level of the brokers switches its protocol off, see {features}: {describe_code(code)}"
+        return (
+            "the brokers do not serve this group's protocol, because a feature level switches it off (see "
+            f"{features}): {describe_code(code)}"
+        )
     return describe_refusal(code, "DESCRIBE")
 
 

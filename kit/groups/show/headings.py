@@ -11,7 +11,7 @@ _HEADINGS = {
     "beyond_end": "commit beyond the end, records",
     "closed_in": "caught up in",
     "committed_before": "committed before",
-    "discover_ms": "to find the coordinator, ms",
+    "discover_ms": "time to find the coordinator, ms",
     "effective_mode": "mode in effect",
     "error": "why it is unknown",
     "days_since_commit": "last commit, days ago",

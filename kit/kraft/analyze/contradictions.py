@@ -297,7 +297,7 @@ RULES: tuple[Rule, ...] = tuple(
         ("P03", WARN, "The controllers do not wait for a broker."),
         ("Z02", BLOCK, "/migration is of this attempt, and controllers can read it."),
         ("Z03", BLOCK, "A controller that answers holds /controller."),
-        ("Z15", BLOCK, "Controllers and brokers have one chroot."),
+        ("Z15", BLOCK, "Controllers and brokers use the same ZooKeeper chroot."),
         ("Z16", WARN, "/controller_epoch is the highest epoch."),
         ("L01", BLOCK, "All controllers have the same migration flag, and the profile names all voters."),
     )

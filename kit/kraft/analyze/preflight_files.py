@@ -197,7 +197,16 @@ CHECKS = (
         cluster_ids,
         ("control", "metas"),
     ),
-    check("Z15", BLOCK, CONTROLLERS, "Controllers and brokers have one chroot.", _FILES, chroots, _BOTH, _OF_ZOOKEEPER),
+    check(
+        "Z15",
+        BLOCK,
+        CONTROLLERS,
+        "Controllers and brokers use the same ZooKeeper chroot.",
+        _FILES,
+        chroots,
+        _BOTH,
+        _OF_ZOOKEEPER,
+    ),
     check(
         "A05",
         BLOCK,

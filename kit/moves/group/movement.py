@@ -58,7 +58,10 @@ def storage(before: GroupState, now: GroupState) -> Storage:
     n_left = sum(map(len, in_kafka.values()))
     if not n_left:
         return Storage(False, "Kafka holds no offset of the partitions that old members own.")
-    return Storage(False, f"Kafka's offsets of {quantity(n_left, 'partition')} are left over: none moved {apart}.")
+    return Storage(
+        False,
+        f"Kafka's offsets of {quantity(n_left, 'partition')} are left over from earlier: no offset moved {apart}.",
+    )
 
 
 def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:

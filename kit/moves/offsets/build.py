@@ -45,8 +45,8 @@ def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
     """
     if inputs.options.is_exclusive and inputs.store != KAFKA:
         raise InputError(
-            "--exclusive (in Python is_exclusive) is for offsets in Kafka: a write to ZooKeeper has the znode's version"
-            " as its condition"
+            "--exclusive (in Python: is_exclusive) is only for offsets in Kafka. In ZooKeeper each write is "
+            "conditional on the znode's version"
         )
     clamped = clamp_all(inputs, selected)
     targets = sorted({move.key[0] for move in clamped.changes})

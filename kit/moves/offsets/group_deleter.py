@@ -31,8 +31,8 @@ Offsets = Mapping[Place, Stored]
 Held = Offsets | str
 """What a group has committed, or why that can't be read."""
 _UNREAD = "its offsets can't be read"
-_SINCE = "a client has committed for it since the plan"
-_AGAIN = "a client has committed for it since it was deleted: it is not changed"
+_SINCE = "a client has committed offsets of this group since the plan"
+_AGAIN = "a client has committed offsets of this group since the deletion, so the group is not changed"
 _NOT_DONE = {Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
 
 

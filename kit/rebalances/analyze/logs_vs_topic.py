@@ -83,7 +83,7 @@ def _differences(
         yield finding("not_stored", text, logs["started_at"], is_utc=logs["is_utc"])
         return
     if logs is None:
-        text = f"is in the topic ({quantity(len(topic['members']), 'member')}) and in no log given."
+        text = f"is in the topic ({quantity(len(topic['members']), 'member')}) but in no given log."
         yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]
