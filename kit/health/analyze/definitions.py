@@ -15,16 +15,25 @@ from kit.errors import InputError
 from kit.health.analyze.windows import PARTITION
 from kit.text.sentences import counted
 
-NOTHING, HIDDEN, MINUS_ONE, RETAINED, HISTORY = "no number", "not listed", "-1", "the retained log", "the whole history"
-"""What a tool shows of a partition in which the group has no commit."""
+NOTHING, HIDDEN, BESIDE, MINUS_ONE, RETAINED, HISTORY = (
+    "no number",
+    "not listed",
+    "no number beside a commit",
+    "-1",
+    "the retained log",
+    "the whole history",
+)
+"""What a tool shows of a partition in which the group has no commit. Tools with ``BESIDE`` or ``MINUS_ONE`` list it
+only if the group has a commit of another partition of the topic."""
+_BESIDE_A_COMMIT = (BESIDE, MINUS_ONE)
 
 
 @dataclass(frozen=True)
 class Definition:
     """``is_clamped``: a negative lag is shown as 0. ``is_retained``: records that were deleted unread don't count.
 
-    ``sums_negative``: a negative lag is part of the tool's sums. ``source``: repository, commit, and its date where it
-    is known, in which this was read; empty: by documentation or by running the tool.
+    ``sums_negative``: a negative lag is part of the tool's sums. ``source``: repository, commit and its date, in which
+    this was read, and since when it is so; empty: by running the tool.
     """
 
     title: str
@@ -37,15 +46,22 @@ class Definition:
 
 DEFINITIONS = {
     "kafka": Definition("kafka-consumer-groups", NOTHING),
-    "burrow": Definition("Burrow", HIDDEN, is_clamped=True, source="linkedin/Burrow ced55ba"),
-    "kminion": Definition("KMinion", HIDDEN, is_clamped=True, source="redpanda-data/kminion 4f3867a"),
+    "burrow": Definition("Burrow", HIDDEN, is_clamped=True, source="linkedin/Burrow ced55ba of 2025-10-03"),
+    "kminion": Definition("KMinion", HIDDEN, is_clamped=True, source="redpanda-data/kminion 4f3867a of 2026-08-17"),
     "kafka-lag-exporter": Definition(
-        "kafka-lag-exporter", NOTHING, is_clamped=True, source="seglo/kafka-lag-exporter 3fcb3c7"
+        "kafka-lag-exporter", NOTHING, is_clamped=True, source="seglo/kafka-lag-exporter 3fcb3c7 of 2023-01-15"
     ),
     "kafka_exporter": Definition("kafka_exporter", MINUS_ONE, source="danielqsj/kafka_exporter 953e2f1 of 2026-01-08"),
-    "cmak": Definition("CMAK", NOTHING, source="yahoo/CMAK 30abfde"),
-    "akhq": Definition("AKHQ/kafbat UI", NOTHING, source="tchiotludo/akhq 91aa445, kafbat/kafka-ui ab8c9ce"),
-    "console": Definition("Redpanda Console", HIDDEN, is_clamped=True, source="redpanda-data/console 05fc6cb"),
+    "cmak": Definition("CMAK", NOTHING, source="yahoo/CMAK 30abfde of 2022-12-12"),
+    "akhq": Definition(
+        "AKHQ/kafbat UI", NOTHING, source="tchiotludo/akhq 91aa445 of 2025-02-16, kafbat/kafka-ui ab8c9ce of 2026-07-31"
+    ),
+    "console": Definition(
+        "Redpanda Console",
+        BESIDE,
+        is_clamped=True,
+        source="redpanda-data/console 12ba56d of 2026-08-21; not listed before 9a705e0 of 2026-05-25",
+    ),
     "kafdrop": Definition(
         "Kafdrop",
         RETAINED,
@@ -56,16 +72,16 @@ DEFINITIONS = {
     "franz-go": Definition(
         "franz-go/rpk",
         RETAINED,
-        is_clamped=True,  # Since c46b0f8 of 2024-05-26; before, a negative lag was shown.
-        source="twmb/franz-go adb3a18 of 2026-08-04",
+        is_clamped=True,
+        source="twmb/franz-go adb3a18 of 2026-08-04; a negative lag was shown before c46b0f8 of 2024-05-26",
     ),
     "datadog": Definition(
         "Datadog",
         HIDDEN,
-        is_clamped=True,  # Since pull request 22679 of 2026-02-18; before (0170599), a negative lag was shown.
-        source="DataDog/integrations-core, pull request 22679 of 2026-02-18",
+        is_clamped=True,
+        source="DataDog/integrations-core pull request 22679 of 2026-02-18; a negative lag was shown before (0170599)",
     ),
-    "unskript": Definition("unSkript", HISTORY, source="unskript/Awesome-CloudOps-Automation 740f230"),
+    "unskript": Definition("unSkript", HISTORY, source="unskript/Awesome-CloudOps-Automation 740f230 of 2025-05-28"),
 }
 
 
@@ -83,7 +99,8 @@ def lag_as(partition_lag: FrameT, tool: str) -> FrameT:
         lag: in records; null: it shows none, or an offset is not known.
         summed_lag: what of it enters the tool's sums: the -1 of kafka_exporter and a negative lag of Kafdrop do not.
         is_listed: whether the tool lists the partition at all; a tool that sees commits alone does not list one
-            without. kafka_exporter lists it if the group has a commit of another partition of the topic.
+            without. kafka_exporter and Redpanda Console list it if the group has a commit of another partition of the
+            topic.
 
     Raises:
         InputError: there is no such tool.
@@ -126,6 +143,7 @@ def lag_definitions(partition_lag: FrameT) -> FrameT:
     rows = rows.unpivot([*DEFINITIONS], index=kept, variable_name="tool", value_name="lag")
     has_none, tool = nw.col("has_no_commit"), nw.col("tool")
     is_hidden, is_minus_one = tool.is_in(_tools(HIDDEN)), tool.is_in(_tools(MINUS_ONE))
+    is_beside = tool.is_in([name for kind in _BESIDE_A_COMMIT for name in _tools(kind)])
     leaves_out = tool.is_in([name for name, each in DEFINITIONS.items() if not each.sums_negative])
     is_left_out = (is_minus_one & has_none) | (leaves_out & (nw.col("lag") < 0).fill_null(False))
     return rows.select(
@@ -133,7 +151,7 @@ def lag_definitions(partition_lag: FrameT) -> FrameT:
         "tool",
         "lag",
         summed_lag=nw.when(~is_left_out).then(nw.col("lag")),
-        is_listed=~((is_hidden | (is_minus_one & ~nw.col("has_topic"))) & has_none),
+        is_listed=~((is_hidden | (is_beside & ~nw.col("has_topic"))) & has_none),
     )
 
 
@@ -197,6 +215,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
 _UNCOMMITTED = {
     NOTHING: "show no number",
     HIDDEN: "do not list the partition",
+    BESIDE: "shows no number if another partition of the topic has a commit, and otherwise does not list the partition",
     MINUS_ONE: "shows -1 if another partition of the topic has a commit, and otherwise does not list the partition",
 }
 
@@ -220,7 +239,7 @@ def _columns(tool: str) -> dict[str, nw.Expr]:
     has_none = nw.col("has_no_commit")
     lag = nw.when(has_none).then(without).otherwise(shown)
     summed = nw.when(~has_none).then(shown) if each.no_commit == MINUS_ONE else lag
-    listed = {HIDDEN: ~has_none, MINUS_ONE: ~has_none | _has_topic()}
+    listed = {HIDDEN: ~has_none, **{kind: ~has_none | _has_topic() for kind in _BESIDE_A_COMMIT}}
     return {
         "tool": nw.lit(tool),
         "lag": lag,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 
@@ -45,7 +47,8 @@ CASES = {
         | {"kafdrop": 30, "franz-go": 30, "unskript": 100},
         False,
         "No offset is committed: kafka-consumer-groups, kafka-lag-exporter, CMAK and AKHQ/kafbat UI show no number; "
-        "Burrow, KMinion, Redpanda Console and Datadog do not list the partition; kafka_exporter shows -1 if another "
+        "Burrow, KMinion and Datadog do not list the partition; Redpanda Console shows no number if another partition "
+        "of the topic has a commit, and otherwise does not list the partition; kafka_exporter shows -1 if another "
         "partition of the topic has a commit, and otherwise does not list the partition; Kafdrop and franz-go/rpk show "
         "the retained log, 30; unSkript shows the whole history, 100.",
     ),
@@ -88,12 +91,19 @@ def test_kafka_exporter_shows_minus_one_beside_a_commit_of_the_same_topic():
     frame = pl.concat([rows(40, 10, 100), rows(None, 70, 100).with_columns(partition=pl.lit(1, pl.Int64))])
     shown_by = analyze.lag_as(frame, "kafka_exporter").sort("partition")
     assert shown_by.select("lag", "summed_lag", "is_listed").rows() == [(60, 60, True), (-1, None, True)]
+    shown_by = analyze.lag_as(frame, "console").sort("partition")
+    assert shown_by.select("lag", "summed_lag", "is_listed").rows() == [(60, 60, True), (None, None, True)]
 
 
 def test_kafdrop_shows_a_negative_lag_and_leaves_it_out_of_its_sums():
     frame = pl.concat([rows(40, 10, 100), rows(105, 10, 100).with_columns(partition=pl.lit(1, pl.Int64))])
     shown_by = analyze.lag_as(frame, "kafdrop").sort("partition")
     assert shown_by.select("lag", "summed_lag").rows() == [(60, 60), (-5, None)]
+
+
+def test_each_source_has_its_date_but_kafkas_own_which_is_run():
+    undated = [tool for tool, each in analyze.DEFINITIONS.items() if not re.search(r" of \d{4}-\d\d-\d\d", each.source)]
+    assert undated == ["kafka"]
 
 
 def test_an_unknown_tool_is_named():
