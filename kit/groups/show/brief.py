@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from kit.groups.analyze.beyond_end import REMEDY
+from kit.groups.analyze.summary import EXPIRING
 from kit.text.known_sum import known_sum
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
@@ -30,6 +31,8 @@ KINDS = {
     "persistent_member": "No member has this registration, but it gets partitions: offramp plan delete-znodes.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
     "stalled": "Records are left, but no offset was committed since the last report: check the members.",
+    EXPIRING: "The group has no member, so the brokers delete each offset by the age of its commit "
+    "(offsets.retention.minutes): start a consumer, or save the offsets with offramp plan offsets export.",
     "could not be read": "An offset, a log or a registration is unreadable. Values that depend on it are unknown.",
     "lag is growing": "The lag grew since the last report: compare the rate of production with the rate of "
     "consumption.",
@@ -98,6 +101,7 @@ def attention(
         ("commit beyond the end", beyond),
         ("no active members", unread),
         ("unsafe mix", mixed),
+        (EXPIRING, summary.filter(pl.col("attention") == EXPIRING)),
         ("could not be read", summary.filter("is_unreadable")),
         ("lag is growing", grown),
     ]

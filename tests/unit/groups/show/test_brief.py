@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from kit.groups.analyze.summary import EXPIRING
 from kit.groups.show import brief
 from kit.groups.show.headings import heading
 from kit.groups.show.page import render_html
@@ -34,7 +35,7 @@ SUMMARY = pl.DataFrame(
     ],
     GROUPS,
     orient="row",
-)
+).with_columns(attention=pl.lit(None, pl.String))
 FINDINGS = pl.DataFrame(
     {"group_id": ["old", "old", "left"], "finding": ["unowned", "unowned", "more_threads_than_partitions"]}
 )
@@ -105,8 +106,9 @@ def changed(*changes: int | None) -> brief.Brief:
             "lag_retained": lags,
             "store_in_use": "kafka",
             "n_blockers": 0,
+            "attention": None,
         },
-        schema_overrides={"lag": pl.Int64, "lag_retained": pl.Int64},
+        schema_overrides={"lag": pl.Int64, "lag_retained": pl.Int64, "attention": pl.String},
     )
     rows = {"group_id": names, "store": "kafka", "lag_before": 10, "lag": lags, "change": list(changes)}
     moved = pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "change": pl.Int64})
@@ -160,6 +162,13 @@ def test_a_commit_beyond_the_end_comes_first_with_what_the_consumer_will_do():
     rows = brief.attention(beyond, FINDINGS, STALLED, CHANGES)
     assert rows.row(0) == ("commit beyond the end", "left", None, 0)
     assert "auto.offset.reset" in brief.by_kind(rows)["remedy"][0]
+
+
+def test_a_group_whose_offsets_may_expire_needs_attention_as_offramp_groups_says():
+    left = SUMMARY.filter(group_id="left").with_columns(attention=pl.lit(EXPIRING))
+    rows = brief.attention(left, FINDINGS.clear(), STALLED.clear(), CHANGES.clear())
+    assert rows.rows() == [(EXPIRING, "left", None, 0)]
+    assert "offsets.retention.minutes" in brief.by_kind(rows)["remedy"][0]
 
 
 def test_a_group_whose_unread_records_are_all_deleted_waits_for_nobody():
