@@ -101,7 +101,7 @@ def verdict_timeline(
         )
     )
     notes = [
-        shortened(min(len(lines), MAX_LINES), len(lines), "partitions, those that were longest not well"),
+        shortened(min(len(lines), MAX_LINES), len(lines), "partitions; those with the longest trouble come first"),
         shortened(len(drawn), len(chosen), "time spans; the last ones are shown"),
     ]
     layers, marked = [bars], _incidents(incidents, drawn)

@@ -176,6 +176,13 @@ CHECKS = (
         alike,
         settings=(VOTERS,),
     ),
-    check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
+    check(
+        "L02",
+        BLOCK,
+        DUAL_WRITE,
+        "The controllers' disks hold no log of another attempt.",
+        "the metadata log, files",
+        disks,
+    ),
     check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
 )

@@ -261,7 +261,9 @@ def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, l
         needed = ("WRITE", path) if is_set else ("DELETE" if after is None else "CREATE", parent)
         return ItemOutcome(path, Outcome.REFUSED, before, None, lacking(*needed))
     except (BadVersionError, NodeExistsError, NoNodeError):
-        return ItemOutcome(path, Outcome.REFUSED, before, None, "another operator or tool changed it at the same time")
+        return ItemOutcome(
+            path, Outcome.REFUSED, before, None, "another operator or tool changed the toggle at the same time"
+        )
     except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
     try:

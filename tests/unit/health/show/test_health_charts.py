@@ -52,7 +52,7 @@ def test_verdicts_are_bars_and_what_happened_is_behind_its_own_group():
 def test_the_groups_longest_not_well_are_drawn():
     many = pl.concat([spans(f"g{at:03}", ("STOP", 0, at), ("OK", at, 999)) for at in range(MAX_LINES + 5)])
     drawn = svg(verdict_timeline(many))
-    assert f"{MAX_LINES} of {MAX_LINES + 5} partitions, those that were longest not well" in drawn
+    assert f"{MAX_LINES} of {MAX_LINES + 5} partitions; those with the longest trouble come first" in drawn
     assert "g044" in drawn
     assert "g001" not in drawn
 
