@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kit.clients.cluster import connect
+from kit import History, Profile, connect, load_profile, observe, spark_session, take_snapshot
 from kit.demo import show
 from kit.demo.migration import migrate_and_prove
 from kit.groups import views
 from kit.groups.report import run_report
-from kit.groups.snapshot import observe, take_snapshot
-from kit.history import History
 from kit.lab import scenario, state
 from kit.lab.command import start
-from kit.profile import Profile, load_profile
-from kit.spark.session import spark_session
 from kit.terminal.listing import print_frame
 
 RUNS = Path("runs")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kit.clients.cluster import connect
+from kit import Profile, connect, load_profile
 from kit.demo import show
 from kit.engine.model.approval import approve
 from kit.engine.model.event import Event
@@ -30,7 +30,6 @@ from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import NewMember, production_folder
 from kit.lab.process import wait_until
 from kit.operations.operations import Operations, operator
-from kit.profile import Profile, load_profile
 from kit.proof.consumption import load_consumption, load_production
 
 RUNS = Path("runs")

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 from kazoo.client import KazooClient
 
+from kit import Profile, tables
 from kit.clients.cluster import Cluster, connect, zookeeper_settings
 from kit.engine.model.event import Event
 from kit.engine.model.record import REPORT
@@ -21,10 +22,8 @@ from kit.lab.members.new_consumers import PacedProducer, launch_producer, produc
 from kit.lab.process import ProcessSupervisor, wait_until
 from kit.moves.group.plan import PATH, GroupPlanRequest
 from kit.operations.operations import Operations, operator
-from kit.profile import Profile
 from kit.proof.consumption import load_consumption, load_production
 from kit.proof.verify import Proof, handed_out_of, prove
-from kit.tables import schema as tables
 from kit.text.quantity import quantity
 
 RECORDS_PER_SECOND = 200.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from confluent_kafka import ShareConsumer
 
-from kit.clients.cluster import Cluster, connect
+from kit import Cluster, connect, load_profile, observe
 from kit.demo import show
 from kit.demo.protocols import there_and_back
 from kit.engine.model.record import REPORT
@@ -21,7 +21,6 @@ from kit.engine.model.states import RunState
 from kit.errors import RunError
 from kit.groups import views
 from kit.groups.report import run_report
-from kit.groups.snapshot import observe
 from kit.lab import Lab
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.process import wait_until
@@ -30,7 +29,6 @@ from kit.moves.offsets.fetch import fetch_stores
 from kit.moves.offsets.inputs import PlanOptions
 from kit.moves.offsets.plan import parse_reset, plan_reset, select
 from kit.operations.operations import Operations, operator
-from kit.profile import load_profile
 from kit.terminal.listing import print_frame
 
 RUNS = Path("runs")

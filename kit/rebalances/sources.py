@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -25,6 +25,7 @@ from kit.rebalances.logs.local import files_here, read_logs_here
 from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
 from kit.tables.polars import frame as frame_of
+from kit.terminal.moment import moment as moment
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 from kit.text.withholding import without_secrets
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
     from kit.rebalances.offsets_topic import OffsetsTopic  # loads both Kafka clients, which logs alone do not need
 
-_AGO = re.compile(r"(\d+)([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 MAX_SENTENCES = 400
 """A story longer than this is cut in the middle of a ticket anyway."""
 
@@ -189,24 +188,6 @@ def reads_here(logs: str | Iterable[str], profile: Profile | None = None) -> boo
     """
     paths = [logs] if isinstance(logs, str) else list(logs)
     return bool(paths) and profile is None and files_here(paths) is not None
-
-
-def moment(text: str | None) -> datetime | None:
-    """A time as people write it: ISO 8601, in UTC where it has no zone, or so long ago (``90m``, ``6h``, ``2d``).
-
-    Raises:
-        InputError: it is neither.
-    """
-    if not text:
-        return None
-    ago = _AGO.fullmatch(text)
-    if ago:
-        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"{text!r} is neither a time such as 2026-11-21T06:30 nor an age such as 90m") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def znodes(
 
 def _print_stored(files: list[Path], path: str, at: str | None, history: bool, as_json: bool) -> None:
     from kit.kraft.zookeeper_history import read_zookeeper_files, verify_files
-    from kit.rebalances.sources import moment
+    from kit.terminal.moment import moment
 
     with waiting("reading ZooKeeper's files"):
         stored = read_zookeeper_files(files, path, moment(at))

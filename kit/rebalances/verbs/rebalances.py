@@ -60,7 +60,8 @@ def rebalances(
     pbpaste | offramp rebalances -
     offramp rebalances --profile production --group orders --since 6h
     """
-    from kit.rebalances.sources import moment, read_rebalances
+    from kit.rebalances.sources import read_rebalances
+    from kit.terminal.moment import moment
 
     with refusals(), TemporaryDirectory(prefix="offramp-") as folder:
         paths = _with_standard_input(logs or [], Path(folder))

@@ -17,8 +17,9 @@ from kit.rebalances.analyze.spans import generation_spans, member_spans
 from kit.rebalances.analyze.stored import topic_rebalances
 from kit.rebalances.analyze.story import sentences
 from kit.rebalances.show.rebalance_charts import churn_chart, rebalance_timeline
-from kit.rebalances.sources import MAX_SENTENCES, Rebalances, moment, read_rebalances
+from kit.rebalances.sources import MAX_SENTENCES, Rebalances, read_rebalances
 from kit.tables import schema as tables
+from kit.terminal.moment import moment
 from tests.unit.rebalances.analyze.records import AT, logged, rebalance, stored_generations
 
 NO_EPOCHS = pl.DataFrame(tables.GROUP_EPOCHS.schema.empty_table())
