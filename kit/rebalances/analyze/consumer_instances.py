@@ -87,6 +87,8 @@ _NEXT = re.compile(r"changed (?:join )?state \S+ -> ([\w-]+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
 _NAME_THEIR_CLIENT = ("librdkafka", "brod")
+_HANDLE = re.compile(r"#consumer-\d+")
+"""How librdkafka numbers the consumers of one process: they may have one client id."""
 _NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
 """How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
 _NAME_AN_OLD_GENERATION = ("heartbeat_failed", "commit_failed", "join_failed", "join_reason", "coordinator_found")
@@ -209,6 +211,7 @@ class ConsumerInstance:
     """One consumer from its first line to its last: a process, or a thread of one.
 
     ``member_ids``: all that its lines name. ``place``: its host or file, where other places have that name, too.
+    ``is_one_of_several``: another consumer of its process has its client id.
     """
 
     stream: tuple[Any, ...]
@@ -218,6 +221,7 @@ class ConsumerInstance:
     member_id: str | None = None
     member_ids: set[str] = field(default_factory=set)
     place: str | None = None
+    is_one_of_several: bool = False
     epoch: int | None = None
     has_left: bool = False
     has_reconciled: bool = False
@@ -228,6 +232,7 @@ class ConsumerInstance:
     def base_name(self) -> str:
         """Its instance, client or member id, or its file: other consumers may have the same."""
         ids = [
+            self.stream[2] if self.is_one_of_several else None,
             self.value_of("group_instance_id"),
             self.value_of("client_id"),
             self.value_of("member_id"),
@@ -308,8 +313,21 @@ def consumer_instances(events: Iterable[Event]) -> list[ConsumerInstance]:
             known.append(ConsumerInstance(stream, len(known) + 1))
             order.append(known[-1])
         known[-1].take(event)
+    _number_handles(order)
     name_places(order)
     return order
+
+
+def _number_handles(instances: list[ConsumerInstance]) -> None:
+    """Call the consumers of one process by their numbers where they have one client id."""
+    handles: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
+    for each in instances:
+        client, number, _ = str(each.stream[2]).partition("#consumer-")
+        if number:
+            handles.setdefault((*each.stream[:2], client), []).append(each)
+    for same in handles.values():
+        for each in same:
+            each.is_one_of_several = len(same) > 1
 
 
 def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
@@ -325,6 +343,9 @@ def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
 def stream_of(event: Event) -> tuple[Any, ...]:
     """Whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
     named = event["source"] in _NAME_THEIR_CLIENT or any(prefix in event["text"] for prefix in _NAMED)
+    handle = _HANDLE.search(event["text"]) if event["source"] == "librdkafka" else None
+    if handle and event["client_id"]:
+        return (event["file"], event["origin"], event["client_id"] + handle[0])
     if named:
         return (event["file"], event["origin"], event["group_instance_id"] or event["client_id"], event["group_id"])[:3]
     if event["source"] == "zookeeper":

@@ -244,7 +244,8 @@ def _removed_in(event: Event) -> set[str]:
     if event["kind"] in _EXPULSIONS:
         return {event["member_id"]} - {None}
     lists = _REMOVED.findall(event["text"]) if event["kind"] == "group_rebalancing" else []
-    return {member for match in lists for members in match if members for member in members.split(", ")}
+    named = {member for match in lists for members in match if members for member in members.split(", ")}
+    return {member for member in named if not member.endswith(("...", "…"))}  # its end was left out in pasting
 
 
 def _changes(events: list[Event]) -> list[Event]:

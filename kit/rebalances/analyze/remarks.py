@@ -39,6 +39,7 @@ _BESIDE_REBALANCES = (
 """Events within a rebalance of a consumer that are no step of it and no reason."""
 _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empty", "epoch_bumped", "target_computed")
 """A broker's lines that the sentence about their generation describes."""
+_POSITIONS = ("offset_found", "offset_reset")
 _MOST_NAMES = 10
 
 
@@ -84,12 +85,18 @@ def _of_consumer(instance: ConsumerInstance, events: list[Event]) -> LogRemark:
 def _phrase(words: str, same: list[Event]) -> str:
     n_facts = len(same) - sum(_is_repeated(before, event) for before, event in pairwise(same))
     times = "" if n_facts == 1 else f", {n_facts:,} times"
-    partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
+    partitions = sorted({name for event in same for name in _placed(event)})
     where = f" ({_names(partitions)})" if partitions else ""
     states = [state for event in same if (state := reached_state(event))]
     reasons = dict.fromkeys(event["reason"].rstrip(".") for event in same if event["reason"])
     reason = _names(reasons, "; ") or _names(states) or _names(_coordinators(same))
     return f"{words}{where}{times}" + (f": {reason}" if reason else "")
+
+
+def _placed(event: Event) -> list[str]:
+    """Its partitions, with their offset where the event sets the position."""
+    at = f"@{event['offset']}" if event["kind"] in _POSITIONS and event["offset"] is not None else ""
+    return [f"{partition}{at}" for partition in event["partitions"] or ()]
 
 
 def _coordinators(same: list[Event]) -> list[str]:
@@ -141,7 +148,9 @@ def _of_quiet_events(events: IntoDataFrame, instances: list[ConsumerInstance]) -
     """Heartbeats and commits are many: one sentence for those of one consumer."""
     columns = ("file", "origin", "source", "group_id", "group_instance_id", "client_id", "member_id", "kind")
     quiet = nw.from_native(events, eager_only=True).to_polars().filter(pl.col("kind").is_in(QUIET))
-    counted = quiet.group_by(columns, maintain_order=True).agg(
+    # librdkafka numbers the consumers of a process: their texts differ in that.
+    handle = pl.when(source="librdkafka").then(pl.col("text").str.extract(r"(#consumer-\d+)")).alias("handle")
+    counted = quiet.group_by(*columns, handle, maintain_order=True).agg(
         pl.len(), pl.first("text", "observed_at", "local_at", "partitions", "reason")
     )
     names = {instance.stream: instance for instance in instances}

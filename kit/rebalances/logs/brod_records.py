@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import polars as pl
@@ -13,7 +13,8 @@ from kit.rebalances.logs.texts import has
 
 MARKS = ("elected=", "to join group", "assignments received:", "begin_offset=")
 """In the lines of a record that no other client's marks are in; ``LINE_MARKS``: those that are whole lines."""
-LINE_MARKS = (r"^reason:", r"^  [\w.-]+:$")
+LINE_MARKS = (r"(?:^|\| +)reason:", r"(?:^|\|) +[\w.-]+:$")
+_NAMED = r"(?:Group member \(|[Gg]roup coordinator \(groupId=)"
 _HEAD = r"(?:Group member \([^\n]*,coor=|[Gg]roup coordinator \(groupId=)[^\n]*\):$"
 _FURTHER = {
     "failed to join group": re.compile(r"reason:"),
@@ -62,8 +63,9 @@ def _rest(lines: pl.DataFrame) -> Iterator[pl.DataFrame]:
 def _end(lines: list[_Line], place: int) -> int:
     """Where the record that begins at ``place`` ends: behind its text, and the lines that follow it without a gap."""
     end, further = place + 1, None
+    without_prefix = _prefix_of(lines[place].value)
     while end < len(lines) and (lines[end].file, lines[end].line) == (lines[end - 1].file, lines[end - 1].line + 1):
-        value = lines[end].value
+        value = without_prefix(lines[end].value)
         if lines[end].is_head or (end > place + 1 and not (further and further.match(value))):
             break
         further = _FURTHER.get(value.strip()) if end == place + 1 else further
@@ -71,10 +73,21 @@ def _end(lines: list[_Line], place: int) -> int:
     return end
 
 
+def _prefix_of(head: str) -> Callable[[str], str]:
+    """What takes from a line the prefix that a program has put before the head, too; its time may be another."""
+    prefix = re.match(r".*\| *", re.split(_NAMED, head, maxsplit=1)[0])
+    if prefix is None:
+        return lambda line: line
+    pattern = re.compile("^" + re.sub(r"\d", r"\\d", re.escape(prefix[0])))
+    return lambda line: pattern.sub("", line)
+
+
 def _whole(lines: pl.DataFrame, walked: list[_Line], ends: dict[int, int]) -> pl.DataFrame:
     texts = [each.value for each in walked[: len(lines)]]
     is_kept = [True] * len(texts)
     for place, end in ends.items():
-        texts[place] = " ".join(each.value.strip() for each in walked[place:end])
+        without_prefix = _prefix_of(texts[place])
+        further = (without_prefix(each.value).strip() for each in walked[place + 1 : end])
+        texts[place] = " ".join([texts[place].strip(), *further])
         is_kept[place + 1 : end] = [False] * (end - place - 1)
     return lines.with_columns(value=pl.Series(texts, dtype=pl.String)).filter(pl.Series(is_kept, dtype=pl.Boolean))

@@ -43,6 +43,7 @@ second one is such a name."""
 
 _OF_BROD = r"[,(](?:coor|pid)=(?:#PID)?(<\d+\.\d+\.\d+>)"
 """brod prints no client id: the process of a member distinguishes it."""
+_OF_KAFKAJS = r"\[Connection\].*\"clientId\\*\":\\*\"([^\"\\]+)"
 
 _RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
 _GROUPS: tuple[Pattern, ...] = (
@@ -145,6 +146,11 @@ _ASSIGNORS = (
 )
 _REASONS: tuple[Pattern, ...] = (
     r"^(Heartbeat session expired)\b",
+    r"remove dynamic members who haven't joined: ?(?:\w*Set|List)?\((.*)\)",
+    Unless(r"last error was \**([^)*]+)", ("Success",)),
+    r"^(stream-(?:client|thread) ?\[[^\]]+\] ?State transition from \w+ to \w+)",
+    r"this thread (missed a rebalance and dropped out of the consumer group)",
+    r"^Error sending .* \[(.*)\] -- marking coordinator dead",
     r"(can't rebalance after \d+ retries)",
     r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
@@ -270,8 +276,8 @@ def client_in(member_id: pl.Expr) -> pl.Expr:
 
 
 def printed_client(text: pl.Expr) -> pl.Expr:
-    """The client id in librdkafka's line, or in a request dump."""
-    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)", _OF_BROD))
+    """The client id in librdkafka's or kafkajs' line, or in a request dump."""
+    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)", _OF_BROD, _OF_KAFKAJS))
 
 
 def old_consumer(message: pl.Expr) -> pl.Expr:
@@ -289,7 +295,9 @@ def group_of(message: pl.Expr) -> pl.Expr:
 
 
 def member_of(message: pl.Expr) -> pl.Expr:
-    return first_of(message, _MEMBERS)
+    """The member id; null where whoever pasted the line left its end out."""
+    member = first_of(message, _MEMBERS)
+    return pl.when(~has(member, r"(?:\.\.\.|…)$")).then(member)
 
 
 def generation_of(message: pl.Expr) -> pl.Expr:

@@ -45,6 +45,8 @@ _MESSAGE_KEYS = (
     *(f"$['{key}']" for key in ("message", "msg", "log", "MESSAGE", "textPayload", "line", "body", "text")),
     *(f"$['{key}']['message']" for key in ("jsonPayload", "_source", "fields", "attributes", "log")),
 )
+_WITH_WHY = "assigning partitions"
+"""franz-go's text that says why, and no group."""
 _DEPTH = 3
 """JSON may hold JSON this often."""
 _THREAD = r"\[thrd:.*?\]: (.*)$"
@@ -55,6 +57,9 @@ _FACILITY = (
 _LOGGER = r"\b([A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*)+)\b"
 _DEBUGS_END = r"\s\+\d+(?:ms|s|m|h)$"
 """How each line of Node's package debug ends."""
+_FORM = rf"{fields.UUID}|\w [\w.]+=[^\s=]|^\s*\[[^\s\]\[(][^\]\[(]+\] \S|\b\w+\.[a-z]{{1,4}}:\d+\b"
+"""What logs without a time and a level have, and sentences do not: ids, keys with values, a name in brackets in front,
+a line of a source file."""
 _TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
@@ -85,7 +90,9 @@ def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
     opened = pl.when(space.is_not_null()).then(json.str.replace_all(r"\"", '"', literal=True)).otherwise(json)
     of_kafkajs = pl.when(has(named, library_fields.WITH_KEYS)).then(named + " " + opened)
     group = json.str.json_path_match("$['group']")
-    return pl.coalesce(of_kafkajs, message + f"{wordings.BESIDE} " + group + ", " + json, message)
+    why = pl.when(message == _WITH_WHY).then(json).str.json_path_match("$['why']")
+    of_franz_go = [message + f"{wordings.BESIDE} " + group + ", " + json, message + "; why: " + why]
+    return pl.coalesce(of_kafkajs, *of_franz_go, message)
 
 
 def without_markup_behind(line: pl.Expr) -> pl.Expr:
@@ -116,7 +123,7 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
     of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
-    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b|\[(?:{WORDS})\]|{_DEBUGS_END}")
+    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b|\[(?:{WORDS})\]|{_DEBUGS_END}|{_FORM}")
     names_itself = pl.col("found").str.starts_with("[").fill_null(False)
     is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")

@@ -132,6 +132,8 @@ commit_failed|0.9|Error {} occurred while committing offsets
 commit_failed|0.9+|Not authorized to commit
 commit_failed|0.9|Unauthorized to commit
 context|0.9|Failed to send automatic offset commit
+commit_failed|0.10+|Automatic commit of offsets
+commit_failed|3.8+|Commit request before revocation failed
 context|0.9-0.10.0|Cannot auto-commit offsets
 offsets_failed|0.9|Error fetching offset for topic-partition
 coordinator_failed|1.0+|An authentication error occurred in the heartbeat thread
@@ -152,6 +154,8 @@ CONSUMER_PROTOCOL = rows(
     """
 state_change|3.7+|Member {} with epoch {} transitioned from
 state_change|3.7+|Member {} with epoch {} transitioned to
+state_change|3.7|Member {} transitioned from
+state_change|3.7|Member {} transitioned to
 member_fenced|3.7+|Member {} with epoch {} got fenced
 member_fatal|3.7+|Member {} with epoch {} got fatal error
 leaving|3.7+|Member {} with epoch {} generated the heartbeat to leave
@@ -246,6 +250,38 @@ join_reason|0.10+|Connector {} config updated
 join_reason|0.10+|Connector {} config removed
 join_reason|0.10+|Tasks {} configs updated
 join_reason|0.9+|Current config state offset {} does not match group assignment
+join_reason|0.9+|Join group completed, but assignment failed
+join_reason|0.9+|Requesting rebalance
+lost_all|2.3+|Broker coordinator was unreachable for {} Revoking previous assignment
+lost_all|2.3+|Revoking current running assignment
+context|2.3+|Broker coordinator is
+context|0.9+|Catching up to assignment's config offset
+context|0.9+|Current config state offset {} is behind group assignment
+context|2.3+|Handling task config update by stopping tasks
+context|0.9+|Finished {} in preparation for rebalance
+context|0.9+|Wasn't able to resume work after last rebalance
+context|0.9+|Was selected to perform assignments, but do not have latest config
+context|0.9+|Ensuring group membership is still active
+context|2.3+|Cooperative rebalance triggered. Keeping assignment
+join_reason|3.3+|Failed to write to config topic as leader; will rejoin group
+context|2.3+|Handling completed but unresolved rebalance
+context|2.3+|Scheduled rebalance
+context|2.3+|Delayed rebalance
+context|2.3+|Consecutive revoking rebalances observed
+context|2.3+|Performing allocation-balancing revocation
+context|2.3+|Sending heartbeat request with
+context|0.9+|Stopping the Connect group member
+context|0.9+|The Connect group member has stopped
+context|0.9+|Sink task {} was stopped before completing join group
+context|0.9+|Woken up while ensur
+context|0.9+|Polling for group activity
+leader_assigning|0.9+|Performing task assignment
+commit_failed|0.9+|WorkerSinkTask{id={} Commit of offsets t
+commit_failed|0.9+|WorkerSinkTask{id={} Offset commit failed
+commit_failed|2.0+|WorkerSinkTask{id={} Ignoring offset commit
+context|0.9+|WorkerSinkTask{id={} Committing offsets
+context|0.9+|WorkerSinkTask{id={} Finished offset commit
+rebalance_ended|4.0+|Finished rebalance with {} election result
 rebalance_ended|2.3+|Joined group at generation
 rebalance_ended|0.10-2.2|Joined group and got assignment
 metadata|0.9+|Updated cluster metadata version
@@ -273,6 +309,28 @@ context|1.1+|Partitions reassignment. [task-ID=
 context|1.3+|Committing on assignment:
 commit_failed|0.10+|Commit cannot be completed since the group has already rebalanced
 commit_failed|2.2+|Offset commit cannot be completed since the consumer is not part of an active group
+commit_failed|2.3+|Offset commit cannot be completed since the consumer is undergoing a rebalance
+commit_failed|2.5+|Commit retries exhausted
+commit_failed|2.5+|These offsets could not be committed; partition(s) lost
+commit_failed|2.5+|Non-fatal commit failure
+commit_failed|2.5+|Fatal commit error after revocation
+member_fenced|2.3+|'group.instance.id' has been fenced
+context|2.5+|Paused consumer resumed by Kafka due to rebalance
+context|2.5+|No current assignment for partition
+context|2.5+|{}: Consumer stopped
+state_change|0.10+|stream-client [{}State transition from
+state_change|0.10+|stream-thread [{}State transition from
+state_change|1.0+|stream-thread[{}State transition from
+member_reset|1.0+|Detected that the thread is being fenced
+member_reset|1.0+|Detected task {} that got migrated
+join_reason|2.6+|Triggering the followup rebalance
+join_reason|2.8+|Active task(s) got corrupted. Triggering a rebalance
+rebalance_failed|2.4+|Rebalance failed due to task assignor
+context|2.6+|Requested to schedule
+context|2.6+|Requesting followup rebalance
+context|2.6+|No followup rebalance
+context|2.6+|Finished stable assignment
+context|2.6+|Finished unstable assignment
 commit_failed|1.3+|Async Kafka commit failed
 commit_failed|1.12+|Failed to commit consumer offsets for checkpoint
 context|1.3+|Consumer subtask {} will start reading

@@ -79,6 +79,7 @@ PREFIXES = (
     (r"^([^\s:|\[{%]+\.(?:log|out|err|txt)(?:[.-]\d+)*(?:\.gz)?):(?:\d+:)?", 1),  # grep's
     (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) [FP] ", 0),  # a container runtime's
     (r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's
+    (r"^\[pod/([^\s/\]]+)/[^\s\]]+\] ", 1),  # kubectl's
     (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S*[^A-Z\s]\S* [^\s:\[]+)(?:\[\d+\])?: ", 1),
     # syslog's, newer; a word in capitals is a level
     (r"^([A-Za-z0-9][\w.\-]*) *\| ", 1),  # that of several containers in one stream

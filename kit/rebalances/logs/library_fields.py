@@ -17,7 +17,13 @@ _PATTERNS = {
         r"\"groupId\":\"([^\"]+)",
         r"; group: ([^,\s]+)",
         r"consumergr?oup ([^\s]+) ",
-        r"^consumergroup/(\S+) ",
+        r"^consumergroup/([^\s:]+):? ",
+        r"^client/coordinator (?:requesting )?coordinator for (\S+) (?:is|from) ",
+        r"for consumer group '([^']+)'$",
+        r"^(?:committed offsets|unable to commit offsets) for group,? (\S+?):",
+        r"^(?:unable to )?(?:find )?coordinator (?:for|to any connect for) group, ([^,:]+)[,:]",
+        r"^rebalanc(?:e failed for|ing) consumer group, (.+?)(?::|$)",
+        r"^leave group failed for group, ([^,]+), and member, ",
         r"^(?:[jJ]oined group|Leaving group) ([^,\s]+)",
         r"(?:selected as leader|sync group finished) for group, (\S+)",
         r"^(?:Unable to establish connection to consumer group coordinator|Failed to fetch offsets) for group (\S+?):",
@@ -32,6 +38,8 @@ _PATTERNS = {
         r"\"member(?:Id|_id)\":\"([^\"]+)",
         r"member_id: ([^,\s]+)",
         r" as member (.+?)(?: in generation \d+)?$",
+        r" consumer(?: id)? ['\"]([^'\"]+)['\"]",
+        r"^leave group failed for group, [^,]+, and member, ([^:]+):",
         r"^Leaving group [^,]+, member (.+)$",
         r"^[Gg]roup coordinator \(groupId=.+,memberId=(.+),generation=",
     ),
@@ -44,9 +52,16 @@ _PATTERNS = {
     ),
     "reason": (
         r",generation=.*\): .*?reason: ?\{?:?(.+?),?$",
+        r"^re-joining group, reason: ?\{?:?(.+?),?$",
         r"^\[Consumer\] Crash: (.+?)(?: \{|$)",
         r"^\[Consumer\] Restarting the consumer (in \d+ms)",
         r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
+        r"^consumergroup/\S+ lost ownership of .* due to (.+)$",
+        r"^(Error code \d+) ",
+        r"^rebalance failed for consumer group, [^:]+: (.+)$",
+        r"^(?:joinGroup|syncGroup|heartbeat) failed: (.+)$",
+        r"^unable to (?:find|commit|connect|coordinator) [^:]+: (.+)$",
+        r"^leave group failed for group, [^:]+: (.+)$",
         r"\"err(?:or)?\":\"([^\"]+)",
         r", err(?:or)?: (.+)$",
         r"^Error (?:sending heartbeat|committing offsets): (.+)$",
@@ -64,7 +79,12 @@ _NUMBERS = {
         r",generation=([1-9]\d*)[,)]",
         r"for generation (\d+) as member",
     ),
-    "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)", r"\(node_id=(\d+)\)"),
+    "coordinator_id": (
+        r"is #(\d+) \(",
+        r"^Found coordinator broker with id (\d+)",
+        r"\"nodeId\":(\d+)",
+        r"\(node_id=(\d+)\)",
+    ),
 }
 _OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
 _OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:(?:: |\":\")(.*)|\":\{([^}]*)\})")
@@ -116,6 +136,8 @@ def _partitions(text: str) -> list[str] | None:
     by_brod = _OF_BROD.search(text)
     if by_brod:
         topics = _BROD_TOPIC.findall(by_brod[1])
+        if not topics and "[]" not in by_brod[1]:  # The lines with the topics are missing.
+            return None
         return sorted(f"{topic}-{each}" for topic, rest in topics for each in re.findall(r"partition=(\d+)", rest))
     by_ruby = _OF_RUBY_KAFKA.search(text)
     if by_ruby:

@@ -1,11 +1,22 @@
-"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go, brod.
+"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go, brod,
+kafka-node, pykafka.
 
 kafkajs and franz-go put the facts beside the text: as keys of JSON, or behind a semicolon.
 """
 
 from __future__ import annotations
 
-from kit.rebalances.logs.wording import BROD, FRANZ_GO, KAFKA_GO, KAFKAJS, RUBY_KAFKA, SARAMA, rows
+from kit.rebalances.logs.wording import (
+    BROD,
+    FRANZ_GO,
+    KAFKA_GO,
+    KAFKA_NODE,
+    KAFKAJS,
+    PYKAFKA,
+    RUBY_KAFKA,
+    SARAMA,
+    rows,
+)
 
 KAFKAJS_LINES = rows(
     KAFKAJS,
@@ -17,12 +28,24 @@ context|1.0+|[ConsumerGroup] Received assignment
 offset_reset|1.0+|[ConsumerGroup] Offset out of range, resetting
 rebalancing|1.0+|[Runner] The group is rebalancing, re-joining
 rebalancing|1.0+|[ConsumerGroup] The group is rebalancing, re-joining
-join_reason|1.13+|[ConsumerGroup] Topic has been updated, resync group
+member_reset|1.0+|[Runner] The coordinator is not aware of this member, re-joining the group
+member_reset|1.0+|[ConsumerGroup] The coordinator is not aware of this member, re-joining the group
+join_reason|1.0+|[ConsumerGroup] {}, resync group
+commit_failed|1.0+|[Runner] Error while committing offsets
+context|1.0+|[Consumer] Starting
+context|1.0+|[ConsumerGroup] Consumer group received unsubscribed topics
+context|1.0+|[ConsumerGroup] Consumer is not aware of all assigned partitions
+context|1.0+|[Runner] consumer not running, exiting
+context|1.0+|[Runner] stop consumer group
+context|1.0+|[Runner] waiting for consumer to finish
+context|1.0+|[Cluster] Tried to find group coordinator
+coordinator_failed|1.0+|[Cluster] Group coordinator not available
 left|1.0+|[Consumer] Stopped
 crashed|1.0+|[Consumer] Crash:
 restarting|1.0+|[Consumer] Restarting the consumer
 coordinator_found|1.0+|[Cluster] Found group coordinator
 coordinator_query|1.0+|[Connection] Request GroupCoordinator(
+coordinator_failed|1.0+|[Connection] Response GroupCoordinator({}"error":
 context|1.0+|[Connection] Response GroupCoordinator(
 join_requested|1.0+|[Connection] Request JoinGroup(
 context|1.0+|[Connection] Response JoinGroup({}needs to have a valid member id
@@ -36,6 +59,10 @@ heartbeat_sent|1.0+|[Connection] Request Heartbeat(
 heartbeat_failed|1.0+|[Connection] Response Heartbeat({}"error":
 heartbeat_ok|1.0+|[Connection] Response Heartbeat(
 leaving|1.0+|[Connection] Request LeaveGroup(
+context|1.0+|[Connection] Response LeaveGroup(
+offsets_failed|1.0+|[Connection] Response OffsetFetch({}"error":
+context|1.0+|[Connection] Response OffsetFetch(
+context|1.0+|[Connection] Request OffsetFetch(
 commit_failed|1.0+|[Connection] Response OffsetCommit({}"error":
 context|1.0+|[Connection] Response OffsetCommit(
 context|1.0+|[Connection] Request OffsetCommit(
@@ -47,7 +74,12 @@ FRANZ_GO_LINES = rows(
     """
 context|0.7+|beginning to manage the group lifecycle; group:
 joining|0.7+|joining group; group:
+context|1.19+|beginning to manage the next-gen group lifecycle; group:
+context|0.7+|beginning autocommit loop; group:
 context|0.7+|join returned MemberIDRequired
+member_reset|0.7+|join returned UnknownMemberID
+context|0.7+|group protocol downgraded from cooperative to eager
+joined|1.12+|joined as leader but unable to balance group
 joined|0.7+|joined, balancing group; group:
 joined|0.7+|joined; group:
 leader_assigning|0.7+|balancing group as leader
@@ -55,35 +87,111 @@ context|0.7+|balance group member; id:
 context|0.7+|balanced; plan:
 sync_sent|0.7+|syncing; group:
 group_assignment|0.7+|synced; group:
+sync_failed|0.7+|sync failed with RebalanceInProgress
+sync_failed|0.7+|sync group failed; group:
+sync_failed|0.7+|sync assignment parse failed; group:
+sync_failed|0.7+|sync assignment could not find chosen balancer
+joined|1.4+|joined, skipping assignment even though leader
+join_failed|1.19+|consumer group is at maximum capacity
+join_failed|1.19+|consumer group assignor is not supported by the broker
+context|0.7+|JoinGroup completed
+context|0.7+|JoinGroup request blocked
+context|0.7+|blocking commits from join&sync
+context|0.7+|unblocking commits from join&sync
+context|0.7+|grabbed join/sync mu
+context|0.7+|new group session begun; group:
+context|0.7+|heartbeat loop complete
 context|0.7+|beginning heartbeat loop; group:
+join_reason|0.7+|forced rejoin quitting heartbeat loop
+rebalancing|1.0+|heartbeat saw a change in group status
+heartbeat_failed|1.19+|heartbeat hit retryable error
+heartbeat_failed|1.0-1.18|heartbeat hit retriable error
+context|0.7+|heartbeat errored again while waiting
 heartbeat_sent|0.7+|heartbeating; group:
 heartbeat_ok|0.7+|heartbeat complete; group:
 heartbeat_failed|0.7+|heartbeat errored; group:
 revoked|0.7+|eager consumer revoking prior assigned partitions; group:
-context|0.7+|cooperative consumer calling onRevoke at the end of a session
+revoked|0.7+|cooperative consumer revoking prior assigned partitions because leaving group; group:
+revoked|0.7+|cooperative consumer revoking lost partitions
+context|0.7+|cooperative consumer calling on
+context|0.7+|consumer calling onRevoke at the end of a session
+context|1.0+|calling onRevoke at the end of a session
 unassigned|0.7+|assigning partitions; why: clearing assignment at end of group management session
+context|0.7+|assigning partitions; why:
+context|1.0+|injecting fake fetch with an error
 leaving|0.7+|leaving group; group:
+leaving|1.19+|leaving next-gen group; group:
+context|1.0+|tried to leave group but we have no member ID yet
+offsets_fetching|0.7+|fetching offsets; group:
+context|0.7+|fetch offsets returned; group:
+offsets_failed|0.7+|fetch offsets failed
+offsets_failed|1.19+|fetch offsets: stale member epoch
+context|0.7+|fetched committed offsets
+context|0.7+|beginning commit loop
+context|0.7+|updated uncommitted; group:
+context|0.7+|autocommitting; group:
+context|0.7+|issuing commit; group:
+context|0.7+|skipping autocommit
+context|0.7+|default commit canceled
+context|0.7+|autocommit canceled
+context|0.7+|canceling prior commit to issue another
+context|0.7+|waiting for prior commit to finish
+context|0.7+|issuing blocking commit due to leaving group
+context|0.7+|issuing txn commit
+commit_failed|0.7+|autocommit failed
+commit_failed|0.7+|in autocommit: unable to commit offsets
+commit_failed|0.7+|in revoke: unable to commit offsets
+commit_failed|0.7+|default revoke failed
+commit_failed|0.7+|default revoke BlockingCommitOffsets failed
+commit_failed|1.19+|offset commit got stale member epoch
+commit_ok|0.7+|updated committed; group:
+commit_failed|0.7+|unable to commit offset for topic partition; group:
+commit_failed|1.19+|offset commit returned a fatal group member error
+commit_failed|1.19+|offset commit: stale member epoch
 commit_failed|1.0+|in default commit: unable to commit offsets
 commit_failed|0.7+|default commit failed; group:
 join_failed|1.0+|join group failed; group:
 join_failed|0.7+|join and sync loop errored; group:
+join_failed|1.0+|group manage loop errored; group:
+heartbeat_failed|1.19+|consumer group initial heartbeat hit ret
+heartbeat_failed|1.19+|consumer group heartbeat hit
+member_fenced|1.19+|consumer group heartbeat saw fenced member epoch
+member_fenced|1.19+|received fenced member epoch with epoch 0
+heartbeat_failed|1.19+|consumer group heartbeat error, abandoning assignment
+target_received|1.19+|consumer group heartbeat detected an updated assignment
+target_received|1.19+|consumer group initial heartbeat received assignment
+context|1.19+|storing member and epoch; group:
+context|1.19+|storing epoch; group:
+context|1.19+|falling back to standard consumer group management
 """,
 )
 
 SARAMA_LINES = rows(
     SARAMA,
     """
-coordinator_query|1.0+|client/coordinator requesting coordinator for consumergr
-coordinator_query|1.0+|client/coordinator requesting coordinator for consumergo
-coordinator_found|1.0+|client/coordinator coordinator for consumergr
-coordinator_found|1.0+|client/coordinator coordinator for consumergo
+coordinator_query|1.0+|client/coordinator requesting coordinator for
+coordinator_found|1.0+|client/coordinator coordinator for {} is #
 coordinator_failed|1.0+|client/coordinator coordinator for
 coordinator_failed|1.0+|client/coordinator the __consumer_offsets topic is not initialized
+coordinator_failed|1.0+|client/coordinator request to broker
+coordinator_failed|1.0+|client/coordinator no available broker to send consumer metadata request
+coordinator_failed|1.30+|client was not authorized to access group
+context|1.0+|client/coordinator retrying after
+coordinator_failed|1.0-1.20|client/coordinator Coordinator for consumer group {} is not available
+coordinator_failed|1.0-1.20|client/coordinator Request to broker
+coordinator_failed|1.0-1.20|client/coordinator The __consumer_offsets topic is not initialized
+context|1.19+|consumergroup/session/
+context|1.26+|Consumer Group refresh metadata failed
+lost|1.46+|consumergroup/{}: lost ownership of
+member_fenced|1.30+|JoinGroup failed: group instance id {} has been fenced
+join_reason|1.26+|consumergroup/{} loop check partition number goroutine find partitions in topics
+rebalancing|1.26+|consumergroup/{} loop check partition number goroutine will exit
 coordinator_query|1.0-1.20|client/coordinator Requesting coordinator for consumergo
 coordinator_found|1.0-1.20|client/coordinator Coordinator for consumergo
 rebalancing|1.26+|consumergroup/{} loop check partition number coroutine will exit
 rebalancing|1.26+|loop check partition number coroutine will exit
 rebalancing|1.0+|cluster/consumer {} rebalance
+context|1.0+|cluster/consumer {} consume
 offset_reset|1.0+|kafka: error while consuming {}The requested offset is outside the range
 context|1.0+|consumer/broker/{} added subscription to
 context|1.0+|consumer/broker/{} closed dead subscription to
@@ -104,8 +212,26 @@ joined|0.3+|Joined group `{}` with member id
 assigned|0.3+|Partitions assigned for `
 leader_assigning|0.3+|Chosen as leader of group
 leaving|0.3+|Leaving group `
+rebalancing|0.3+|Group rebalance in progress, re-joining
+rebalancing|0.3|Group is rebalancing; rejoining
+rebalancing|0.3|Group has transitioned to a new generation; rejoining
+join_reason|0.3|Illegal generation {}; rejoining group
+member_reset|0.3|Kicked out of group; rejoining
+sync_sent|0.3|Synchronizing group
+context|0.3|Leader for group `
+heartbeat_failed|0.3|Connection error while sending heartbeat; rejoining
+commit_failed|0.3+|Failed to commit offsets before re-joining
+coordinator_failed|0.3|Failed to get group coordinator info from
+context|0.3+|Getting transaction coordinator for
+context|0.3+|Retrying to make final offsets commit
+heartbeat_sent|0.3+|Sending heartbeat...
 heartbeat_failed|0.3+|Error sending heartbeat: Kafka::
-commit_failed|0.3+|Error committing offsets: Kafka::
+coordinator_failed|0.3+|Coordinator not available; retrying
+coordinator_failed|0.3+|Failed to get coordinator info from
+coordinator_failed|0.3+|Coordinator broker still loading
+context|0.3+|Committing offsets
+context|0.3+|Failed to fetch from some partitions. Maybe a rebalance has happened?
+commit_failed|0.3+|Error committing offsets:
 coordinator_failed|0.3+|Failed to find coordinator for group
 coordinator_failed|0.3+|Group coordinator not available for group
 join_failed|0.3+|Failed to join group; resetting member id
@@ -129,6 +255,21 @@ context|0.3+|received empty assignments for group
 group_assignment|0.3+|subscribed to topics and partitions: map[
 rebalancing|0.4+|rebalancing group
 leaving|0.3+|Leaving group {}, member
+join_failed|0.3+|Failed to join group {}: 
+leaving|0.3+|leave group failed for group,
+commit_ok|0.3+|committed offsets for group {}: 
+join_failed|0.1-0.2|rebalance failed for consumer group,
+rebalancing|0.1-0.2|rebalancing consumer group,
+coordinator_found|0.1-0.2|coordinator for group, {}, set to
+coordinator_failed|0.1-0.2|unable to find coordinator for group,
+coordinator_failed|0.1-0.2|unable to coordinator to any connect for group,
+coordinator_failed|0.3+|unable to connect to coordinator
+join_failed|0.1-0.2|joinGroup failed:
+sync_failed|0.1-0.2|syncGroup failed:
+heartbeat_failed|0.1-0.2|heartbeat failed:
+commit_failed|0.1+|unable to commit offset
+context|0.1+|using '{}' strategy to assign group,
+context|0.1-0.2|response membership changed.
 join_reason|0.3+|Problem getting partitions during startup
 join_reason|0.3+|Problem getting partitions while checking for changes
 join_reason|0.3+|Partition changes found, re
@@ -144,18 +285,88 @@ context|0.3+|stopped commit for group
 """,
 )
 
+KAFKA_NODE_LINES = rows(
+    KAFKA_NODE,
+    """
+join_reason|2.0+|kafka-node:ConsumerGroup Topic/Partitions has changed
+leader_assigning|1.0+|kafka-node:ConsumerGroup Assigning Partitions to members
+joined|1.0+|kafka-node:ConsumerGroup joinGroupResponse {
+coordinator_found|1.0+|kafka-node:ConsumerGroup GroupCoordinator Response:
+sync_sent|1.0+|kafka-node:ConsumerGroup SyncGroup Request from
+synced|1.0+|kafka-node:ConsumerGroup SyncGroup Response
+group_assignment|1.0+|kafka-node:ConsumerGroup {} owns topics:
+leaving|1.0+|kafka-node:ConsumerGroup {} leaving group
+heartbeat_failed|1.0+|kafka-node:ConsumerGroup {} Heartbeat error:
+join_reason|1.0+|kafka-node:ConsumerGroupRecovery tryToRecoverFrom
+join_reason|1.0+|kafka-node:ConsumerGroupRecovery RECOVERY from
+context|1.0+|kafka-node:ConsumerGroupHeartbeat
+context|1.0+|kafka-node:ConsumerGroup trying to reconnect
+context|1.0+|kafka-node:ConsumerGroup Using group protocol
+context|1.0+|kafka-node:ConsumerGroup loadingMetadata
+context|1.0+|kafka-node:ConsumerGroup mapTopicToPartitions
+context|2.0+|kafka-node:ConsumerGroup {} is leader scheduled
+context|2.0+|kafka-node:ConsumerGroup checking for new topics
+context|2.0+|kafka-node:ConsumerGroup no new Topic/Partitions
+context|1.0+|kafka-node:ConsumerGroup {} fetchOffset Response:
+context|1.0+|kafka-node:ConsumerGroup No saved offsets
+context|1.0+|kafka-node:ConsumerGroup Has saved offsets
+context|1.0+|kafka-node:ConsumerGroup Connecting
+context|1.0+|kafka-node:ConsumerGroup generationId
+context|1.0+|kafka-node:ConsumerGroup startFetch is
+context|1.0+|kafka-node:ConsumerGroup {} started heartbeats
+""",
+)
+
+PYKAFKA_LINES = rows(
+    PYKAFKA,
+    """
+join_reason|2.0+|Rebalance triggered by
+rebalance_begun|2.0+|Rebalancing consumer {} for topic
+rebalance_ended|2.0+|Rebalancing Complete
+rebalance_failed|2.0+|Failed to acquire partition
+waiting_for_owner|2.0+|Unable to acquire partition
+rebalance_failed|2.0+|Unable to complete rebalancing
+rebalance_failed|2.0+|Failed to rebalance s after
+without_partitions|2.0+|No partitions assigned to consumer
+join_requested|2.3+|Sending JoinGroupRequest for consumer id
+join_failed|2.3+|Error code {} encountered during JoinGroupRequest
+sync_sent|2.3+|Sending SyncGroupRequest for consumer id
+sync_failed|2.3+|Error code {} encountered during SyncGroupRequest
+heartbeat_sent|2.3+|Sending heartbeat from consumer
+heartbeat_failed|2.3+|Error code {} encountered on heartbeat
+coordinator_query|2.0+|Attempting to discover offset manager for consumer group
+coordinator_found|2.0+|Found coordinator broker with id
+coordinator_failed|2.0+|Error discovering offset manager
+coordinator_lost|2.0+|Updating cluster in response to NotCoordinatorFor
+listener_failed|2.0+|post rebalance callback threw
+context|2.0+|_rebalance called from
+context|2.0+|Balancing {} participants for
+context|2.0+|Committing offsets for {} partitions
+commit_failed|2.0+|Error committing offsets for topic
+offsets_failed|2.0+|Error fetching offsets for topic
+context|2.3+|Starting heartbeat worker
+context|2.3+|Heartbeat worker exiting
+context|2.3+|Successfully rebalanced consumer
+context|2.0+|Autocommitting consumer offset for consumer group
+""",
+)
+
 _BROD = """
 join_reason|{}re-joining group, reason:
 join_failed|{}failed to join group
 joined|{}elected=
 group_assignment|{}assignments received:
 leaving|{}Leaving group, reason:
+leaving|{}leaving group, reason
+context|{}Static member stopped without leaving group
+member_fenced|{}Static member was fenced
 coordinator_found|{}connected to group coordinator
 commit_failed|{}failed to commit offset
 """
 BROD_LINES = rows(
     BROD,
-    "".join(
+    "join_reason|2.0+|re-joining group, reason:\n"
+    + "".join(
         line.replace("|{}", f"|{versions}|{head}({{}}): ") + "\n"
         for versions, head in (("2.0-2.2", "group coordinator "), ("2.3+", "Group member "))
         for line in _BROD.split("\n")

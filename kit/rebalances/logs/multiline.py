@@ -10,8 +10,9 @@ from kit.rebalances.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
 from kit.rebalances.logs.texts import extracted, has, regex, replaced
 
 _LOOKS = (
-    r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration(?:id)?\b|member ?id"
-    r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset|claim the partition"
+    r"(?i)re-?balanc|(?:join|sync|leave)[-_ ]?group|heart ?beat|coordinat(?:or|ed by)|\bgeneration[_ ]?(?:id)?\b"
+    r"|member[_ ]?id\b|(?:assigned|revoked|lost) ?partitions|partitions? (?:were |was |to )?(?:assign|revoke|lost)"
+    r"|consumer group|committed offset|claim the partition"
 )
 _OTHER_CLIENT = r"^\[(?:Producer|AdminClient) clientId=[^\]]*\] "
 """Its client id may have any word."""

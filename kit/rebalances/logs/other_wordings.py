@@ -85,9 +85,20 @@ poll_timeout|1.4+|Heartbeat poll expired, leaving group
 heartbeat_failed|1.3+|Heartbeat: local member_id was not recognized
 heartbeat_ok|2.2+|Received heartbeat response for group
 heartbeat_ok|3.0|Received successful heartbeat
+heartbeat_failed|0.5+|Heartbeat send request failed
 heartbeat_sent|1.3+|Heartbeat: 
 heartbeat_sent|1.4+|Sending heartbeat for group
-context|1.3+|Heartbeat
+heartbeat_ok|1.0+|Heartbeat success
+heartbeat_failed|1.0+|Heartbeat failure
+heartbeat_failed|1.0+|Unknown error in heart beat response
+context|1.3+|Heartbeat thread
+context|1.0+|Heartbeat closed
+context|1.0+|Heartbeat disabled
+context|1.0+|Heartbeat re-enabled
+context|1.0+|Heartbeat loop
+context|1.0+|Heartbeat task unneeded
+context|1.0+|Heartbeat unneeded
+context|0.5+|Stopping heartbeat task
 context|1.3+|Received JoinGroup response
 context|1.3+|Received SyncGroup response
 commit_failed|1.3+|Auto offset commit failed
@@ -114,7 +125,7 @@ context|1.4-2.1|Processing response {}Response_v
 context|0.5+|Join group response JoinGroupResponse_v
 context|2.2+|Looking up coordinator
 context|2.2+|Received find coordinator response
-join_failed|1.3+|Unexpected error in join group response
+join_failed|1.3+|Unexpected error in join group
 join_failed|2.3+|JoinGroup for group
 sync_failed|1.3+|Unexpected error from SyncGroup
 leaving|2.2+|Sending LeaveGroupRequest
@@ -146,6 +157,7 @@ context|1.3+|Waiting {} secs to send next heartbeat
 context|1.3+|heartbeat_interval_ms is high
 context|1.3+|group_id is None
 context|1.3+|Broker version
+coordinator_lost|0.5+|Error sending {} marking coordinator dead
 context|1.3+|Error sending
 context|1.3+|No offsets to commit
 context|1.3+|Node {} not ready
@@ -155,6 +167,36 @@ offsets_failed|1.3+|OffsetFetchRequest -- unknown topic
 offsets_failed|1.3+|Unknown error fetching offsets
 commit_failed|1.3+|Failed to auto-commit offsets
 commit_failed|1.3+|Pre-rebalance offset commit failed
+commit_failed|0.2+|Auto offset commit errored
+commit_failed|1.0+|Unexpected error committing partition
+sync_failed|0.2+|Error from SyncGroup
+join_failed|0.2+|Error in join group
+join_requested|0.1-1.3|Issuing request (JoinGroup
+context|0.1-1.3|Issuing request (
+assigned|0.1+|Set newly assigned partitions
+listener_failed|0.1+|User provided rebalance listener
+listener_failed|0.1+|User provided subscription
+context|1.0+|HeartbeatRequest throttled
+context|1.0+|JoinGroupRequest throttled
+context|1.0+|OffsetCommitRequest throttled
+context|1.0+|FindCoordinatorRequest throttled
+context|2.0+|_initiate_join_group:
+context|2.0+|join_group:
+context|1.0+|Not ready to heartbeat
+context|1.0+|Running Heartbeat task
+context|1.0+|AutoCommitTask
+context|2.0+|On generation assignment
+context|2.0+|Member assignment is available
+context|2.0+|No member assignment available
+join_reason|0.5+|Metadata for topic has changed from
+join_reason|0.5+|Subscription changed during rebalance
+commit_failed|0.5+|OffsetCommit failed before join
+commit_failed|0.5+|OffsetCommit failed for
+commit_failed|0.5+|Failed to commit on finallization
+offsets_failed|0.5+|Failed to fetch committed offsets
+offsets_failed|0.5+|Error fetching offset for
+context|1.3+|Updated partition assignment
+context|1.3+|Updating subscribed topics to
 join_reason|2.2+|Assignment rejected
 join_reason|3.0+|Cooperative assignment rejected
 listener_failed|3.0+|Rebalance listener

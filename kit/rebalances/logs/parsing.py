@@ -7,11 +7,13 @@ from functools import cache
 import polars as pl
 
 from kit.rebalances.logs import fields, library_fields, wordings
-from kit.rebalances.logs.texts import replaced
+from kit.rebalances.logs.texts import has, replaced
 from kit.tables import schema as tables
 
 _CUT, _CUT_LIST = 2_000, 2_000_000
 """A longer text is cut; one that lists a group's members is as long as they are many."""
+_IS_CUT_OFF = r"(?:,|\.\.\.|…)(?: ?\(?\+?\d+ more\)?)?[\])}\"'\s]*$|\btruncated[\])>]*\s*$"
+"""How a list ends that is not whole: who pasted it, or what collected it, left the rest out."""
 _LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
 
 
@@ -61,6 +63,7 @@ def _of_record() -> dict[str, pl.Expr]:
     empty = pl.when((kind == "group_assignment") & (pl.col("source") == wordings.LIBRDKAFKA)).then(
         pl.lit([], pl.List(pl.String))
     )
+    is_cut_off = has(pl.when(pl.col("said_partitions").is_not_null()).then("phrase"), _IS_CUT_OFF).fill_null(False)
     # All lines of librdkafka name its client, or none does.
     by_member = pl.when(pl.col("source") != wordings.LIBRDKAFKA).then(fields.client_in(pl.col("member_id")))
     listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
@@ -71,7 +74,7 @@ def _of_record() -> dict[str, pl.Expr]:
         "reason": pl.when("is_cut")
         .then(pl.col("reason").fill_null("") + " … (the line is cut here)")
         .otherwise("reason"),
-        "partitions": pl.when(pl.col("is_cut"))
+        "partitions": pl.when(pl.col("is_cut") | is_cut_off)
         .then(None)
         .when(kind.is_in(("assignment_diff", "reconciling")))
         .then("added")

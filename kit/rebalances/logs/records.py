@@ -88,7 +88,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
     by_facility = pl.when(has(_LOGGER, r"^[A-Z][A-Z0-9_]+$")).then(has(_LOGGER, _FACILITY))
-    looks_alike = looks_like_coordination(phrase, _LOGGER)
+    looks_alike = looks_like_coordination(phrase, _LOGGER) | looks_like_coordination(_error_beside(), pl.lit(""))
     looks = pl.when(is_rdkafka).then(pl.coalesce(by_facility, looks_alike)).otherwise(looks_alike)
     source_of = fields.source_of(message, _LOGGER, pl.col("layout"))
     sourced = (
@@ -107,6 +107,13 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).when(~is_quoted).then("known"))
         .with_columns(is_unknown=pl.col("kind").is_null() & (looks | is_quoted))
     )
+
+
+def _error_beside() -> pl.Expr:
+    """The error that an application's record in JSON has beside its message; an empty text: none."""
+    record = pl.when(pl.col("known").is_null() & (pl.col("layout") == layouts.JSON)).then("raw")
+    ways = [record.str.json_path_match(f"$['{key}']") for key in ("error", "err", "exception")]
+    return pl.coalesce(*ways, pl.lit(""))
 
 
 def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,9 @@ SARAMA = "sarama"
 RUBY_KAFKA = "ruby-kafka"
 KAFKA_GO = "kafka-go"
 BROD = "brod"
-LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO, BROD)
+KAFKA_NODE = "kafka-node"
+PYKAFKA = "pykafka"
+LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO, BROD, KAFKA_NODE, PYKAFKA)
 
 CONTEXT = "context"
 BESIDE = "; group:"

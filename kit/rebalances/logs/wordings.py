@@ -14,7 +14,9 @@ from kit.rebalances.logs.library_wordings import (
     BROD_LINES,
     FRANZ_GO_LINES,
     KAFKA_GO_LINES,
+    KAFKA_NODE_LINES,
     KAFKAJS_LINES,
+    PYKAFKA_LINES,
     RUBY_KAFKA_LINES,
     SARAMA_LINES,
 )
@@ -27,10 +29,12 @@ from kit.rebalances.logs.wording import (
     FRANZ_GO,
     JAVA,
     KAFKA_GO,
+    KAFKA_NODE,
     KAFKAJS,
     LIBRARIES,
     LIBRDKAFKA,
     OLD_CONSUMER,
+    PYKAFKA,
     PYTHON,
     RUBY_KAFKA,
     SARAMA,
@@ -62,6 +66,8 @@ BY_SOURCE = {
     RUBY_KAFKA: RUBY_KAFKA_LINES,
     KAFKA_GO: KAFKA_GO_LINES,
     BROD: BROD_LINES,
+    KAFKA_NODE: KAFKA_NODE_LINES,
+    PYKAFKA: PYKAFKA_LINES,
     LIBRDKAFKA: RDKAFKA,
 }
 """In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""

@@ -24,7 +24,10 @@ _HEAD = rf"^\[{TIME}[^\]]*\] (?:{LEVELS}) "
 _CLOSED = r"\([A-Za-z_]\w*(?:\.[\w$]+)+(?::\d+)?\)(?: \[[^\]]*\]| - [\w.-]+=[^()]*)?\s*$"
 _BLOCK = r"(?:Updating assignment with|Reconciling assignment with local epoch \d+)\s*$"
 """The message itself has several lines."""
-_NO_TAIL = rf"^(?:\t|  | \(|$|\{{\"|<|\[\d|at |Caused by|\S*(?:Exception|Error)\b|.{{0,60}}{TIME})"
+_NO_TAIL = (
+    r"^(?:\t|  | \(|$|\{\"|<|\[\d|\[[A-Z][\w ]+ (?:clientId|instanceId|id)=|at |Caused by"
+    rf"|\S*(?:Exception|Error)\b|.{{0,60}}{TIME})"
+)
 _MOST_PIECES = 5
 _ENOUGH = 100
 """So many lines of a file say whether its records have a head, and close with loggers."""

@@ -104,3 +104,13 @@ def test_one_consumer_that_is_thrown_out_is_found(tmp_path):
     lines = "".join(joining(10 * n) + joined(10 * n + 3, n, n, 0) for n in HOSTS)
     (sentence,) = read(tmp_path, {"host-1.log": lines}).findings.filter(finding="rejoining")["sentence"]
     assert "app had 5 member ids" in sentence
+
+
+def test_consumers_of_one_process_are_called_by_their_numbers(tmp_path):
+    """librdkafka's consumers have one client id if the application sets none."""
+    line = (
+        "%4|1735787045.006|MAXPOLL|rdkafka#consumer-{}| [thrd:main]: Application maximum poll interval (9ms) exceeded\n"
+    )
+    found = read(tmp_path, {"all.log": "".join(line.format(number) for number in (10, 8))})
+    assert found.findings["consumer"].to_list() == ["rdkafka#consumer-10", "rdkafka#consumer-8"]
+    assert read(tmp_path, {"one.log": line.format(10)}).findings["consumer"].to_list() == ["rdkafka"]

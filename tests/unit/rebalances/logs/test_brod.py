@@ -57,6 +57,19 @@ def test_an_old_release_names_its_member(tmp_path):
     ]  # fmt: skip
 
 
+def test_each_line_may_have_a_prefix(tmp_path):
+    log = [*FAILED, *JOINED, NEW.format(3, 7, 20), *LIST]
+    bare = read(tmp_path, *log).events
+    prefixed = read(tmp_path, *(f"1:52:0{number % 10} PM app.1 |  {line}" for number, line in enumerate(log))).events
+    told = ("kind", "group_id", "client_id", "generation", "partitions", "reason")
+    assert prefixed.select(told).rows() == bare.select(told).rows()
+
+
+def test_half_a_record_is_read(tmp_path):
+    (event,) = read(tmp_path, "re-joining group, reason:unknown_member_id").events.rows(named=True)
+    assert (event["kind"], event["reason"], event["group_id"]) == ("join_reason", "unknown_member_id", None)
+
+
 @pytest.mark.parametrize("portion", [1, 2, 3, 4, 7])
 def test_it_does_not_matter_where_a_portion_ends(portion):
     texts = ["another line", *FAILED, "another line", NEW.format(3, 7, 20), *LIST, *JOINED]

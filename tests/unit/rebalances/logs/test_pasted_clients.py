@@ -121,6 +121,48 @@ EVENTS = [
      "kafkajs", "coordinator_query", {}),
     (r'{"level":20,"namespace":"Connection","timestamp":"2019-01-02T03:04:05.006Z","message":"Response JoinGroup(key: 11, version: 2)","data":"{\"generationId\":7,\"memberId\":\"m-1\"}","v":1}',
      "kafkajs", "joined", {"generation": 7, "member_id": "m-1"}),
+    ('{"level":"DEBUG","timestamp":"2019-01-02T03:04:05.006Z","message":"[Connection] Response Heartbeat(key: 12, version: 0)","clientId":"c","error":"x"}',
+     "kafkajs", "heartbeat_failed", {"client_id": "c", "reason": "x"}),
+    (f'{{"level":"ERROR","timestamp":"2019-01-02T03:04:05.006Z","message":"[Runner] The coordinator is not aware of this member, re-joining the group","groupId":"g","memberId":"{M}","error":"x"}}',
+     "kafkajs", "member_reset", {"group_id": "g", "member_id": M, "reason": "x"}),
+    ("[sarama] 2023/01/02 03:04:05 client/coordinator coordinator for g is #7 (k-1:9092)", "sarama", "coordinator_found", {"group_id": "g", **BROKER_7}),
+    ("[sarama] 2023/01/02 03:04:05 client/coordinator coordinator for g is not available", "sarama", "coordinator_failed", {"group_id": "g"}),
+    ("[sarama] 2023/01/02 03:04:05 client/coordinator requesting coordinator for g from k-1:9092", "sarama", "coordinator_query", {"group_id": "g"}),
+    ("[sarama] 2023/01/02 03:04:05 consumergroup/g: lost ownership of map[a-b:[0]] due to EOF", "sarama", "lost", {"group_id": "g", "reason": "EOF"}),
+    ('{"time":"2025-01-02T03:04:05Z","level":"info","msg":"group manage loop errored","group":"g","err":"EOF"}', "franz-go", "join_failed", {"group_id": "g", "reason": "EOF"}),
+    ('{"time":"2025-01-02T03:04:05Z","level":"info","msg":"consumer group heartbeat error, abandoning assignment and rejoining","group":"g","err":"x"}',
+     "franz-go", "heartbeat_failed", {"group_id": "g", "reason": "x"}),
+    ('{"time":"2025-01-02T03:04:05Z","level":"info","msg":"assigning partitions","why":"clearing assignment at end of group management session","how":1}',
+     "franz-go", "unassigned", {"group_id": None}),
+    ("2019/01/02 03:04:05 rebalance failed for consumer group, g: joinGroup failed: EOF", "kafka-go", "join_failed", {"group_id": "g", "reason": "joinGroup failed: EOF"}),
+    ("2019/01/02 03:04:05 coordinator for group, g, set to k-1:9092", "kafka-go", "coordinator_found", {"group_id": "g"}),
+    ("2020/01/02 03:04:05 leave group failed for group, g, and member, m-1: EOF", "kafka-go", "leaving", {"group_id": "g", "member_id": "m-1", "reason": "EOF"}),
+    ("W, [2018-01-02T03:04:05.006 #9]  WARN -- : Group rebalance in progress, re-joining...", "ruby-kafka", "rebalancing", {}),
+    ("I, [2018-01-02T03:04:05.006 #9]  INFO -- : [[g] {}:] Kicked out of group; rejoining", "ruby-kafka", "member_reset", {}),
+    (f'kafka-node:ConsumerGroup joinGroupResponse {{"members":[],"generationId":7,"groupProtocol":"range","leaderId":"{M}","memberId":"{M}"}} from c +3ms',
+     "kafka-node", "joined", {"generation": 7, "member_id": M, "leader_id": M, "assignor": "range"}),
+    ("kafka-node:ConsumerGroup c leaving group +1ms", "kafka-node", "leaving", {}),
+    ("INFO:pykafka.balancedconsumer:Rebalancing consumer \"pykafka-1\" for topic \"a-b\".", "pykafka", "rebalance_begun", {"member_id": "pykafka-1"}),
+    ("INFO:pykafka.managedbalancedconsumer:Error code 25 encountered on heartbeat.", "pykafka", "heartbeat_failed", {"reason": "Error code 25"}),
+    ("INFO:pykafka.cluster:Attempting to discover offset manager for consumer group 'g'", "pykafka", "coordinator_query", {"group_id": "g"}),
+    ("2024-01-02 03:04:05,006 - aiokafka.consumer.group_coordinator - ERROR - Error sending HeartbeatRequest_v1 to node 7 [x: y] -- marking coordinator dead",
+     "kafka-python", "coordinator_lost", {"reason": "x: y"}),
+    ("2024-01-02 03:04:05,006 - aiokafka.consumer.group_coordinator - ERROR - Heartbeat send request failed: x. Will retry.",
+     "kafka-python", "heartbeat_failed", {}),
+    ("[2024-01-02 03:04:05,006] INFO stream-client [app-1] State transition from RUNNING to REBALANCING (org.apache.kafka.streams.KafkaStreams)",
+     "java", "state_change", {"reason": "stream-client [app-1] State transition from RUNNING to REBALANCING"}),
+    ("[2024-01-02 03:04:05,006] WARN stream-thread [app-1] Detected that the thread is being fenced. This implies that this thread missed a rebalance and dropped out of the consumer group. Will close (a.B)",
+     "java", "member_reset", {"reason": "missed a rebalance and dropped out of the consumer group"}),
+    ("[2024-01-02 03:04:05,006] INFO [Worker clientId=w, groupId=g] Broker coordinator was unreachable for 3000ms. Revoking previous assignment Assignment{error=0} to avoid (a.B)",
+     "java", "lost_all", {"group_id": "g"}),
+    ("%4|1735787045.006|SESSTMOUT|c#consumer-1| [thrd:main]: Consumer group session timed out (in join-state steady) after 9 ms without a successful response from the group coordinator (broker 0, last error was Local: Broker transport failure): revoking assignment and rejoining group",
+     "librdkafka", "session_timeout", {"reason": "Local: Broker transport failure"}),
+    ("[app] Tue Oct 18 03:04:05 CST 2016 DEBUG [t-1] a.b.AbstractCoordinator x 3: (Re-)joining group g", "java", "joining",
+     {"group_id": "g", "observed_at": None, "local_at": 1_476_759_845_000_000}),
+    ("2025-01-02 03:04:05 [Consumer clientId=c, groupId=g] Member c-1-... sending LeaveGroup request to coordinator k:9092 (id: 7 rack: null) due to x",
+     "java", "leaving", {"member_id": None}),
+    ("[2025-01-02 03:04:05,006] INFO [GroupCoordinator 1]: Group g remove dynamic members who haven't joined: Set(m-1, m-2) (a.b.C)",
+     "broker", "group_members_removed", {"group_id": "g", "reason": "m-1, m-2"}),
 ]  # fmt: skip
 NOTHING_NEW = [
     "2018-01-02 03:04:05.006 o.a.s.k.s.KafkaSpout Thread-4-executor[2 2] [INFO] Partitions revoked. [consumer-group=g, consumer=a.B@1, topic-partitions=[]]",
@@ -171,6 +213,37 @@ def test_a_partition_that_cannot_be_claimed_is_shown(tmp_path):
 def test_a_line_of_nodes_package_debug_is_shown(tmp_path):
     logs = read(tmp_path, "  kafka-node:HighLevelConsumer HighLevelConsumer c-1 rebalance attempt failed +5ms")
     assert len(logs.unknown_lines) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[orders] heartbeat thread died",
+        "kafka_consumer.go:12: rebalance started",
+        "rebalance callback for member=c-1 after 3 s",
+        '{"level":"info","msg":"Event: RevokedPartitions: [clicks[0]@unset]","time":"2019-08-08T10:35:47Z"}',
+        '{"level":"warning","msg":"error received","error":"GroupCoordinator: 1 request(s) timed out"}',
+        "10:35:47 [INFO] a.b: Partitions to revoke: [Partition(topic=clicks, index=0)]",
+    ],
+)
+def test_what_an_application_says_of_coordination_is_shown(tmp_path, line):
+    logs = read(tmp_path, line)
+    assert (len(logs.events), len(logs.unknown_lines)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "end", ["clicks-0, clicks-1, clic...", "clicks-0, clicks-1, … (12 more)", "clicks-0, clicks-1,"]
+)
+def test_no_part_of_a_list_that_was_left_out_is_the_whole(tmp_path, end):
+    front = "2024-01-02 03:04:05,006 INFO [Consumer clientId=c, groupId=g] Adding newly assigned partitions: "
+    (event,) = read(tmp_path, front + end).events.rows(named=True)
+    assert (event["kind"], event["partitions"]) == ("assigned", None)
+
+
+def test_the_pod_that_kubectl_names_is_an_origin(tmp_path):
+    text = "2024-01-02 03:04:05,006 INFO [Consumer clientId=c, groupId=g] (Re-)joining group"
+    events = read(tmp_path, f"[pod/app-1/main] {text}", f"[pod/app-2/main] {text}").events
+    assert events["origin"].to_list() == ["app-1", "app-2"]
 
 
 def test_a_client_that_nobody_knows_is_shown_by_its_generation(tmp_path):
