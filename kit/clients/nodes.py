@@ -115,7 +115,7 @@ def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerL
         return [BrokerLogDir(node_id, None, f"{address} did not report its log dirs: {problem}")]
     if answer.error_code or not answer.results:  # Before version 3 a refusal is an empty list.
         why = (
-            describe_code(answer.error_code)
+            describe_refusal(answer.error_code, "DESCRIBE")
             if answer.error_code
             else "no log dir was reported. Grant the login DESCRIBE on the cluster"
         )
@@ -150,7 +150,14 @@ def ask_node(settings: dict[str, Any], address: str, ask: Any, timeout_s: float 
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(remedy(given, f"{error}: check security.kafka and its rights")) from error
     except (kafka_errors.KafkaError, OSError, ValueError) as error:
-        raise ConnectError(str(error)) from error
+        raise ConnectError(f"{error}{_own_hint(given)}") from error
+
+
+def _own_hint(settings: dict[str, Any]) -> str:
+    """A server that asks for a certificate ends the handshake, by an alert that does not name the remedy."""
+    if not settings.get("security_protocol", "").endswith("SSL") or "ssl_certfile" in settings:
+        return ""
+    return ". If the server asks for a client certificate, set certificate_file and key_file in security.kafka"
 
 
 def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str, int | None]) -> NodeFact:

@@ -1,4 +1,4 @@
-"""Secured labs that move to KRaft, by the login of their nodes: SCRAM and PLAIN, or Kerberos.
+"""Secured labs that move to KRaft, by the login of their nodes: SCRAM and PLAIN, Kerberos, tokens, or certificates.
 
 Controllers that take SCRAM alone are no such lab. Three of them were tried on Kafka 3.9.1, with the users of
 ``kafka-storage format --add-scram``. They refused each other's logins: these users are records that a leader writes,
@@ -20,6 +20,7 @@ from kit.lab.servers.cluster import Servers
 from kit.lab.servers.migrating_cluster import MigratingServers
 from kit.lab.servers.security import (
     MECHANISMS,
+    NODE_USER,
     PASSWORD_VARIABLE,
     USER,
     ZOOKEEPER_USER,
@@ -27,8 +28,11 @@ from kit.lab.servers.security import (
     Security,
 )
 from kit.profile.security.kerberos import KerberosLogin
-from kit.profile.security.settings import GSSAPI
+from kit.profile.security.settings import GSSAPI, OAUTHBEARER
+from tests.generators.certificates import Chain
+from tests.servers.issuer import SECRET, Issuer
 from tests.servers.realm import PEER, REALM, ZOOKEEPER, Realm
+from tests.servers.sasl_lab import node_login
 
 SHAPE: dict[str, Any] = {"brokers": 2, "secured": True}
 
@@ -118,6 +122,96 @@ class KerberosLab(Lab):
             keys = f'principal = "{principal}@{REALM}"\nkeytab = "{self._realm.keytab(principal)}"'
             text = text.replace(f'{user}\npassword = {{ env = "{variable}" }}', f'mechanism = "{GSSAPI}"\n{keys}')
         return text
+
+
+class _TokenSecurity(Security):
+    """Brokers and controllers log in at each other by tokens, as does offramp."""
+
+    def __init__(self, folder: Path, issuer: Issuer) -> None:
+        super().__init__(folder, moves=True)
+        self.issuer = issuer
+
+    def node_settings(self) -> dict[str, str]:
+        by_token = {"sasl.mechanism.inter.broker.protocol": OAUTHBEARER, **node_login(self.issuer, "sasl_ssl")}
+        return super().node_settings() | by_token | {"sasl.enabled.mechanisms": f"{MECHANISMS},{OAUTHBEARER}"}
+
+    def controller_settings(self) -> dict[str, str]:
+        return {
+            "sasl.mechanism.controller.protocol": OAUTHBEARER,
+            "listener.name.controller.sasl.enabled.mechanisms": OAUTHBEARER,
+            **node_login(self.issuer, "controller"),
+            **self.store_settings(),
+        }
+
+    def caller_settings(self) -> dict[str, str]:
+        return self.node_settings()
+
+
+class TokenLab(Lab):
+    def __init__(self, issuer: Issuer, **shape: Any) -> None:
+        super().__init__(**shape)
+        self.issuer = issuer
+
+    def _new_security(self) -> Security:
+        return _TokenSecurity(self.folder, self.issuer)
+
+    def _servers(self) -> Servers:
+        servers = super()._servers()
+        assert isinstance(servers, MigratingServers)
+        servers.quorum.super_users = (USER,)
+        return servers
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        return {**super().secrets, "CLIENT_SECRET": SECRET}
+
+    def profile_toml(self, protocol: str = "SASL_SSL", zookeeper_tls: bool = False) -> str:
+        keys = (
+            f'token_url = "{self.issuer.token_url}"\nclient_id = "{USER}"\nclient_secret = {{ env = "CLIENT_SECRET" }}'
+        )
+        by_password = f'mechanism = "PLAIN"\nusername = "{USER}"\npassword = {{ env = "{PASSWORD_VARIABLE}" }}'
+        text = super().profile_toml(protocol, zookeeper_tls)
+        return text.replace(by_password, f'mechanism = "{OAUTHBEARER}"\n{keys}')
+
+
+class _CertificateSecurity(Security):
+    """Controllers take no connection without a certificate. All certificates are of an intermediate authority."""
+
+    def make_certificates(self) -> None:
+        super().make_certificates()
+        chain = Chain(self.folder)
+        chain.write("node", NODE_USER)
+        chain.write("client", USER)
+
+    def store_settings(self) -> dict[str, str]:
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.file("node-all.pem")),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.file("ca.pem")),
+        }
+
+    def controller_settings(self) -> dict[str, str]:
+        plain = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
+        return {
+            "listener.security.protocol.map": ",".join([*(f"{each}:{each}" for each in plain), "CONTROLLER:SSL"]),
+            "listener.name.controller.ssl.client.auth": "required",
+            **self.store_settings(),
+        }
+
+
+class CertificateLab(Lab):
+    def _new_security(self) -> Security:
+        return _CertificateSecurity(self.folder, moves=True)
+
+    def _servers(self) -> Servers:
+        servers = super()._servers()
+        assert isinstance(servers, MigratingServers)
+        servers.quorum.super_users = (f"CN={USER}", f"CN={NODE_USER}")
+        return servers
+
+    def profile_toml(self, protocol: str = "SSL", zookeeper_tls: bool = False) -> str:
+        return super().profile_toml("SSL", zookeeper_tls)
 
 
 def _named(address: str) -> str:

@@ -50,6 +50,7 @@ from kit.kraft.move.steps import (
 )
 from kit.kraft.subject import KIND
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
+from kit.tables.kraft import REFUSED
 from kit.text.naming import named
 
 RISKS: Mapping[str, tuple[str, ...]] = {
@@ -240,9 +241,11 @@ def _refuse_detours(cluster: Cluster, now: ClusterState, to_phase: str) -> None:
     if (stale := stale_migration(now)) is not None:
         raise PlanError(f"{where}: {stale}. Repair that first: offramp plan kraft --repair")
     if here not in PHASES:
+        refused = [each.sentence for each in now.control.problem_rows if each.kind == REFUSED]
+        unread = f" ({'; '.join(refused)})" if refused else ""
         raise PlanError(
-            f"{where}, so no plan can be made. To see what is unknown: offramp kraft status. If another operator or "
-            "tool left this state: offramp plan kraft --repair"
+            f"{where}{unread}, so no plan can be made. To see what is unknown: offramp kraft status. If another "
+            "operator or tool left this state: offramp plan kraft --repair"
         )
     is_whole = len(set(now.modes.values())) == 1 and not (
         here == KRAFT and without_flag(now, cluster.profile.kraft.ids)

@@ -128,6 +128,9 @@ def test_an_unknown_phase_is_planned_to_nowhere():
     facts = replace(SOUND, zk_state=None, control=control())
     with pytest.raises(PlanError, match="so no plan can be made"):
         _refuse_detours(CLUSTER, stand(facts), "kraft")
+    hidden = replace(SOUND, zk_state=None, control=control(**hides("/controller")))
+    with pytest.raises(PlanError, match=r"/controller: it can't be read: .* needs the right READ there"):
+        _refuse_detours(CLUSTER, stand(hidden), "kraft")
 
 
 def test_a_phase_has_to_be_one():
