@@ -312,8 +312,8 @@ def _refuse_planner(approval: Approval, plan: Plan) -> None:
         )
     if approval.approved_as == plan.made_as:
         raise ApprovalError(
-            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed. Another "
-            "person must approve the plan from their own login"
+            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed: another "
+            "person has to approve it, from their own login"
         )
 
 
