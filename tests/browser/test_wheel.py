@@ -26,7 +26,7 @@ from tests.soak import soak_only
 pytestmark = pytest.mark.timeout(900)
 GROUP = "checkout"
 QUICK = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
-"""As the Makefile installs pyspark: uv has kept the wheel that it built then."""
+"""As the Makefile installs pyspark: uv has kept the wheel that it built then. An index may make it build a new one."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,23 @@ def build(home: Path) -> None:
     uv("build", "--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", home / "dist", ROOT)
     (wheel,) = (home / "dist").glob("*.whl")
     uv("venv", "--quiet", "--python", sys.executable, home / "env")
-    uv(*install, *QUICK, "--require-hashes", "--requirements", ROOT / "requirements.lock")
+    locked = (*install, *QUICK, "--require-hashes", "--requirements", ROOT / "requirements.lock")
+    if not uv_succeeds("--offline", *locked):
+        uv(*locked)
     uv(*install, "--no-deps", wheel)
 
 
+def uv_succeeds(*words: str | Path) -> bool:
+    return _run_uv(*words).returncode == 0
+
+
 def uv(*words: str | Path) -> None:
-    ended = subprocess.run([find_uv_bin(), *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=500)
+    ended = _run_uv(*words)
     assert ended.returncode == 0, ended.stderr
+
+
+def _run_uv(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([find_uv_bin(), *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=500)
 
 
 def own_cache(home: Path) -> Path:
