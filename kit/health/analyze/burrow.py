@@ -72,8 +72,8 @@ def partition_health(
     >>> ends = pl.DataFrame({**place, "log_end_offset": [400], "sampled_ms": [540_000]})
     >>> rows = partition_health(commits, ends, pl.DataFrame({"at_ms": [1_080_000, 1_081_000]}))
     >>> for row in rows.sort("at_ms").select("status", "evidence").rows(): print(*row)
-    WARN its lag never fell while it committed 10 times; it is 210 records
-    STOP no commit for 541 s, longer than its last 10 commits took (540 s); 210 records wait
+    WARN the lag never fell while the group committed 10 times; it is 210 records
+    STOP no commit for 541 s, which is longer than the last 10 commits took (540 s); 210 records wait
     """
     rows = measured_partitions(commits, ends, times, intervals, allowed_lag)
     return _judged(rows, intervals, allowed_lag, minimum_complete)

@@ -71,7 +71,7 @@ def _rebalances(name: str) -> None:
     generations = pl.DataFrame([row]).with_columns(**{each: pl.Series(value) for each, value in lists.items()})
     unknown = pl.DataFrame({"wording": [name], "n_lines": [BIG], "example": [f"{name}: {SENTENCE}"]})
     rebalances.print_story(
-        SimpleNamespace(generations=generations, unknown_wordings=lambda: unknown, told=list)  # type: ignore[arg-type]
+        SimpleNamespace(generations=generations, unknown_wordings=lambda: unknown, describe=list)  # type: ignore[arg-type]
     )
 
 
@@ -85,7 +85,7 @@ def _kraft_status(name: str) -> None:
     fact = {"fact": f"broker {name}", "value": DIGITS, "source": name, "read_at": AT, "error": SENTENCE}
     no_findings = pl.DataFrame(schema=dict.fromkeys(("check_id", "severity", "sentence", "remedy"), pl.String))
     facts = pl.DataFrame([fact, {**fact, "error": None}])
-    kraft._tell_status(SimpleNamespace(told=list, facts=facts), no_findings)  # type: ignore[arg-type]
+    kraft._tell_status(SimpleNamespace(describe=list, facts=facts), no_findings)  # type: ignore[arg-type]
 
 
 def _kraft_diff(name: str) -> None:

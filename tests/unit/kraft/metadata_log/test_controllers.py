@@ -31,7 +31,7 @@ class Listener(_ControllerClient):
 
 
 def test_a_brokers_listener_is_said_to_be_one_at_once():
-    with pytest.raises(ConnectError, match=r"kafka-1:9092 is no controller.*name the controllers' own listener"):
+    with pytest.raises(ConnectError, match=r"kafka-1:9092 is no controller.*Name the controllers' own listener"):
         asyncio.run(Listener()._leader("kafka-1:9092", Deadline(30)))
 
 
