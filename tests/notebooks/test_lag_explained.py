@@ -41,7 +41,8 @@ def test_disagreements_are_explained_and_drawn(shop, odd, tmp_path):
     sentences = {row["partition"]: row["sentence"] for row in rows}
     assert set(sentences) == {0, 1}
     assert sentences[0] == (
-        "30 records were deleted before the group read them: Kafdrop shows the 60 that still exist; the other tools show 90."
+        "30 records were deleted before the group read them: Kafdrop shows the 60 that still exist; "
+        "the other tools show 90."
     )
     assert sentences[1].startswith("The committed offset is 5 records beyond the end: ")
     sums = html_tables.with_columns(html_tables.of_notebook(notebook), "tool", "partitions")

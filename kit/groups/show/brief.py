@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kit.groups.analyze.beyond_end import REMEDY
-from kit.groups.analyze.summary import EXPIRING
+from kit.groups.analyze.summary import COMMITS_NOTHING, EXPIRING
 from kit.text.known_sum import known_sum
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
@@ -30,6 +30,7 @@ KINDS = {
     "persistent_owner": "No session deletes this znode, and no member can claim it: offramp plan delete-znodes.",
     "persistent_member": "No member has this registration, but it gets partitions: offramp plan delete-znodes.",
     "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
+    COMMITS_NOTHING: "The group has members, and the store in use has no offset of it: see why it doesn't commit.",
     "stalled": "Records are left, but no offset was committed since the last report: check the members.",
     EXPIRING: "The group has no member, so the brokers delete each offset by the age of its commit "
     "(offsets.retention.minutes): start a consumer, or save the offsets with offramp plan offsets export.",
@@ -82,6 +83,8 @@ def attention(
 ) -> pl.DataFrame:
     """The groups in trouble: one row per group and kind, in the order of ``KINDS``, the most lag first.
 
+    Each group with an ``attention`` in ``summary`` is one of them. Others need two snapshots, or a partition's finding.
+
     Args:
         summary, findings, changes: ``analyze.group_summary``, ``ownership_findings``, ``lag_change``.
         stalled: rows of ``partition_progress`` that were stalled.
@@ -97,10 +100,15 @@ def attention(
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
     still = of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
     beyond = lags.filter(pl.col("n_beyond_end") > 0)
+    # A group whose owners are unknown has no finding about them.
+    silent = summary.filter(pl.col("attention") == COMMITS_NOTHING).join(
+        found.filter(pl.col("finding") == "assigned_never_committed"), on="group_id", how="anti"
+    )
     named = [
         ("commit beyond the end", beyond),
         ("no active members", unread),
         ("unsafe mix", mixed),
+        (COMMITS_NOTHING, silent),
         (EXPIRING, summary.filter(pl.col("attention") == EXPIRING)),
         ("could not be read", summary.filter("is_unreadable")),
         ("lag is growing", grown),
