@@ -4,7 +4,8 @@ CONTENT is ``fleet``, ``bare``, a version of ``jars.KAFKA_SETS`` or a phase of `
 A version is a cluster without ZooKeeper and without groups. A phase is of a move to KRaft: that lab has one of every
 kind of metadata, and no fleet.
 
-What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM or after eight hours.
+What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM, after eight hours, or
+when the lab's folder was deleted.
 """
 
 from __future__ import annotations
@@ -65,9 +66,16 @@ def hold(brokers: int, content: str) -> None:
         profile.write_text(lab.profile_toml(), encoding="utf-8")
         state.save(state.State.of(os.getpid(), lab.folder, profile, summary))
         try:
-            time.sleep(LIFETIME_HOURS * 3600)
+            wait_while_there_are_files(lab.folder, LIFETIME_HOURS * 3600)
         finally:
             state.state_file().unlink(missing_ok=True)
+
+
+def wait_while_there_are_files(folder: Path, lifetime_s: float, pause_s: float = 5.0) -> None:
+    """Wait until the lifetime is over, or somebody deleted ``folder``: servers without their files only use the CPU."""
+    until = time.monotonic() + lifetime_s
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(pause_s)
 
 
 def move(lab: Lab, phase: str) -> None:
