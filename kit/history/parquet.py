@@ -54,7 +54,7 @@ def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names
         InputError: ``files`` doesn't know the table, or the table such a column.
     """
     if table.name not in files:
-        raise InputError(f"this folder has no table {table.name}; its tables are {', '.join(files)}")
+        raise InputError(f"by_groups loads no rows of {table.name}, only of {', '.join(files)}")
     known = _types(table)
     if unknown := set(names) - known.keys():
         raise InputError(f"{table.name} has no {', '.join(sorted(unknown))}; it has {', '.join(known)}")

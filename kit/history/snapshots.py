@@ -184,7 +184,7 @@ class History:
     ) -> DataFrame:
         if table not in _BY_GROUPS:
             names_of = ", ".join(each.name for each in _BY_GROUPS)
-            raise InputError(f"a history has no table {table.name}; its tables are {names_of}")
+            raise InputError(f"by_groups loads no rows of {table.name}, only of {names_of}")
         of_groups, rows = self.load(tables.COMMITTED_OFFSETS, since), self.load(table, since)
         if group_ids is not None:
             of_groups = of_groups.where(F.col("group_id").isin(group_ids))

@@ -90,7 +90,7 @@ def test_the_brief_names_them_the_period_and_its_hole(made):
     assert "The longest gap is 22 min" in told[0]
     assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
     assert any(line.startswith("dead: from ") and "has not ended" in line for line in told)
-    assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
+    assert told[-1] == "2 of 4 groups were always within 1,000 records."
 
 
 def test_each_incident_has_its_cause_with_evidence(made):

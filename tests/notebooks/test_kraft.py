@@ -163,7 +163,7 @@ def test_a_cluster_in_dual_write_is_not_finalised(seen):
 
 def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):
     assert seen.reported.exit_code == StoresDiffer.exit_code, seen.reported.output
-    assert "UTC, is diverged; see the values in the report" in seen.reported.output
+    assert "UTC, is diverged; the report and offramp kraft diff list the values" in seen.reported.output
     (row,) = seen.table("soak", "kind", "entity", "is_open", "cause")
     assert (row["entity"], row["item"], row["is_open"], row["n_looks"]) == ("topics/orders", "retention.ms", "yes", 2)
     (stretch,) = seen.table("soak", "phase", "verdict", "max_lag")

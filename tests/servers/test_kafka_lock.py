@@ -119,7 +119,7 @@ def coordinator_of(cluster: Cluster, group: str) -> int | None:
 
 def test_one_run_has_the_lock_and_another_one_learns_of_whom(lab, cluster, locks):
     with holder(lab, "orders", "run-1"):
-        with pytest.raises(TargetBusy, match=r"group orders is being worked on: run run-1 of .+ on .+ since 20"):
+        with pytest.raises(TargetBusy, match=r"group orders is locked by a run: run run-1 of .+ on .+ since 20"):
             locks().acquire(["payments", "orders"], "run-2")
         states = {each.group_id: each for each in fetch_locks(cluster)}
         assert not states[lock_group("payments")].is_held, "all or none"
@@ -195,7 +195,7 @@ def test_a_run_of_many_groups_and_one_of_a_single_group_exclude_each_other(clust
     assert single.followed_by(many, "run-0") == dict.fromkeys(many, "run-1")
     whole.release()
     single.acquire(["outside"], "run-2")
-    with pytest.raises(TargetBusy, match=r"group outside is being worked on \(run run-2"):
+    with pytest.raises(TargetBusy, match=r"group outside is locked by a run \(run run-2"):
         whole.acquire(many, "run-3")
 
 
@@ -265,7 +265,7 @@ def test_another_application_in_a_group_of_the_locks_name_is_refused(lab, locks)
     lab.create_topic("foreign", 1)
     consumer.subscribe(["foreign"])
     awaited(lambda: (consumer.poll(0.1), consumer.assignment())[1], bool, "the consumer's partition")
-    with pytest.raises(TargetBusy, match="group foreign is being worked on: client 'rdkafka'"):
+    with pytest.raises(TargetBusy, match="group foreign is locked by a run: client 'rdkafka'"):
         locks().acquire(["foreign"], "run-1")
     consumer.close()
     with pytest.raises(RunError, match="another application uses a group of this name"):

@@ -409,7 +409,7 @@ def test_the_commands_say_what_was_found(walk):
     assert "Cluster lab: phase dual write." in status.output
     assert "Brokers in /brokers/ids: 1; registered in ZooKeeper mode: 1; in KRaft mode: 0;" in status.output
     assert diff.exit_code == StoresDiffer.exit_code
-    assert "do not hold the same: 4 diverged, 3 unknown" in diff.output
+    assert "hold different values: 4 diverged, 3 unknown" in diff.output
     assert "last_quota" in diff.output
     assert "/kafka-acl/Topic/orders: one of its acls lacks a principal" in diff.output
 

@@ -234,9 +234,9 @@ def test_migration_that_is_left_over_deletes_what_controllers_do_not_know(seen):
 def test_a_broker_that_nobody_has_is_waited_for_and_the_command_ends_by_it(seen):
     ended = CliRunner().invoke(app, ["rehearse", str(seen.noted["waiting"]), "--controllers", "1"])
     assert ended.exit_code == 15
-    assert "waits Z01: The controllers wait for ever: Still waiting for ZK brokers [9]" in ended.output
+    assert "waits Z01: The controllers would wait forever: Still waiting for ZK brokers [9]" in ended.output
     assert "A rehearsal does not show: the start of brokers" in ended.output
-    assert "did not go well: 1 waits" in ended.output
+    assert "failed: 1 waits" in ended.output
 
 
 @soak_only

@@ -128,4 +128,4 @@ def test_a_broker_that_was_stopped_too_early_hangs_and_one_started_too_early_end
     assert "NodeExists" in walk.logs["started too early"]
     assert walk.noted["exit_code"] == 1
     refused = walk.refusals["started too early"]
-    assert "broker 2 does not answer: start it once gone from /brokers/ids" in refused
+    assert "broker 2 does not answer: start it after its znode in /brokers/ids has disappeared" in refused

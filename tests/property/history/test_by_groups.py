@@ -387,7 +387,7 @@ def test_a_column_that_a_table_does_not_have_is_refused(spark, folder):
 def test_a_table_that_is_not_handed_out_is_refused(spark, folder, is_local):
     """No rows would resemble no members."""
     kept = History(spark, folder) if is_local else elsewhere(History(spark, folder))
-    with pytest.raises(InputError, match="no rows of members to be had here, only of committed_offsets, log_offsets"):
+    with pytest.raises(InputError, match="loads no rows of members, only of committed_offsets, log_offsets"):
         kept.by_groups(lambda load: load(tables.MEMBERS, "group_id"))
 
 

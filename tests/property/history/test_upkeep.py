@@ -256,7 +256,7 @@ def test_what_is_not_of_a_history_or_damaged_is_one_sentence(spark, folder):
     own = days[0] / "old"
     own.mkdir()
     (own / "notes.txt").write_text("mine")
-    with pytest.raises(HistoryError, match=r"/snapshots can't be read: date=2026-11-20/old in it is not of a history"):
+    with pytest.raises(HistoryError, match=r"/snapshots can't be read: date=2026-11-20/old does not belong to a history"):
         _upkeep(spark, folder)
     shutil.rmtree(own)
     file = next(days[0].rglob("*.parquet"))
