@@ -160,11 +160,6 @@ class Lab(LabMembers):
         return production_folder(self.supervisor.folder)
 
     @property
-    def zookeeper_connect(self) -> str:
-        """``host:port`` with the chroot, unencrypted."""
-        return self.servers.zookeeper_connect
-
-    @property
     def bootstrap_servers(self) -> str:
         """``host:port`` of every broker, comma between; of a secured lab those of SASL_SSL."""
         return self.servers.addresses("SASL_SSL" if self.security else "PLAINTEXT")

@@ -122,7 +122,7 @@ def test_the_monitor_follows_the_cluster(site, tab):
     monitor.get_by_role("button", name="Next page").click()
     expect(monitor).to_contain_text(f"21–{OTHERS + 3} of {OTHERS + 3}")
     expect(names).to_have_count(OTHERS + 3 - 20)
-    search = monitor.get_by_placeholder("a part of the name")
+    search = monitor.get_by_placeholder("part of a group name")
     search.fill("img LONG")
     expect(names).to_have_count(1)
     assert names.first.inner_text().startswith("<img src=x")

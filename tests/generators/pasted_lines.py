@@ -18,7 +18,7 @@ MEMBER = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
 SHORT = 15
 _LISTS = "List with"
 """Of librdkafka's lists, the one of the facility GRPASSIGNMENT is the group's; the others say no more."""
-_IS_GROUP = r"[Gg]roup [\"'`]?$|consumergroup/$|\[Group(?:Id)? $|group: $|joining from group $"
+_IS_GROUP = r"(?<!kafka-node:Consumer)[Gg]roup [\"'`]?$|coordinator for (?:group, )?$|consumergroup/$|\[Group(?:Id)? $|group: $|joining from group $"
 _IS_MEMBER = r"[Mm]ember [\"']?$|member id $"
 _ENDS = (
     (r"[Gg]roup ([\"'`])$", lambda found: f"{GROUP}{found[1]} "),

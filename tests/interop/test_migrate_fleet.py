@@ -167,7 +167,7 @@ def test_the_brake_stops_the_waves(operations: Operations, members: list[Consume
     halting = next(each for each in members if each.group == names[0])
     slow = FleetPlanRequest("kafka", groups=names, wave=1, pause_s=30.0, min_stable_s=0.0, max_read_ms=0.01)
     lagging = replace(slow, max_read_ms=10_000.0, lag_tolerance=20)
-    for wanted, does, told in ((slow, str, "a read of the cluster took"), (lagging, halting.pause, "the lag of the")):
+    for wanted, does, told in ((slow, str, "a read of the cluster took"), (lagging, halting.pause, "the lag of group")):
         run = operations.begin(approved(operations, operations.make_plan(wanted)))
         run._tell = lambda event, does=does: does() if (event.step_id, event.state) == BRAKING else None  # type: ignore[misc]
         try:
@@ -237,7 +237,7 @@ def test_the_lock_of_many_groups_is_looked_at_by_one_request(operations: Operati
         lock.assert_held()
         other.release()
         operations.cluster.zookeeper.delete(f"{LOCKS}/many-0150")
-        with pytest.raises(LockLost, match="many-0150 is gone"):
+        with pytest.raises(LockLost, match="many-0150 no longer exists"):
             lock.assert_held()
     finally:
         lock.release()

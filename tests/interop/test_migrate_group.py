@@ -272,7 +272,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
     with lock_of(profile) as lock:
         lock.acquire([shared.name], "a-run")
         shared.zookeeper.delete(f"/offramp/locks/{shared.name}")
-        with pytest.raises(LockLost, match="is gone"):
+        with pytest.raises(LockLost, match="no longer exists"):
             lock.assert_held()
 
 

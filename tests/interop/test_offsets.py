@@ -182,7 +182,7 @@ def test_an_offset_that_somebody_raised_is_not_lowered(lab: Lab, zookeeper: Kazo
     assert member.commit_offsets() == {}
     zookeeper.set(f"/consumers/{group}/offsets/{topic}/0", b"15")
     list(itertools.islice(stream, 2))
-    assert "ZooKeeper has 15 already, so 6 was not written" in member.commit_offsets()[topic, 0]
+    assert "ZooKeeper already has the higher offset 15, so 6 was not written" in member.commit_offsets()[topic, 0]
     assert in_zookeeper(zookeeper, group, topic) == 15
 
 

@@ -82,7 +82,7 @@ def seen(tmp_path_factory) -> KraftNotebooks:
             held = {"version": 1, "config": {"retention.ms": "7"}}
             client.set("/config/topics/orders", json.dumps(held).encode())
         settled = walk.run("diff", "kraft", "diff", "--settle-s", str(SETTLE_S))
-        assert "the same: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
+        assert "hold different values: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
         history = ("--history", str(found.folder / "history"))
         for _ in range(
             2
@@ -195,4 +195,4 @@ def test_when_no_node_answers_it_says_so_and_fails(seen):
     assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")
     told = printed(seen.notebooks["silent"])
     assert "Cluster lab: phase unknown." in told
-    assert "Nothing to compare" in told
+    assert "There is nothing to compare" in told

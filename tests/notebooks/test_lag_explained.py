@@ -44,7 +44,7 @@ def test_disagreements_are_explained_and_drawn(shop, odd, tmp_path):
         "30 records were deleted before the group read them: Kafdrop shows the 60 that still exist; "
         "the other tools show 90."
     )
-    assert sentences[1].startswith("The committed offset is 5 records beyond the end: ")
+    assert sentences[1].startswith("The committed offset is 5 records beyond the end of the log: ")
     sums = html_tables.with_columns(html_tables.of_notebook(notebook), "tool", "partitions")
     found = {row["tool"]: row["lag"] for row in sums}
     assert found["kafka-consumer-groups"] == 90 - 5 + 40

@@ -157,7 +157,7 @@ CASES: tuple[Case, ...] = (
         ),
         ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until this is finished"),
         ("Z07", "/config/brokers/one", BLOCK, "its name is no broker id", "delete the znode"),
-        ("Z08", "/config/clients/fast", BLOCK, "'fast' is no number", "Set the quota again"),
+        ("Z08", "/config/clients/fast", BLOCK, "producer_byte_rate is 'fast'", "Set the quota again"),
         ("Z09", "user ann", BLOCK, "is no base64", "Set the user's password again"),
         ("Z10", "ACL of TOPIC:LITERAL:orders", BLOCK, "'alice'", "Remove the ACL from the znode"),
         ("Z10", "/kafka-acl/Group/a/b", BLOCK, "dual write never begins", "name contains a slash"),
@@ -185,7 +185,7 @@ CASES: tuple[Case, ...] = (
             "R01",
             "/controller_epoch",
             BLOCK,
-            "/controller_epoch is 3, and 12 was used",
+            "/controller_epoch is 3, but epoch 12 was used",
             "To roll back, use a plan",
         ),
         (
@@ -216,7 +216,12 @@ CASES: tuple[Case, ...] = (
         "to the controllers' version",
     ),
     _file(
-        "A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 1 as it runs", "Set the same"
+        "A01",
+        BROKER,
+        {_IBP: "3.8"},
+        "brokers",
+        "between the brokers: 3.8 of broker 1; 3.9 of broker 1 as it runs",
+        "Set the same",
     ),
     _file("A01", BROKER, {_IBP: "3.5"}, "broker 1", "a migration needs 3.6-IV1", "Upgrade the brokers to Kafka 3.9"),
     _file("A02", BROKER, {"broker.id": None}, "broker of unknown id", "has no broker.id", "from its meta.properties"),

@@ -305,14 +305,14 @@ def test_a_commit_is_not_tried_again_over_what_members_committed_meanwhile(lab, 
     writer._coordinators[group] = next(
         each.broker_id for each in lab.servers.brokers if each.broker_id != coordinator_of(cluster, group)
     )
-    forget = writer._forget
+    forget = writer.forget
     with closing(Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group})) as member:
 
         def commit_between(groups: object) -> None:
             member.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
             forget(groups)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(writer, "_forget", commit_between)
+        monkeypatch.setattr(writer, "forget", commit_between)
         with put_back(BLIND_RETRIES) if is_blind else nullcontext():
             answer = writer.write({key: Stored(9)}, known)[key]
     assert (answer == ACCEPTED) is is_blind

@@ -45,6 +45,11 @@ class LabMembers:
         self._serial = itertools.count(1)
         self._known: dict[str, _Started] = {}
 
+    @property
+    def zookeeper_connect(self) -> str:
+        """``host:port`` with the chroot, unencrypted."""
+        return self.servers.zookeeper_connect
+
     def start_old_consumer(
         self,
         group: str,
@@ -69,7 +74,7 @@ class LabMembers:
         self, members: Sequence[OldMember], version: str = "1.1.1", wait: bool = True
     ) -> list[Consumer]:
         """Start one JVM with several old consumers, of one group or of several."""
-        started = old_consumers.launch(self.supervisor, self.servers.zookeeper_connect, members, version)
+        started = old_consumers.launch(self.supervisor, self.zookeeper_connect, members, version)
         for member, each in zip(members, started):
             topics = tuple(member.topics.split(","))
             self._known[each.consumer_id] = _Started(each, topics, member.threads, member.assignor)
@@ -90,7 +95,7 @@ class LabMembers:
     def start_python_members(self, members: Sequence[PythonMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several members written in Python, of one group or of several."""
         started = python_members.launch(
-            self.supervisor, self.servers.zookeeper_connect, self.servers.addresses(), members, self.member_profile
+            self.supervisor, self.zookeeper_connect, self.servers.addresses(), members, self.member_profile
         )
         for member, each in zip(members, started):
             self._known[each.consumer_id] = _Started(each, tuple(member.topics), member.threads, member.assignor)

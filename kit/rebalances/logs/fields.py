@@ -60,13 +60,17 @@ _GROUPS: tuple[Pattern, ...] = (
     Unless(r"\b(?:joining|joined) group ['`]?([^\s'`:,]+?)['`]?(?: with| <|$| \(|\s)", ("due", "with", "and")),
     Unless(r"for (?:leader \S+ for )?group '?([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))", ("at", "with", "due", "id")),
     Unless(
-        r"\b(?:in|of|joins|left|consumer|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
-        ("because", "anymore", "at", "with", "management"),
+        r"\b(?:in|of|joins|left|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
+        ("because", "anymore", "at", "with", "management", "status"),
+    ),
+    Unless(
+        r"\bconsumer group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
+        ("because", "anymore", "at", "with", "management", "is", "assignor", "initial", "heartbeat"),
     ),
     Unless(
         r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
         r"|could|re|l)",
-        ("coordinator", "Coordinator", "metadata", "leader"),
+        ("coordinator", "Coordinator", "metadata", "leader", "is", "has"),
     ),
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",

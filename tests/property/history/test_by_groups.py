@@ -224,17 +224,17 @@ def test_copies_that_can_not_be_written_are_one_sentence(spark, folder, works, l
 
 def test_snapshots_that_expire_while_files_are_listed_are_missed(spark, folder, works, monkeypatch, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "history")
-    listed = Reading.looks
+    listed = Reading.observations
 
-    def looks(self, since=None):
+    def observations(self, since=None):
         rows = listed(self, since)
         for table in ("snapshots", "committed_offsets", "log_offsets", "read_timings"):
             shutil.rmtree(copy / table / "date=2026-11-23")
         return rows
 
-    monkeypatch.setattr(Reading, "looks", looks)
+    monkeypatch.setattr(Reading, "observations", observations)
     with pytest.raises(
-        HistoryError, match=r"history can't be read: 6 snapshots were deleted meanwhile, .* read it again$"
+        HistoryError, match=r"history can't be read: 6 snapshots were deleted meanwhile, .* Read it again$"
     ):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
@@ -256,7 +256,7 @@ def test_rows_that_go_while_looks_are_copied_are_missed(spark, folder, works, li
     copy = shutil.copytree(folder, tmp_path / "history")
     limits()
     register(copy, Copies(str(tmp_path), save))
-    came = r"^6 observations can't be copied to .*: of committed_offsets 5 of 42 rows came$"
+    came = r"^6 observations can't be copied to .*: 5 of 42 rows of committed_offsets were written$"
     with pytest.raises(HistoryError, match=came):
         History(spark, str(copy)).by_groups(works["lags"], SINCE)
 
@@ -360,7 +360,7 @@ def test_numbers_lists_and_blanks_are_no_trouble(spark, folder):
 
     (row,) = kit.collect(History(spark, folder).by_groups(work, SINCE)).to_dicts()
     assert row == {"group_id": "steady", "topic": "t", "n rows": 31, "topics": ["t"]}
-    with pytest.raises(InputError, match=r"work gives took as duration.*, which Spark doesn't have: cast it"):
+    with pytest.raises(InputError, match=r"work gives took as duration.*, which Spark doesn't have. Cast it"):
         History(spark, folder).by_groups(lambda load: pl.DataFrame({"took": [timedelta(1)]}))
 
 

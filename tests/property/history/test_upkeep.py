@@ -188,7 +188,9 @@ class Forgetful(Upkeep):
 
 
 def test_rows_that_were_not_written_are_noticed(spark, folder, expected):
-    with pytest.raises(HistoryError, match=r"2026-11-20 stays as it was: groups has 9 rows, and 3 were written"):
+    with pytest.raises(
+        HistoryError, match=r"2026-11-20 was not compacted and is unchanged: groups has 9 rows, but 3 were written"
+    ):
         list(_upkeep(spark, folder, kind=Forgetful).compact())
     assert _found(spark, folder) == expected
 
@@ -256,7 +258,9 @@ def test_what_is_not_of_a_history_or_damaged_is_one_sentence(spark, folder):
     own = days[0] / "old"
     own.mkdir()
     (own / "notes.txt").write_text("mine")
-    with pytest.raises(HistoryError, match=r"/snapshots can't be read: date=2026-11-20/old does not belong to a history"):
+    with pytest.raises(
+        HistoryError, match=r"/snapshots can't be read: date=2026-11-20/old does not belong to a history"
+    ):
         _upkeep(spark, folder)
     shutil.rmtree(own)
     file = next(days[0].rglob("*.parquet"))
