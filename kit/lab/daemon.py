@@ -72,7 +72,7 @@ def hold(brokers: int, content: str) -> None:
 
 
 def wait_while_there_are_files(folder: Path, lifetime_s: float, pause_s: float = 5.0) -> None:
-    """Wait until the lifetime is over, or somebody deleted ``folder``: servers without their files only use the CPU."""
+    """Wait until the lifetime is over or ``folder`` was deleted: servers without their files only use the CPU."""
     until = time.monotonic() + lifetime_s
     while folder.exists() and time.monotonic() < until:
         time.sleep(pause_s)
