@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import kit.health.idle  # noqa: F401  # If it were first imported in a test, it would keep a stand-in.
 from kit import history
 from kit.cli import report
 from kit.cli.main import app
