@@ -29,10 +29,10 @@ def connect(
     with refusals():
         from kit.clients.connections import Check, check_connections
 
-        def told(row: Check) -> None:
+        def show(row: Check) -> None:
             tell(f"{row.state:<8}{row.component}, {row.tried}: {row.sentence}")
 
-        rows = check_connections(profile.load(), timeout_s, (lambda _: None) if as_json else told)
+        rows = check_connections(profile.load(), timeout_s, (lambda _: None) if as_json else show)
         if as_json:
             print_json([asdict(row) for row in rows])
     code = next((row.exit_code for row in rows if row.exit_code), 0)

@@ -89,7 +89,7 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
 
 
 def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
-    """The same as :func:`take_snapshot`, as polars DataFrames: no Spark, ready in the time of the read."""
+    """Observe the cluster as :func:`take_snapshot` does; the tables are polars DataFrames, and no Spark is started."""
     info, rows = _read(cluster, groups)
     snapshot_id = _snapshot_id(info)
     frames = {table.name: stamped_frame(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}

@@ -105,9 +105,9 @@ class Rehearsal:
         kinds = [each.kind for each in self.rows]
         bad = {kind: kinds.count(kind) for kind in ("aborts", "waits", "vanishes", "diverges") if kind in kinds}
         if bad:
-            told = ", ".join(f"{n} {kind}" for kind, n in bad.items())
+            counts = ", ".join(f"{n} {kind}" for kind, n in bad.items())
             raise UnsafePlan(
-                f"the rehearsal of cluster {name!r} failed: {told}. Repair the causes, save the cluster again, and "
+                f"the rehearsal of cluster {name!r} failed: {counts}. Repair the causes, save the cluster again, and "
                 "repeat the rehearsal."
             )
         if "unknown" in kinds:

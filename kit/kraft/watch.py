@@ -165,13 +165,13 @@ class Soak:
         read.
         """
         last = with_verdicts(self.states).row(-1, named=True)
-        told = (
+        sentence = (
             f"cluster {self.cluster}: the last observation, at {last['at']:%Y-%m-%d %H:%M:%S} UTC, is {last['verdict']}"
         )
         if last["verdict"] in (DIVERGED, NOT_READ):
             kind = StoresDiffer if last["verdict"] == DIVERGED else PartialRead
-            raise kind(f"{told}; {last['error'] or 'the report and offramp kraft diff list the values'}")
-        return f"{told[0].upper()}{told[1:]}. Observations: {len(self.states):,}."
+            raise kind(f"{sentence}; {last['error'] or 'the report and offramp kraft diff list the values'}")
+        return f"{sentence[0].upper()}{sentence[1:]}. Observations: {len(self.states):,}."
 
 
 class KraftHistory:

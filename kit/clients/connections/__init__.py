@@ -67,17 +67,32 @@ def _addresses(servers: str) -> list[str]:
 
 
 def _check_broker(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
-    component, security = f"broker {address}", profile.security.kafka
+    alone = replace(profile, bootstrap_servers=address)
+    return _check_login(profile, "broker", address, timeout_s, lambda: connect_kafka(alone, timeout_s).close())
+
+
+def _check_controller(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
+    def connect() -> object:
+        return ask_node(kafka_settings(profile), address, _ask_versions, timeout_s)
+
+    return _check_login(profile, "controller", address, timeout_s, connect)
+
+
+def _check_login(
+    profile: Profile, role: str, address: str, timeout_s: float, connect: Callable[[], object]
+) -> Iterator[Check]:
+    """The network up to TLS, then the login, which ``connect`` tries."""
+    component, security = f"{role} {address}", profile.security.kafka
     rows = list(check_network(component, address, KAFKA_PORT, timeout_s, security if security.uses_tls else None))
     yield from rows
     if rows[-1].state == FAILED:
         return
     try:
-        connect_kafka(replace(profile, bootstrap_servers=address), timeout_s).close()
+        connect()
     except OfframpError as error:
         yield failed(component, "login", error)
     else:
-        yield Check(component, "login", OK, f"The broker accepts this {_login(profile)}.")
+        yield Check(component, "login", OK, f"The {role} accepts this {_login(profile)}.")
 
 
 def _login(profile: Profile) -> str:
@@ -133,17 +148,3 @@ def _check_zookeeper(profile: Profile, timeout_s: float) -> Iterator[Check]:
 
 async def _ask_versions(client: NodeClient, deadline: Deadline) -> object:
     return await client.ask(api_versions(), client.node, deadline)
-
-
-def _check_controller(profile: Profile, address: str, timeout_s: float) -> Iterator[Check]:
-    component, security = f"controller {address}", profile.security.kafka
-    rows = list(check_network(component, address, KAFKA_PORT, timeout_s, security if security.uses_tls else None))
-    yield from rows
-    if rows[-1].state == FAILED:
-        return
-    try:
-        ask_node(kafka_settings(profile), address, _ask_versions, timeout_s)
-    except OfframpError as error:
-        yield failed(component, "login", error)
-    else:
-        yield Check(component, "login", OK, f"The controller accepts this {who(security)}.")

@@ -49,5 +49,5 @@ def _of_known(rows: pl.DataFrame, what: str) -> str:
     n_none = len(rows.filter(pl.col("lag").is_null()))
     others = [f"{quantity(n_none, 'partition')} without a lag"] * (n_none > 0)
     others += [f"{quantity(n_lost, 'commit')} beyond the end of the log"] * (n_lost > 0)
-    told = f"{what}: {quantity(len(rows) - n_lost - n_none, 'partition')}, all known."
-    return f"{told} Not counted: {', '.join(others)}." if others else told
+    known = f"{what}: {quantity(len(rows) - n_lost - n_none, 'partition')}, all known."
+    return f"{known} Not counted: {', '.join(others)}." if others else known

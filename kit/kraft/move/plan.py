@@ -251,9 +251,10 @@ def _refuse_detours(cluster: Cluster, now: ClusterState, to_phase: str) -> None:
         here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
     )
     if here == ZOOKEEPER and (migrating := migrating_brokers(now)):
-        told = named(migrating, "broker {} runs", "brokers {} run")
+        running = named(migrating, "broker {} runs", "brokers {} run")
         raise PlanError(
-            f"{where}, and {told} in migration mode, which no plan requested. To repair it: offramp plan kraft --repair"
+            f"{where}, and {running} in migration mode, which no plan requested. To repair it: offramp plan kraft "
+            "--repair"
         )
     if here == to_phase == ZOOKEEPER and now.live_controllers:
         raise PlanError(

@@ -141,9 +141,9 @@ def unknown_voters(state: ClusterState, controllers: Mapping[int, str]) -> str |
     answering = state.answering_controllers
     if state.facts.leader is not None or 2 * len(answering) > len(controllers):
         return None
-    told = f"{_answer(answering)} and does not lead" if answering else "no controller reports a leader"
+    reason = f"{_answer(answering)} and does not lead" if answering else "no controller reports a leader"
     return (
-        f"{told}, so the voters of the quorum are unknown: a controller that the profile does not name may lead it. "
+        f"{reason}, so the voters of the quorum are unknown: a controller that the profile does not name may lead it. "
         "Start the controllers that the profile names. If you are sure that the profile names every controller: "
         "--override voters_known"
     )
