@@ -169,7 +169,7 @@ def unsupported_groups(snapshot: Snapshot[Frame]) -> str | None:
         return None
     shown = listed([visible(name) for name in names[:_NAMED]])
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"Type of group not supported, so members, offsets and lag are unknown: {shown}{more}"
+    return f"The type of these groups is not supported, so their members, offsets and lag are unknown: {shown}{more}"
 
 
 def failed_reads(snapshot: Snapshot[Frame]) -> pl.DataFrame:
