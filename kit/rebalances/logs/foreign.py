@@ -60,6 +60,8 @@ _DEBUGS_END = r"\s\+\d+(?:ms|s|m|h)$"
 _FORM = rf"{fields.UUID}|\w [\w.]+=[^\s=]|^\s*\[[^\s\]\[(][^\]\[(]+\] \S|\b\w+\.[a-z]{{1,4}}:\d+\b"
 """What logs without a time and a level have, and sentences do not: ids, keys with values, a name in brackets in front,
 a line of a source file."""
+_SENTENCE = r"^\s*(?:[A-Za-z']+[,.]? ){12}"
+"""How whoever explains a log begins, also where an id is quoted later."""
 _TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
@@ -123,7 +125,8 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
     of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
-    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b|\[(?:{WORDS})\]|{_DEBUGS_END}|{_FORM}")
+    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b|\[(?:{WORDS})\]|{_DEBUGS_END}")
+    is_logged |= has(raw, _FORM) & ~has(raw, _SENTENCE)
     names_itself = pl.col("found").str.starts_with("[").fill_null(False)
     is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
