@@ -60,7 +60,7 @@ def check(
     With -g: every check of one group. Exit code 15: a check forbids the move; 12: a check that could is unknown.
     """
     from kit.clients.cluster import connect
-    from kit.groups.snapshot import chosen_groups
+    from kit.groups.read.whole_cluster import chosen_groups
     from kit.protocol.facts import Answers, Request
     from kit.protocol.verdicts import read_facts
 

@@ -14,8 +14,9 @@ from kit.clients.cluster import Cluster
 from kit.errors import InputError
 from kit.groups import views
 from kit.groups.analyze.beyond_end import BEYOND_END
+from kit.groups.read.whole_cluster import EVERY_GROUP
 from kit.groups.show.sparkline import sparkline
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.groups.snapshot import Snapshot, observe
 from kit.health import analyses
 from kit.health.analyze.windows import PARTITION
 from kit.text.known_sum import known_sum

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import ProfileError
-from kit.groups.snapshot import chosen_groups
+from kit.groups.read.whole_cluster import chosen_groups
 from kit.profile import FILE_VARIABLE, GroupDeploySettings, SparkSettings, load_profile
 from kit.profile.security.secret import Secret
 

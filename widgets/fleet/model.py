@@ -14,7 +14,8 @@ import traitlets as t
 
 from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import InputError
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, failed_reads, observe
+from kit.groups.read.whole_cluster import EVERY_GROUP
+from kit.groups.snapshot import Snapshot, failed_reads, observe
 from kit.moves.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.moves.group.rules import SETTLE_S
 from kit.operations.frames import matching

@@ -10,7 +10,7 @@ from kit.engine.model.plan import Plan
 from kit.engine.model.record import RunRecord
 from kit.errors import InputError
 from kit.groups.analyze.stages import STAGES
-from kit.groups.snapshot import EVERY_GROUP
+from kit.groups.read.whole_cluster import EVERY_GROUP
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from widgets.fleet import html as fleet_html
 from widgets.fleet.model import FleetToggle

@@ -17,7 +17,8 @@ import polars as pl
 from kit.clients.cluster import Cluster
 from kit.errors import OfframpError, PartialRead
 from kit.groups import views
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, failed_reads, verify_each, verify_read
+from kit.groups.read.whole_cluster import EVERY_GROUP
+from kit.groups.snapshot import Snapshot, failed_reads, verify_each, verify_read
 from kit.health.analyze.windows import PARTITION
 from kit.health.export.missing_times import unknown_times, verify_times
 from kit.health.export.verdicts import CommitWindows

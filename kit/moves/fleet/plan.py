@@ -24,7 +24,8 @@ from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, PlanError
 from kit.groups import views
 from kit.groups.read.rights import IF_HIDDEN
-from kit.groups.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.groups.read.whole_cluster import EVERY_GROUP
+from kit.groups.snapshot import Snapshot, observe
 from kit.moves.fleet.subject import KIND
 from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, toggles_of, wave_step
 from kit.moves.group.circuit_breaker import (

@@ -17,7 +17,7 @@ from kit.engine.model.step import Step
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, PlanError, UnsafePlan
 from kit.groups.read.rights import IF_HIDDEN
-from kit.groups.snapshot import chosen_groups
+from kit.groups.read.whole_cluster import chosen_groups
 from kit.moves.group.circuit_breaker import CircuitBreakerParameters, observe_groups, read_ms
 from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.protocol.brake import brake_step
