@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import polars as pl
 
@@ -26,13 +26,12 @@ from kit.kraft.metadata_file import SavedMetadata
 from kit.kraft.metadata_log import Controllers, read_log
 from kit.kraft.metadata_log.secrets import is_secret_config
 from kit.kraft.preflight import judge
-from kit.kraft.read.metadata_values import RESOURCE_TYPES
 from kit.kraft.read.metadata_znodes import MetadataZnodes, fetch_metadata_znodes
-from kit.kraft.rehearsal_lab import CONTROLLERS, NO_DUAL_WRITE, Abort, RehearsalServers
+from kit.kraft.rehearsal_causes import likeness, nested_acls, subjects, suspects
+from kit.kraft.rehearsal_lab import CONTROLLERS, Abort, RehearsalServers
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.tables import schema as tables
-from kit.tables.conditions import Condition
 from kit.tables.preflight import RehearsalFinding, RehearsalStep
 from kit.text.fingerprints import Fingerprints
 
@@ -55,17 +54,6 @@ _WAITS = ((_UNKNOWN_BROKER, "Z01"), ("to register with KRaft", "A01"), ("No brok
 _MOST_ABORTS = 25
 _BROKER = 4
 _DUAL_WRITE, _COPIED = "to DUAL_WRITE state", "Completed migration of metadata from ZooKeeper to KRaft"
-_STAGES = (
-    (re.compile(r"Acl|KafkaPrincipal|ResourceType"), ("Z10",), ("/kafka-acl/", "/kafka-acl-extended/")),
-    (re.compile(r"Scram"), ("Z09", "Z08"), ("/config/users/",)),
-    (re.compile(r"ClientQuota"), ("Z08", "Z09"), ("/config/users/", "/config/clients/", "/config/ips/")),
-    (re.compile(r"BrokerConfig"), ("Z07",), ("/config/brokers/",)),
-    (re.compile(r"ConfigMigration|EntityConfig"), ("Z07", "Z08", "Z09", "Z11"), ("/config/",)),
-    (re.compile(r"ProducerId"), ("Z19",), ("/latest_producer_id_block",)),
-    (re.compile(r"DelegationToken"), ("Z19",), ("/delegation_token/",)),
-    (re.compile(r"Topic"), ("Z04", "Z05"), ("/brokers/topics/",)),
-)
-"""A name in the controllers' stack → the checks of what is read there, and its znodes."""
 
 Progress: TypeAlias = Callable[[str], None]
 Result = TypeVar("Result")
@@ -132,13 +120,13 @@ def rehearse(saved: SavedMetadata, controllers: int = CONTROLLERS, progress: Pro
         )
     servers = RehearsalServers(saved.chroot, len(saved.znodes), controllers)
     try:
-        return _Stage(saved, servers, progress).play()
+        return _Play(saved, servers, progress).play()
     finally:
         progress("ending the lab")
         servers.close()
 
 
-class _Stage:
+class _Play:
     """One rehearsal while it continues."""
 
     def __init__(self, saved: SavedMetadata, servers: RehearsalServers, progress: Progress) -> None:
@@ -232,33 +220,20 @@ class _Stage:
 
     def _explain(self, abort: Abort, taken_out: set[str]) -> str | None:
         """Note why there was no copy; → its znode, if the preflight knows it."""
-        named = [(row, znode) for row, znode in self._suspects(abort) if znode not in taken_out]
+        named = [(row, znode) for row, znode in suspects(abort, self.saved, self.preflight) if znode not in taken_out]
         if not named:
             self._find(
-                abort.kind, None, None, f"{abort.what}, for a reason that the preflight does not name: {abort.words}"
+                abort.kind,
+                None,
+                None,
+                f"{abort.stage.value}, for a reason that the preflight does not name: {abort.words}",
             )
             return None
         row, znode = max(named, key=lambda each: likeness(abort.words, *each))
         alike = sum(likeness(abort.words, *each) == likeness(abort.words, row, znode) for each in named)
         others = f" (or another of {alike} that the preflight names)" if alike > 1 else ""
-        self._find(abort.kind, row.check_id, znode, f"{abort.what} because of {znode}{others}: {abort.words}")
+        self._find(abort.kind, row.check_id, znode, f"{abort.stage.value} because of {znode}{others}: {abort.words}")
         return znode
-
-    def _suspects(self, abort: Abort) -> Iterator[tuple[Condition, str]]:
-        """What the preflight does not like where the controllers stopped, and its znode."""
-        rows = [each for each in self.preflight if each.is_met is False]
-        if abort.what == NO_DUAL_WRITE:
-            yield from ((row, row.subject) for row in rows if row.subject in self._nested_acls)
-            return
-        checks, roots = next(((ids, tops) for name, ids, tops in _STAGES if name.search(abort.stack)), ((), ()))
-        paths = [each for each in _paths(self.saved) if each.startswith(roots)] if roots else []
-        for row in rows:
-            if row.check_id in checks and (znode := mentioned(row, paths)):
-                yield row, znode
-
-    @property
-    def _nested_acls(self) -> Sequence[str]:
-        return self.saved.facts.znodes.nested_acls if self.saved.facts.znodes else ()
 
     def _explain_waiting(self, attempt: int) -> str | None:
         """Note that nothing continues; a left-over ``/migration`` shows what it does when the leader's epoch rises."""
@@ -297,7 +272,7 @@ class _Stage:
             pending,
             log.image.offset,
         )
-        for path in self._nested_acls:
+        for path in nested_acls(self.saved):
             self._find("vanishes", "Z10", path, f"{path} is not copied: the copy reads only one level of ACL znodes.")
         is_missing = pl.col("kraft_value").is_null()
         for kind, verdict, rows in (
@@ -328,9 +303,9 @@ class _Stage:
         """The check whose sentence names it; when ``/migration`` is left over, that one takes all."""
         if self._is_open("Z02"):
             return "Z02"
-        subjects = {f"ACL of {entity}", *(_subjects(znode) if znode else ())}
+        names = {f"ACL of {entity}", *(subjects(znode) if znode else ())}
         rows = (each for each in self.preflight if each.is_met is False)
-        return next((each.check_id for each in rows if each.subject in subjects), None)
+        return next((each.check_id for each in rows if each.subject in names), None)
 
     def _diff(self, zookeeper: ZookeeperConnection, moment: str) -> None:
         """`offramp kraft diff` of the lab."""
@@ -356,11 +331,6 @@ def _read(zookeeper: ZookeeperConnection, hide: Fingerprints) -> MetadataZnodes:
     return fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
 
 
-def _paths(saved: SavedMetadata) -> list[str]:
-    paths: list[str] = saved.znodes["path"].to_pylist()
-    return paths
-
-
 def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
     """Path and data of what a lab can be given, each after the znode above it; ghosts make all others themselves."""
     rows = saved.znodes.select(["path", "data", "ephemeral_owner"]).to_pydict()
@@ -371,37 +341,6 @@ def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
         )
         if owner is None and not path.startswith("/brokers/ids/") and (data or path != _NULL)
     )
-
-
-def mentioned(row: Condition, paths: Iterable[str]) -> str | None:
-    """The znode that a finding is about, by its subject."""
-    return next((path for path in paths if row.subject in _subjects(path)), None)
-
-
-def _subjects(path: str) -> Iterator[str]:
-    """What checks name as the subject of what they find in this znode."""
-    yield path
-    parent, _, name = path.rpartition("/")
-    if parent in ("/brokers/topics", "/config/topics"):
-        yield f"topic {name}"
-    elif parent == "/config/users":
-        yield f"user {unquote(name)}"
-    elif (entity := _acl_entity(path)) is not None:
-        yield f"ACL of {entity}"
-
-
-def _acl_entity(path: str) -> str | None:
-    """``/kafka-acl/Topic/x`` → ``TOPIC:LITERAL:x``."""
-    found = re.fullmatch(r"/kafka-acl(-extended/prefixed)?/([^/]+)/(.+)", path)
-    return found and f"{RESOURCE_TYPES.get(found[2], found[2])}:{'PREFIXED' if found[1] else 'LITERAL'}:{found[3]}"
-
-
-def likeness(words: str, row: Condition, znode: str) -> tuple[bool, int]:
-    """Whether the controller's words name the znode; else how many of them are in the finding."""
-    name = unquote(znode.rpartition("/")[2])
-    found = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)
-    is_named = found is not None and len(name) > 2  # Shorter ones may be words of the sentence.
-    return is_named, sum(each in row.sentence for each in set(re.findall(r"[\w.-]{3,}", words)))
 
 
 def _znode(kind: str, entity: str) -> str | None:

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from kazoo.exceptions import KazooException, RolledBackError
 
@@ -19,12 +20,6 @@ from kit.lab.servers.migrating_cluster import MigratingServers
 CONTROLLERS = 3
 _PER_TRANSACTION, _OCTETS, _IN_FLIGHT = 500, 400_000, 8
 _ABORT, _ABORTED_BY = "Aborting the ZK migration", "Aborting the metadata migration"
-NO_COPY, NO_DUAL_WRITE = "The copy does not begin", "Dual write does not begin"
-_STUCK = {
-    NO_COPY: "Unhandled error in WaitForZkBrokersEvent",
-    NO_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
-}
-"""What controllers say repeatedly when they fail before the copy, and after it."""
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", re.MULTILINE)
 _READING = re.compile(r"Error in [^\n]*? was [^\n]*")
 _WAITING = re.compile(
@@ -34,17 +29,33 @@ _QUIET = {"broker.session.timeout.ms": "60000", "metadata.log.max.snapshot.inter
 _OWN_SPACE_MB = 300
 
 
+class Stage(Enum):
+    """Where controllers stop; the value begins a sentence."""
+
+    BEFORE_THE_COPY = "The copy does not begin"
+    COPY = "The copy aborts"
+    BEFORE_DUAL_WRITE = "Dual write does not begin"
+
+
+_STUCK = {
+    Stage.BEFORE_THE_COPY: "Unhandled error in WaitForZkBrokersEvent",
+    Stage.BEFORE_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
+}
+"""What controllers log repeatedly while they stay there."""
+
+
 @dataclass(frozen=True)
 class Abort:
-    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them.
-
-    ``kind`` is ``waits`` where they live on, and try again for ever; ``what`` begins a sentence.
-    """
+    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them."""
 
     words: str
     stack: str
-    kind: str = "aborts"
-    what: str = "The copy aborts"
+    stage: Stage = Stage.COPY
+
+    @property
+    def kind(self) -> str:
+        """``aborts``; ``waits`` where controllers go on running, and try again without end."""
+        return "aborts" if self.stage is Stage.COPY else "waits"
 
 
 class RehearsalServers:
@@ -226,10 +237,10 @@ def _check(results: Sequence[object]) -> None:
 
 def stuck_in(log: str) -> Abort | None:
     """What a controller that lives fails at, by its log; None: at nothing."""
-    for what, words in _STUCK.items():
+    for stage, words in _STUCK.items():
         if words in log:
             stack = log[log.rindex(words) :]
-            return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, "waits", what)
+            return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, stage)
     return None
 
 

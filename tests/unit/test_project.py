@@ -423,7 +423,7 @@ def test_no_sentence_of_the_product_prints_a_collection():
 MAY_ASK_TEXTS = {
     ("kit/history/files.py", "str(error)"): "Spark names the file and the types, or a task's error, in its text alone",
     (
-        "kit/kraft/rehearsal.py",
+        "kit/kraft/rehearsal_causes.py",
         "row.sentence",
     ): "ranks what was found as a fact by how many words of a controller's log it has",
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.kraft.rehearsal import likeness, mentioned
+from kit.kraft.rehearsal_causes import likeness, mentioned
 from kit.tables.conditions import Condition
 
 WORDS = 'Error in broker config consumer. Broker was one: java.lang.NumberFormatException: For input string: "one"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.kraft.rehearsal_lab import NO_COPY, NO_DUAL_WRITE, cause, stuck_in
+from kit.kraft.rehearsal_lab import Stage, cause, stuck_in
 
 TIME = "2026-11-23 15:00:42,422"
 ABORTED = f"""{TIME} ERROR [driver] KRaftMigrationDriver - Error in config visitor. User was [].
@@ -35,11 +35,12 @@ def test_an_abort_is_told_by_what_was_read_and_the_innermost_exception():
 
 
 @pytest.mark.parametrize(
-    ("log", "what", "words"), [(UNREADABLE, NO_COPY, "Expected `String`"), (RETRIED, NO_DUAL_WRITE, "Sync")]
+    ("log", "stage", "words"),
+    [(UNREADABLE, Stage.BEFORE_THE_COPY, "Expected `String`"), (RETRIED, Stage.BEFORE_DUAL_WRITE, "Sync")],
 )
-def test_a_controller_that_tries_again_and_again_is_seen(log, what, words):
+def test_a_controller_that_tries_again_and_again_is_seen(log, stage, words):
     found = stuck_in(ABORTED.replace("Abort", "") + log)
-    assert (found.kind, found.what) == ("waits", what)
+    assert (found.kind, found.stage) == ("waits", stage)
     assert words in found.words
 
 
