@@ -34,6 +34,7 @@ from kit.rebalances.offsets_topic import OffsetsTopic, read_offsets_topic
 from tests.interop import log_scenes
 from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
 from tests.property.conftest import spark  # noqa: F401
+from tests.servers.tuned_lab import TunedLab
 from tests.soak import IS_SOAK, first
 
 KAFKA_PYTHON = "kafka-python"
@@ -94,7 +95,8 @@ class Played:
 def played(lab: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:  # noqa: F811
     """All groups at the same time, on both kinds of broker."""
     folder, began_at = tmp_path_factory.mktemp("logs"), datetime.now(UTC)
-    with Lab(kraft=True, kafka_version="4.1.1") as kraft_lab, connected(lab) as zookeeper:
+    session = {f"group.consumer.{name}": value for name, value in log_scenes.PATIENT.items()}
+    with TunedLab(session, kraft=True, kafka_version="4.1.1") as kraft_lab, connected(lab) as zookeeper:
         labs = (lab, kraft_lab)
         groups = [log_scenes.on_zookeeper(lab, zookeeper), log_scenes.on_kraft(kraft_lab)]
         for each in labs:

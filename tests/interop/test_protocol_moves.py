@@ -30,11 +30,12 @@ pytestmark = pytest.mark.timeout(3 * 3600)
 
 ROUNDS, BROKER_EVERY, STOPPED_EVERY, MOST_RESUMES = 200, 10, 5, 20
 SEED, READY = 848, Answers(clients_ready=True)
+SESSION, SESSION_MS = "session.timeout.ms", "6000"
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(brokers=3, kraft=True) as running:
+    with TunedLab({f"group.consumer.{SESSION}": SESSION_MS}, brokers=3, kraft=True) as running:
         (running.folder / "offramp.toml").write_text(running.profile_toml(), encoding="utf-8")
         yield running
 
@@ -46,13 +47,12 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
 
 
 def started(lab: Lab, cluster: Cluster, name: str, copies: int = 3) -> ProtocolGroup:
-    """Two members of librdkafka and one of Java, classic ones, with the session timeout of the lab's brokers.
+    """Two members of librdkafka and one of Java, classic ones, with a short session.
 
-    librdkafka's default of 45 s is the pause that a killed member leaves.
+    The default of 45 s is the pause that a killed member leaves.
     """
-    group = ProtocolGroup(lab, cluster, name, copies=copies)
-    java = JavaMember(name, (name,), f"{name}-java", version="4.4.0", level="WARN")
-    settings = {"session.timeout.ms": 6000}
+    group, settings = ProtocolGroup(lab, cluster, name, copies=copies), {SESSION: SESSION_MS}
+    java = JavaMember(name, (name,), f"{name}-java", version="4.4.0", level="WARN", settings=settings)
     group.start([java, *(NewMember(name, [name], f"{name}-{number}", settings=settings) for number in range(2))])
     return group
 

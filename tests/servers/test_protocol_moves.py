@@ -249,9 +249,14 @@ def test_an_open_transaction_hides_no_end_of_the_log_where_a_proof_begins(kraft_
     member.close()
 
 
-def static(group: ProtocolGroup, number: int) -> NewMember:
-    settings = {"group.instance.id": f"{group.name}-instance-{number}", "session.timeout.ms": 6000}
-    return NewMember(group.name, [group.name], f"{group.name}-{number}", settings=settings)
+def start_static(group: ProtocolGroup) -> None:
+    """Two static members with a short session under either protocol: a member that stopped is visible until it ends."""
+    name, session_ms = "session.timeout.ms", "6000"
+    assert group_configs._alter(group.cluster, group.name, {f"consumer.{name}": session_ms}) is None
+    settings = [{"group.instance.id": f"{group.name}-instance-{number}", name: session_ms} for number in range(2)]
+    group.start(
+        [NewMember(group.name, [group.name], f"{group.name}-{n}", settings=it) for n, it in enumerate(settings)]
+    )
 
 
 def instances(group: ProtocolGroup) -> dict[str | None, str | None]:
@@ -263,7 +268,7 @@ def instances(group: ProtocolGroup) -> dict[str | None, str | None]:
 def test_static_members_stop_by_command_and_start_again_with_their_instance_ids(kraft_lab, commanded, tmp_path):
     """A static member that stopped is visible until its session ends. A killed one is started again like the other."""
     group = ProtocolGroup(kraft_lab, commanded, "move-static-stopped")
-    group.start([static(group, number) for number in range(2)])
+    start_static(group)
     ids, last = set(instances(group)), group.lab.consumers(group.name)[-1]
 
     def kill(event: Event) -> None:
@@ -288,7 +293,7 @@ def test_static_members_keep_their_instance_ids_and_a_killed_one_is_replaced_on_
 ):
     """A member is killed when its replacement is ordered. A classic member takes its instance id over."""
     group = ProtocolGroup(kraft_lab, cluster, "move-static")
-    group.start([static(group, number) for number in range(2)])
+    start_static(group)
     ids = set(instances(group))
 
     def kill(event: Event) -> None:

@@ -24,9 +24,8 @@ log4j.appender.E.layout=org.apache.log4j.EnhancedPatternLayout
 log4j.appender.E.layout.ConversionPattern={pattern}
 log4j.logger.org.apache.kafka.clients={level}
 """
-# Small time-outs, so that a crash shows within seconds.
+# The session keeps the client's default, so that a starved machine loses no member.
 QUICK = {
-    "session.timeout.ms": "6000",
     "heartbeat.interval.ms": "500",
     "auto.commit.interval.ms": "500",
     "metadata.max.age.ms": "5000",
@@ -55,7 +54,7 @@ class JavaMember:
         """Its configuration, and the driver's own keys: see ``GroupMember.java``."""
         quick = dict(QUICK)
         if self.settings.get("group.protocol") == "consumer":  # there the broker sets them
-            del quick["session.timeout.ms"], quick["heartbeat.interval.ms"]
+            del quick["heartbeat.interval.ms"]
         return {
             **quick,
             "bootstrap.servers": bootstrap_servers,

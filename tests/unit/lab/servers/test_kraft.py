@@ -6,6 +6,8 @@ import pytest
 
 from kit.errors import InputError
 from kit.lab import Lab
+from kit.lab.members.java import JavaMember
+from kit.lab.members.new_consumers import NewMember
 from kit.lab.servers.kraft import KRaftServers
 
 
@@ -42,3 +44,16 @@ def test_there_is_no_zookeeper(tmp_path):
     with pytest.raises(InputError, match="no ZooKeeper"):
         _ = servers.zookeeper_connect
     assert not [key for key in servers.brokers[0].settings(tmp_path) if "zookeeper" in key or key == "broker.id"]
+
+
+def test_sessions_have_kafkas_defaults_so_that_a_starved_machine_loses_no_member(tmp_path):
+    """A member that gets no processor for more than its session is lost, and a run that replaces members stops."""
+
+    class ProcessSupervisor:
+        folder = tmp_path
+
+    broker = KRaftServers(ProcessSupervisor(), 1, "4.4.0").brokers[0].settings(tmp_path)
+    java = JavaMember("orders", ("orders",), "orders-0").properties("", tmp_path)
+    other = NewMember("orders", ["orders"]).spec("", "orders-0", tmp_path)["settings"]
+    assert "group.consumer.session.timeout.ms" not in broker
+    assert not [each for each in (java, other) if "session.timeout.ms" in each]
