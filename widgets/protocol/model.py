@@ -11,7 +11,7 @@ from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.moves.group.group_state import CLASSIC, CONSUMER, PROTOCOLS
 from kit.moves.group.rules import Limits, after_one_reading, findings_of_members
-from kit.moves.protocol.plan import ProtocolPlanRequest
+from kit.moves.protocol.plan import ProtocolPlanRequest, canary_of
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
 from kit.moves.protocol.subject import KIND
 from kit.protocol.facts import ROLLING, WAYS, Answers
@@ -47,7 +47,7 @@ class ProtocolMove(Procedure):
     to_protocol = t.Enum(PROTOCOLS, CONSUMER, help="The requested protocol of all members.")
     how = t.Enum(WAYS, ROLLING, help="Replace members one by one (rolling), or stop all and then start all (stopped).")
     canary = t.Int(1, help="How many members change first.")
-    soak_s = t.Float(60.0, help="Seconds for which the first members are watched.")
+    soak_s = t.Float(60.0, help="Seconds for which the first members are watched, or all of them if all members stop.")
     lag_tolerance = t.Int(1000, help="Records by which the first members' lag may grow.")
     clients_ready = t.Bool(False, help="A person's answer: every client supports the consumer protocol.")
     on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
@@ -87,6 +87,11 @@ class ProtocolMove(Procedure):
     def advice(self) -> str:
         """The next action at the group's stage."""
         return NEXT_STEPS[self.stage]
+
+    @property
+    def planned_canary(self) -> int | None:
+        """How many members the requested plan replaces first; None: it has no canary."""
+        return canary_of(self.group_state, self.to_protocol, self.how, self.canary)
 
     def concerns(self, kind: str, subject: str) -> bool:
         return (kind, subject) == (KIND, self.group_id)
@@ -129,7 +134,7 @@ class ProtocolMove(Procedure):
         request = ProtocolPlanRequest(
             self.group_id,
             self.to_protocol,
-            canary=self.canary,
+            canary=self.planned_canary or 1,
             soak_s=self.soak_s,
             lag_tolerance=self.lag_tolerance,
             on_failure=self.on_failure,
@@ -157,7 +162,7 @@ class ProtocolMove(Procedure):
         """Evaluate the rules by the first and the last reading; one reading alone says nothing about growth."""
         if not self._looks:
             return
-        found = findings_of_members(self._looks[0], self._looks[-1], Limits(canary=self.canary))
+        found = findings_of_members(self._looks[0], self._looks[-1], Limits(canary=self.planned_canary))
         self.checks = tuple(found) if len(self._looks) > 1 else after_one_reading(found)
 
     def _request_changed(self, change: Any) -> None:

@@ -40,8 +40,8 @@ class ProtocolWizard(Wizard):
             [
                 self.linked(ipw.Dropdown(options=PROTOCOLS, description="To protocol", style=LABELS), "to_protocol"),
                 self.linked(ipw.Dropdown(options=WAYS, description="Replace members", style=LABELS), "how"),
-                self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
-                self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
+                self._canary(),
+                self.linked(ipw.FloatText(description="Watch new members, s", style=LABELS), "soak_s"),
                 self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),
                 self.linked(ipw.Checkbox(description=READY, indent=False), "clients_ready", "44rem"),
                 self.failing(),
@@ -51,6 +51,17 @@ class ProtocolWizard(Wizard):
         )
         checks = self.html(lambda m: html.checks(m.checks), "checks")
         return [fields, checks, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
+
+    def _canary(self) -> ipw.Widget:
+        """Shown only if the requested plan has a canary."""
+        field = self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary")
+
+        def show(change: object = None) -> None:
+            field.layout.display = "none" if self.model.planned_canary is None else None
+
+        show()
+        self.model.observe(show, ["group_state", "to_protocol", "how"])
+        return field
 
 
 def _stages(model: ProtocolMove) -> str:

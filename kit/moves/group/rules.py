@@ -53,10 +53,10 @@ RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is asked for: seconds without a new member, and a canary's size."""
+    """What is asked for: seconds without a new member, and a canary's size; None: the plan has no canary."""
 
     min_stable_s: float = 60.0
-    canary: int = 1
+    canary: int | None = 1
 
 
 def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Condition]:
@@ -90,7 +90,7 @@ def findings_of_members(before: GroupState, now: GroupState, limits: Limits) -> 
         _stable(before, now, limits.min_stable_s),
         _lag(before, now),
         _commits(before, now),
-        _canary(now, limits.canary),
+        *([] if limits.canary is None else [_canary(now, limits.canary)]),
     ]
 
 

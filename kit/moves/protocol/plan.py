@@ -201,7 +201,8 @@ def plan_from(
     now, configs = seen.now, seen.configs
     _refuse_impossible(now, request)
     _refuse_short_timeout(seen, request)
-    checked = [*findings_of_members(seen.before, now, Limits(canary=request.canary)), *seen.checked]
+    limits = Limits(canary=canary_of(now, request.to_protocol, request.how, request.canary))
+    checked = [*findings_of_members(seen.before, now, limits), *seen.checked]
     overridden = raise_if_unsafe(checked, overrides)
     moving = _stopped_steps if request.how == STOPPED else _steps
     steps = [*_config_steps(request, configs), *moving(seen, request, deployer), *_proof(request, seen.proven_from)]
@@ -225,6 +226,14 @@ def plan_from(
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
     )
+
+
+def canary_of(now: ProtocolState, to_protocol: str, how: str, wanted: int) -> int | None:
+    """How many members change first and are watched alone.
+
+    None: no member does, since all members stop, the group has consumer-protocol members, or it moves back.
+    """
+    return wanted if how == ROLLING and to_protocol == CONSUMER and not now.count(CONSUMER) else None
 
 
 def parse_configs(texts: Sequence[str]) -> dict[str, str]:
@@ -299,7 +308,7 @@ def _steps(seen: Observed, request: ProtocolPlanRequest, deployer: Deployer) -> 
     whom = [each.member_id for each in now.members if each.flavour == leaving]
     whom.sort(key=lambda member_id: member_id not in request.members)
     counts, steps = now.counts, list[Step]()
-    ahead = min(request.canary, len(whom)) if coming == CONSUMER and not now.count(CONSUMER) else 0
+    ahead = min(canary_of(now, coming, request.how, request.canary) or 0, len(whom))
     for part in (whom[:ahead], whom[ahead:]):
         if not part:
             continue

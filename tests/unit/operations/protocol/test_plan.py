@@ -48,6 +48,13 @@ def test_back_without_a_canary_and_with_what_the_way_back_costs():
     assert "every member rebalances at once" in made.risks[-1]
 
 
+def test_the_size_of_a_canary_is_no_rule_where_no_member_changes_first():
+    with pytest.raises(UnsafePlan, match="canary_size"):
+        plan(group(CLASSIC, CLASSIC), CONSUMER, canary=2)
+    for now, to in ((group(CONSUMER, CONSUMER), CLASSIC), (group(CLASSIC, CONSUMER), CONSUMER)):
+        assert [step.kind for step in plan(now, to, canary=2).steps] == ["replace", "prove ownership"]
+
+
 def test_a_group_that_another_operator_left_half_way_is_moved_on_without_a_second_canary():
     step, _ = plan(group(CLASSIC, CONSUMER, CLASSIC), CONSUMER, members=("m2",)).steps
     assert step.parameters["members"] == ("m2", "m0")

@@ -10,7 +10,9 @@ import traitlets as t
 from kit.errors import IllegalMove, InputError, PlanError
 from kit.moves.group.group_state import CLASSIC, CONSUMER
 from tests.models.protocol_groups import group
+from tests.unit.widgets.shown import field
 from widgets.protocol.model import ProtocolMove
+from widgets.protocol.view import ProtocolWizard
 
 
 class Operations(SimpleNamespace):
@@ -22,7 +24,8 @@ class Operations(SimpleNamespace):
 
 
 def opened(tmp_path, *protocols: str) -> ProtocolMove:
-    operations = Operations(runs=tmp_path, requests=[])
+    cluster = SimpleNamespace(cluster_id="c")
+    operations = Operations(runs=tmp_path, requests=[], cluster=cluster)
     return ProtocolMove(lambda say, tell: operations, lambda name: group(*protocols), "orders")
 
 
@@ -60,6 +63,25 @@ def test_the_request_says_how_members_are_replaced(tmp_path):
     assert model.operations.requests[-1][0].how == "stopped"
     with pytest.raises(t.TraitError):
         model.how = "fast"
+
+
+def test_a_canary_is_asked_for_only_where_some_members_change_first(tmp_path):
+    model = opened(tmp_path, CLASSIC, CLASSIC)
+    canary = field(ProtocolWizard(model), "Canary members")
+    rules = lambda: {each.check_id for each in model.checks}  # noqa: E731
+    model.canary = 3
+    for how, to_protocol, has_canary in (
+        ("rolling", CONSUMER, True),
+        ("stopped", CONSUMER, False),
+        ("rolling", CLASSIC, False),
+    ):
+        model.set_request(how=how, to_protocol=to_protocol)
+        assert (canary.layout.display != "none", "canary_size" in rules()) == (has_canary, has_canary)
+        model.make_plan()
+        with pytest.raises(PlanError):
+            model.wait(20)
+        assert model.operations.requests[-1][0].canary == (3 if has_canary else 1)
+    model.close()
 
 
 def test_without_a_consumer_protocol_member_there_is_no_way_back(tmp_path):
