@@ -54,7 +54,7 @@ class Abort:
 
     @property
     def kind(self) -> str:
-        """``aborts``; ``waits`` where controllers go on running, and try again without end."""
+        """``aborts``; ``waits`` where controllers run on, and repeat the attempt without end."""
         return "aborts" if self.stage is Stage.COPY else "waits"
 
 
