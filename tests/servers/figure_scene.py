@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, ShareConsumer, TopicPartition
@@ -238,15 +237,15 @@ def _join(lab: Lab, cluster: Cluster, group: Group, ended: ExitStack) -> dict[tu
         join(lab, cluster, group, ended)
     elif group.kind == "left":
         with ExitStack() as at_once:
-            _consume(lab, group, at_once)
+            _consume(lab, cluster, group, at_once)
     elif group.kind == "znode":
         return {(group.group_id, PLAIN, number): f"{group.group_id}_host-0" for number in range(PARTITIONS[PLAIN])}
     elif group.n_members:
-        return _consume(lab, group, ended)
+        return _consume(lab, cluster, group, ended)
     return {}
 
 
-def _consume(lab: Lab, group: Group, ended: ExitStack) -> dict[tuple[str, str, int], str]:
+def _consume(lab: Lab, cluster: Cluster, group: Group, ended: ExitStack) -> dict[tuple[str, str, int], str]:
     """Consumers that read nothing on, and commit nothing."""
     consumers = []
     for number in range(group.n_members):
@@ -261,7 +260,8 @@ def _consume(lab: Lab, group: Group, ended: ExitStack) -> dict[tuple[str, str, i
             consumers[-1].subscribe(list(group.topics))
     if group.kind == "assigned":
         return {}
-    wait_until(partial(_have_all, consumers, group), f"the members of {group.name}", SECONDS)
+    are_in = lambda: _have_all(consumers, group) and _are_subscribed(cluster, group)  # noqa: E731
+    wait_until(are_in, f"the members of {group.name}", SECONDS)
     return {
         (group.group_id, each.topic, each.partition): consumer.memberid()
         for consumer in consumers
@@ -281,6 +281,13 @@ def _have_all(consumers: list[Consumer], group: Group) -> bool:
     for consumer in consumers:
         consumer.pause(consumer.assignment())
     return True
+
+
+def _are_subscribed(cluster: Cluster, group: Group) -> bool:
+    """By the coordinator. A member of librdkafka first joins without the topics that it has no metadata of."""
+    found = fetch_groups(cluster.broker_client, lambda group_id: group_id == group.group_id)
+    is_stable = found.groups["state"] == ["Stable"]
+    return is_stable and len(found.subscriptions) == group.n_members * len(group.topics)
 
 
 def _share(lab: Lab, cluster: Cluster, group: Group, ended: ExitStack) -> None:
