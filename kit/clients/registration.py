@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from kit.clients.values import is_text, json_in, shown
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.numbers import INT32_MAX
 
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
 LARGEST_STREAMS = 100_000
 """Streams of one member and topic. No process could run more, and an assignment has an entry for each."""
 _ESCAPED = re.compile(r"\\.", re.DOTALL)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from kit.profile import Profile
 from kit.protocol.read import Key
-from kit.rebalances.offsets_topic import OFFSETS_TOPIC
 from kit.rebalances.offsets_topic.bounds import fetch_bounds
 from kit.rebalances.offsets_topic.commits import commit_rows
 from kit.rebalances.offsets_topic.fetching import Fetch, Records
 from kit.rebalances.offsets_topic.generations import generation_rows
 from kit.rebalances.offsets_topic.keys import Keys, parse_keys
+from kit.text.java_hash import OFFSETS_TOPIC
 
 
 @dataclass(frozen=True, slots=True)

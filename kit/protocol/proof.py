@@ -25,14 +25,13 @@ from typing import Any, TypeAlias
 from kit.errors import ReadError
 from kit.profile import Profile
 from kit.protocol.rebalance_times import EpochRecord, RebalanceTimes, rebalance_times
-from kit.rebalances.offsets_topic import OFFSETS_TOPIC
 from kit.rebalances.offsets_topic.bounds import Bounds, fetch_bounds
 from kit.rebalances.offsets_topic.epochs import epoch_rows
 from kit.rebalances.offsets_topic.fetching import Fetch
 from kit.rebalances.offsets_topic.generations import generation_rows
 from kit.rebalances.offsets_topic.keys import parse_keys
 from kit.rebalances.offsets_topic.selection import Selection
-from kit.text.java_hash import offsets_partition
+from kit.text.java_hash import OFFSETS_TOPIC, offsets_partition
 
 Row: TypeAlias = dict[str, Any]
 NONE_SEEN = RebalanceTimes()

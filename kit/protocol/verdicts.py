@@ -17,6 +17,7 @@ from kit.protocol.facts import ROLLING, STOPPED, ProtocolFacts, Request
 from kit.protocol.read import GroupProtocol, fetch_group_protocols
 from kit.protocol.stage import Stage
 from kit.tables.conditions import ASK, BLOCK, WARN, Condition
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
 
 
@@ -46,7 +47,7 @@ def read_facts(
     sight = fetch_sight(client)
     commits = None
     if offsets_topic:
-        tell("__consumer_offsets")
+        tell(OFFSETS_TOPIC)
         commits = read_commit_times(cluster.profile)
     return ProtocolFacts(
         round(time.time() * 1000),

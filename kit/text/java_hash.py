@@ -1,6 +1,8 @@
-"""The hash that Java gives a string: assignors order partitions by it, coordinators are found by it."""
+"""The hash that Java gives a string: assignors order partitions by it, and it places groups in ``__consumer_offsets``."""
 
 from __future__ import annotations
+
+OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def java_hash(text: str) -> int:

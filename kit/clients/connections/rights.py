@@ -14,13 +14,13 @@ from kit.clients.broker_client import BrokerClient, Deadline
 from kit.clients.connections.check import OK, WARNING, Check, failed
 from kit.clients.multiread import READ_TIMEOUT_S
 from kit.errors import ConnectError, PartialRead
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.naming import listed
 from kit.text.visible import visible
 
 READ, DELETE, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS = 3, 6, 8, 9, 10
 """Codes of AclOperation."""
 LOCK_GROUP = "offramp.lock.connect"
-OFFSETS_TOPIC = "__consumer_offsets"
 _AT_MOST = 5
 _DEADLINE_S = 10.0
 READ_ZNODES = ("/cluster/id", "/controller", "/brokers/ids", "/brokers/topics", "/consumers")

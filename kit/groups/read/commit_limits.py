@@ -11,9 +11,9 @@ from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_refusal
+from kit.text.java_hash import OFFSETS_TOPIC
 
 _TOPIC, _BROKER = 2, 4
-_OFFSETS_TOPIC = "__consumer_offsets"
 _BATCH_BYTES, _METADATA_CHARS = "max.message.bytes", "offset.metadata.max.bytes"
 _BATCH_OVERHEAD = 61 + 80
 """The header of a record batch, and the most that the record of an offset takes besides its names and metadata."""
@@ -37,7 +37,7 @@ class CommitLimits:
             return f"metadata of {len(metadata):,} characters, {_METADATA_CHARS} is {self.metadata_chars:,}"
         size = len(f"{group_id}{topic}{metadata}".encode()) + _BATCH_OVERHEAD
         if self.batch_bytes is not None and size > self.batch_bytes:
-            return f"about {size:,} bytes, {_BATCH_BYTES} of {_OFFSETS_TOPIC} is {self.batch_bytes:,}"
+            return f"about {size:,} bytes, {_BATCH_BYTES} of {OFFSETS_TOPIC} is {self.batch_bytes:,}"
         return None
 
 
@@ -54,7 +54,7 @@ async def _fetch(client: BrokerClient, deadline: Deadline) -> CommitLimits:
     asked = [
         partial(_setting, client, _BROKER, str(each), _METADATA_CHARS, each, deadline) for each in client.broker_ids()
     ]
-    asked.append(partial(_setting, client, _TOPIC, _OFFSETS_TOPIC, _BATCH_BYTES, None, deadline))
+    asked.append(partial(_setting, client, _TOPIC, OFFSETS_TOPIC, _BATCH_BYTES, None, deadline))
     answers: Sequence[int | str] = await client.gather(asked)
     problems = [each for each in answers if isinstance(each, str)]
     if problems:

@@ -22,9 +22,8 @@ from kit.errors import ConnectError, LockLost, OfframpError, RunError, TargetBus
 from kit.groups.read.coordinator import LOCK_GROUPS
 from kit.moves.locks import lease_requests as requests
 from kit.moves.locks.mark import Mark, parse_mark
-from kit.text.java_hash import offsets_partition
+from kit.text.java_hash import OFFSETS_TOPIC, offsets_partition
 
-OFFSETS = "__consumer_offsets"
 TOPIC = LOCK_GROUPS.rstrip(".")
 """The topic of the marks' offsets. It stays empty, so every tool shows a lag of 0."""
 PROTOCOL_TYPE = "offramp"
@@ -194,7 +193,7 @@ class Lease:
 
     async def _cause(self) -> str:
         """What Metadata says of the partition that holds the group, where that explains the silence."""
-        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in (OFFSETS, TOPIC)]
+        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in (OFFSETS_TOPIC, TOPIC)]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
         metadata = None
         # The coordinator's connection waits for the answer to the commit.
@@ -204,15 +203,15 @@ class Lease:
                 break
         if metadata is None:
             return ""
-        logs = {each.partition: each for each in metadata.topic_partitions if each.topic == OFFSETS}
+        logs = {each.partition: each for each in metadata.topic_partitions if each.topic == OFFSETS_TOPIC}
         if not any(each.topic == TOPIC and each.error is None for each in metadata.topic_partitions):
             return f"; topic {TOPIC} is not there"
         log = logs.get(offsets_partition(self.group_id, len(logs))) if logs else None
         if log is None or len(log.isr) == len(log.replicas):
             return ""
         return (
-            f"; {OFFSETS}-{log.partition} has {len(log.isr)} of {len(log.replicas)} replicas in sync, which may be"
-            " fewer than its min.insync.replicas: start the brokers that are down"
+            f"; {OFFSETS_TOPIC}-{log.partition} has {len(log.isr)} of {len(log.replicas)} replicas in sync, which may"
+            " be fewer than its min.insync.replicas: start the brokers that are down"
         )
 
     async def _beat(self) -> None:

@@ -16,9 +16,8 @@ from kit.groups.read import offset_fetch
 from kit.groups.read.transactions import fetch_open
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.selection import Place
-from kit.text.java_hash import offsets_partition
+from kit.text.java_hash import OFFSETS_TOPIC, offsets_partition
 
-_OFFSETS_TOPIC = "__consumer_offsets"
 MOST_ASKED = 1_000_000
 """Partitions, counted once for each group, that are read by name: about 50 MB of answers."""
 
@@ -55,7 +54,7 @@ def fetch_untold(cluster: Cluster, group_ids: Collection[str]) -> str | None:
 
 def _is_open(cluster: Cluster, group_ids: Collection[str], partitions: Collection[Place]) -> dict[str, bool | None]:
     """Whether a transaction is open in the group's partition of the offsets topic; None: that is not known."""
-    homes = _homes(group_ids, sum(topic == _OFFSETS_TOPIC for topic, _ in partitions))
+    homes = _homes(group_ids, sum(topic == OFFSETS_TOPIC for topic, _ in partitions))
     is_open = fetch_open(cluster.broker_client, set(homes.values()))
     return {each: is_open.get(homes[each]) if each in homes else None for each in group_ids}
 
@@ -69,7 +68,7 @@ def _why_untold(cluster: Cluster, untold: Collection[str], partitions: Collectio
         return (
             f"{n_asked:,} partitions of groups would have to be read by name ({MOST_ASKED:,} at most). Select fewer"
             " groups, or grant READ: kafka-acls --add --allow-principal User:LOGIN --operation Read --topic"
-            f" {_OFFSETS_TOPIC}"
+            f" {OFFSETS_TOPIC}"
         )
     return None
 
@@ -78,7 +77,7 @@ def _homes(group_ids: Collection[str], n_partitions: int) -> dict[str, Place]:
     """The partition of the offsets topic by group; none without the topic."""
     if not n_partitions:
         return {}
-    return {each: (_OFFSETS_TOPIC, offsets_partition(each, n_partitions)) for each in group_ids}
+    return {each: (OFFSETS_TOPIC, offsets_partition(each, n_partitions)) for each in group_ids}
 
 
 def _unstable(kafka: KafkaWriter, group_id: str, partitions: Collection[Place]) -> str | None:

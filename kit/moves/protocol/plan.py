@@ -45,8 +45,8 @@ from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
 from kit.protocol.proof import fetch_ends
 from kit.protocol.stage import Stage
 from kit.protocol.verdicts import group_of, read_facts
-from kit.rebalances.offsets_topic import OFFSETS_TOPIC
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
 
 UNANSWERED = Answers()

@@ -9,6 +9,7 @@ by one; ``keys``, ``commits``, ``generations``, ``epochs``: Kafka's formats; ``s
 and what became of all; ``tasks``: what one task does; ``topic``: all of it together.
 """
 
-from kit.rebalances.offsets_topic.topic import OFFSETS_TOPIC, OffsetsTopic, read_offsets_topic, verify_offsets_topic
+from kit.rebalances.offsets_topic.topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
+from kit.text.java_hash import OFFSETS_TOPIC
 
 __all__ = ["OFFSETS_TOPIC", "OffsetsTopic", "read_offsets_topic", "verify_offsets_topic"]

@@ -20,13 +20,13 @@ from kit.rebalances.offsets_topic.selection import Selection
 from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OFFSETS_TOPIC = "__consumer_offsets"
 SMALL = 300_000
 """Offsets between the bounds that are read in this process, which takes it seconds; Spark's start takes more."""
 
