@@ -9,7 +9,7 @@ BROWSER := $(VENV)/.browser
 DOCS := build/docs-venv
 # What has a long form; tests/unit/test_project.py holds it against the files that ask for one.
 LONG := tests/interop tests/property tests/unit/groups/show/test_chart_sizes.py \
-	$(patsubst %,tests/servers/test_%.py,broker_start burrow delete_groups every_figure fleet idle_groups incident kerberos kraft_hang kraft_idle kraft_made_again kraft_nodes kraft_rehearsal kraft_traps lab lab_ends large_claims metadata_log migrate_offsets node_files protocol_moves rebalance_view rights rolling_upgrade secured_kraft secured_lab snapshot_matches_the_lab spark_modes time_lag_truth znode_rights) \
+	$(patsubst %,tests/servers/test_%.py,broker_start burrow delete_groups every_figure fleet idle_groups incident kerberos kraft_hang kraft_idle kraft_made_again kraft_nodes kraft_plan_rights kraft_rehearsal kraft_traps lab lab_ends large_claims metadata_log migrate_offsets node_files protocol_moves rebalance_view rights rolling_upgrade secured_kraft secured_lab snapshot_matches_the_lab spark_modes time_lag_truth znode_rights) \
 	$(patsubst %,tests/notebooks/test_%.py,explore explore_health health_report move_offsets nbval runbook runbook_fleet schedules) \
 	$(patsubst %,tests/browser/test_%.py,browser hostile kraft_wizard offsets_wizard size wheel wizard)
 JUPYTER_FLAGS ?=

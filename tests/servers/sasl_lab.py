@@ -107,29 +107,40 @@ FIRST_LOCK: Right = ("Create", "Topic", "offramp.lock")
 def grant(lab: Lab, user: str, *rights: Right) -> None:
     """Return when the broker's authorizer has these ACLs."""
     change(lab.admin.create_acls, user, rights)
-    every = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY
-    )
-    wait_until(lambda: len(lab.admin.describe_acls(every).result(30)) >= len(set(rights)), "the rights", 30)
+    wait_until(lambda: set(map(_key, rights)) <= _granted(lab, user), "the rights", 30)
 
 
 def revoke(lab: Lab, user: str, *rights: Right) -> None:
+    """Return when the broker's authorizer has none of these ACLs."""
     change(lab.admin.delete_acls, user, rights)
+    wait_until(lambda: not set(map(_key, rights)) & _granted(lab, user), "the end of the rights", 30)
+
+
+def _granted(lab: Lab, user: str) -> set[tuple[AclOperation, ResourceType, str]]:
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    return {(each.operation, each.restype, each.name) for each in lab.admin.describe_acls(every).result(30)}
+
+
+def _key(right: Right) -> tuple[AclOperation, ResourceType, str]:
+    operation, resource, name = right
+    return _OPERATIONS[operation.lower()], ResourceType[resource.upper()], name
 
 
 def change(how: Any, user: str, rights: tuple[Right, ...]) -> None:
     kind = AclBindingFilter if how.__name__ == "delete_acls" else AclBinding
     bound = [
         kind(
-            ResourceType[resource.upper()],
+            resource,
             name,
             ResourcePatternType.PREFIXED if name.endswith(".") else ResourcePatternType.LITERAL,
             f"User:{user}",
             "*",
-            _OPERATIONS[operation.lower()],
+            operation,
             AclPermissionType.ALLOW,
         )
-        for operation, resource, name in rights
+        for operation, resource, name in map(_key, rights)
     ]
     for future in how(bound).values():
         future.result(30)

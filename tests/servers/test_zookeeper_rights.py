@@ -14,7 +14,8 @@ from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_dige
 
 from kit.clients.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
 from kit.engine.lock import ClusterLock
-from kit.errors import OfframpError
+from kit.errors import OfframpError, ReadError
+from kit.kraft.move.cluster_state import live_old_members
 from kit.kraft.move.rights import hidden_problem, writes_problem
 from kit.kraft.read.control_znodes import fetch_control
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
@@ -143,6 +144,18 @@ def test_epochs_of_partitions_that_are_hidden_are_told(connect):
     for found in (alone, whole.control):
         assert found.max_state_epoch == 5
         assert found.refused("/brokers/topics").startswith(told)
+
+
+@pytest.mark.parametrize("path", ["/consumers", "/consumers/orders/ids"])
+def test_groups_whose_members_are_hidden_are_told_with_the_missing_right(connect, path):
+    """Such a group may have live members, which a plan to KRaft mode refuses."""
+    with session(connect, "node:pw") as client:
+        client.ensure_path(path)
+        client.set_acls(path, CLOSED)
+    with session(connect, "ann:secret") as client:
+        told = f"{path} can't be listed: NoAuthError .the login needs the right READ there"
+        with pytest.raises(ReadError, match=told):
+            live_old_members(client)
 
 
 def test_a_lock_of_another_hand_is_told(connect):

@@ -116,7 +116,7 @@ WITH_ZOOKEEPER = {
 ELSEWHERE = {
     "connect": "tests/servers/test_connect.py grants the rights one by one",
     "plan offsets import": "as plan offsets reset, from a file",
-    "plan kraft": "tests/servers/test_secured_kraft.py, tests/interop/test_kraft_secured.py",
+    "plan kraft": "tests/servers/test_kraft_plan_rights.py, tests/interop/test_kraft_secured.py",
     "kraft status": "tests/servers/test_secured_kraft.py",
     "kraft preflight": "tests/servers/test_secured_kraft.py",
     "kraft diff": "tests/servers/test_secured_kraft.py",

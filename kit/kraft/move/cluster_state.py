@@ -11,7 +11,7 @@ from kazoo.exceptions import KazooException
 
 from kit.clients.brokers import ClusterMetadata
 from kit.clients.cluster import Cluster, kafka_settings
-from kit.clients.multiread import catch_up, fetch_children
+from kit.clients.multiread import catch_up, fetch_children, refusal
 from kit.clients.nodes import fetch_node_metadata, fetch_voter_ends
 from kit.clients.paths import CONSUMERS
 from kit.errors import ConnectError, OfframpError, ReadError
@@ -174,12 +174,12 @@ def live_old_members(client: KazooClient) -> dict[str, list[str]]:
     catch_up(client)
     (groups,) = fetch_children(client, [CONSUMERS])
     if isinstance(groups, KazooException):
-        raise ReadError(f"{CONSUMERS} can't be listed: {groups!r}")
+        raise ReadError(f"{CONSUMERS} {refusal(groups, 'listed')}")
     names = sorted(groups or ())
     by_group = {}
     for name, members in zip(names, fetch_children(client, [f"{CONSUMERS}/{name}/ids" for name in names])):
         if isinstance(members, KazooException):
-            raise ReadError(f"{CONSUMERS}/{name}/ids can't be listed: {members!r}")
+            raise ReadError(f"{CONSUMERS}/{name}/ids {refusal(members, 'listed')}")
         if members:
             by_group[name] = sorted(members)
     return by_group
