@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kit.errors import RunError
 from kit.moves.group.deploy import MemberReplacement
-from kit.moves.group.group_state import FLAVOURS
 from tests.adversary.groups import Start
 
 if TYPE_CHECKING:
@@ -114,7 +113,8 @@ def carry_out(world: ContestedCluster, order: Order) -> None:
         return
     if manner in (Manner.IDLE, Manner.REFUSES):
         return
-    _stop(world, order)
+    if order.replacement.from_flavour:
+        _stop(world, order)
     if manner in (Manner.HALF, Manner.FAILS_HALF):
         return
     for _ in range(2 if manner == Manner.TWICE else 1):
@@ -127,7 +127,7 @@ def finish(world: ContestedCluster, order: Order) -> None:
         order.is_pending = False
         return
     world.foreign[order.replacement.group] += 1
-    if order.replacement.member and order.stopped is None:
+    if order.replacement.member and order.replacement.from_flavour and order.stopped is None:
         _stop(world, order)
         if world.rng.random() < 0.3:
             world.say(f"late, the first half: {order}")
@@ -143,11 +143,16 @@ def _stop(world: ContestedCluster, order: Order) -> None:
 
 
 def _start(world: ContestedCluster, order: Order) -> None:
-    assert order.replacement.to_flavour in FLAVOURS
-    host, by = order.replacement.host or "host9", Start(order.run_id, order.step_id, order.is_back)
-    world.groups[order.replacement.group].start(order.replacement.to_flavour, host, world.now(), by)
-    order.started += 1
+    """Nobody, where the order only stops a member."""
+    group, flavour = world.groups[order.replacement.group], order.replacement.to_flavour
+    if flavour:
+        assert flavour in group.flavours
+        host, by = order.replacement.host or "host9", Start(order.run_id, order.step_id, order.is_back)
+        group.start(flavour, host, world.now(), by)
+        order.started += 1
 
 
 def _is_same(one: MemberReplacement, other: MemberReplacement) -> bool:
-    return (one.member, one.from_flavour, one.to_flavour) == (other.member, other.from_flavour, other.to_flavour)
+    """An order that only starts a member is called off by its flavour."""
+    same_member = one.member == other.member or not one.from_flavour
+    return same_member and (one.from_flavour, one.to_flavour) == (other.from_flavour, other.to_flavour)

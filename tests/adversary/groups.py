@@ -84,7 +84,9 @@ class Mix:
 
 
 class ModelGroup:
-    """``touched`` counts what anybody did to it; ``now`` is the model's clock."""
+    """``touched`` counts what anybody did to it; ``now`` is the model's clock; ``flavours``: those of its members."""
+
+    flavours: tuple[str, ...] = FLAVOURS
 
     def __init__(self, name: str, tree: Tree, flavours: tuple[str, ...], now: datetime) -> None:
         self.name, self._tree = name, tree

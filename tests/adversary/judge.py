@@ -22,6 +22,7 @@ from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
 from kit.moves.fleet import subject as fleet_subject
 from kit.moves.group.toggle import mode_path
+from kit.moves.protocol.stopped import START_ALL, STOP_ALL, StoppedParameters
 from tests.adversary.deployers import Order
 from tests.adversary.groups import Start
 from tests.adversary.znodes import Write
@@ -135,7 +136,10 @@ class RunJudge:
         if after.reads_twice:
             self.wrong("reads another's", f"{process} orders {order} where {after.counts} then read, {after.mode!r}")
         self._victim(process, order, seen.mix.flavours)
-        if self._open_orders(process, replacement.group):
+        open_orders = self._open_orders(process, replacement.group)
+        if step is not None and step.kind in (STOP_ALL, START_ALL):  # It orders all its members one after the other.
+            open_orders = [each for each in open_orders if each.replacement.member == replacement.member]
+        if open_orders:
             self.wrong("two orders", f"{process} orders {order} while another order of it may still be executed")
 
     def _may_write(self, process: Process, group: str, what: str) -> None:
@@ -189,6 +193,11 @@ class RunJudge:
             wanted = {each.replacement.member for each in self._orders_of(process.run_id, replacement.group)} - {""}
             if not wanted - seen_through - flavours.keys():
                 self.wrong("no victim", f"{process} has one started and stopped nobody: {order}")
+        elif not replacement.from_flavour:
+            if replacement.member in flavours:
+                self.wrong("no victim", f"{process} orders {order}, and that member is still there")
+        elif not replacement.to_flavour and replacement.member not in flavours:
+            pass  # It left since the step began: nobody is stopped.
         elif flavours.get(replacement.member) != replacement.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
         elif process.is_back and not self._is_mine(process, order):
@@ -307,16 +316,21 @@ class RunJudge:
     def _verified(self, process: Process) -> None:
         facts = self.runs[process.run_id]
         last: dict[str, Step] = {step.kind: step for step in facts.plan.steps if step.changes}
-        step = last.get("replace")
+        step = last.get("replace", last.get(START_ALL))
         group = facts.plan.targets[0]
         if step is not None and step is facts.plan.steps[-1] and self._world.was_quiet(process, group):
             found = self._world.groups[group].mix.counts
-            if found != Counter({name: int(str(count)) for name, count in _counts(step, "after").items() if count}):
+            after = StoppedParameters.of(step).after if step.kind == START_ALL else _counts(step, "after")
+            if found != Counter({name: int(str(count)) for name, count in after.items() if count}):
                 self.wrong("not verified", f"{process} is VERIFIED, and {group} has {dict(found)}")
 
 
 def _off_the_way(step: Step, counts: Counter[str]) -> str | None:
     """Between ``before`` and ``after`` there are as many members, or one less in the midst of a swap."""
+    if step.kind in (STOP_ALL, START_ALL):
+        most = StoppedParameters.of(step).before if step.kind == STOP_ALL else StoppedParameters.of(step).after
+        more = {flavour: count for flavour, count in counts.items() if count > most.get(flavour, 0)}
+        return f"it has {dict(counts)}, more than {most}" if more else None
     if step.kind != "replace":
         return f"step {step.step_id} replaces nobody"
     before, after = _counts(step, "before"), _counts(step, "after")

@@ -39,8 +39,8 @@ class ModelLease:
         try:
             if self._client.exists_async(self._place).get() is not None:
                 raise TargetBusy(f"{self.group_id} is locked by a run")
-            self._session = self._client.client_id[0]
             self._client.create_async(self._place, b"lease", ephemeral=True, makepath=True).get()
+            self._session = self._client.client_id[0]
             before = parse_mark(read_text(self._client, self._marked))
         except SILENT as error:
             raise ConnectError(f"the coordinator of {self.group_id} does not answer: {error!r}") from error

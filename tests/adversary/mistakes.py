@@ -21,12 +21,14 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import frozen_mapping
 from kit.errors import InputError
 from kit.moves.fleet.wave import WaveActor
+from kit.moves.group import replace
 from kit.moves.group.group_state import GroupState, MemberState
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.replacement import Order, ReplaceParameters, item_of
 from kit.moves.group.toggle import Toggle
 from kit.moves.locks.kafka_lock import KafkaLock
 from kit.moves.offsets.kafka import Answer, _Writing
+from kit.moves.protocol import stop_and_start
 
 Mistake = Mapping[tuple[Any, str], Any]
 
@@ -169,3 +171,14 @@ UNASKED: Mistake = {(KafkaLock, "assert_held"): lambda self: None}
 
 REVIVED: Mistake = {(run_module, "latest_seen"): lambda mark, expires_at, now: now}
 """What was seen expired holds again once the clock is set back."""
+
+
+STRANGERS_OWN: Mistake = {(replace, "is_within_kafka"): lambda step: False}
+"""Of two members that came for one order, the first is taken for the run's own."""
+
+
+CALLED_OFF_UNNAMED: Mistake = {
+    (stop_and_start, "orders"): lambda acted: [(it, {**details, "of": ""}) for it, details in _ORDERS(acted)]
+}
+_ORDERS = stop_and_start.orders
+"""An order to stop a member is called off without what it was."""

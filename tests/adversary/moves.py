@@ -7,12 +7,13 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
+from kit.engine.lock import LOCKS, escaped
 from kit.engine.model.approval import save_approval
 from kit.engine.model.journal import APPROVAL, PLAN
 from kit.engine.model.plan import save_plan
-from kit.moves.group.group_state import FLAVOURS
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import plans
+from tests.adversary.kafka_groups import KafkaGroup
 from tests.adversary.process import Process, ProcessKilled
 from tests.adversary.world import ContestedCluster
 from tests.adversary.znodes import LOST, TIMEOUT
@@ -34,7 +35,9 @@ def toggles_the_same(world: ContestedCluster, process: Process, rng: random.Rand
 def replaces(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     members = world.groups[name].members
-    world.replace_member(name, rng.choice(members).member_id if members else None, rng.choice(FLAVOURS))
+    world.replace_member(
+        name, rng.choice(members).member_id if members else None, rng.choice(world.groups[name].flavours)
+    )
 
 
 def restarts(world: ContestedCluster, process: Process, rng: random.Random) -> None:
@@ -46,7 +49,8 @@ def restarts(world: ContestedCluster, process: Process, rng: random.Random) -> N
 
 
 def adds(world: ContestedCluster, process: Process, rng: random.Random) -> None:
-    world.replace_member(_name(world, rng), None, rng.choice(FLAVOURS))
+    name = _name(world, rng)
+    world.replace_member(name, None, rng.choice(world.groups[name].flavours))
 
 
 def removes(world: ContestedCluster, process: Process, rng: random.Random) -> None:
@@ -117,6 +121,31 @@ def edits_the_plan(world: ContestedCluster, process: Process, rng: random.Random
     world.say(f"somebody edits the plan of {world.short(process.run_id)}, and its approval")
 
 
+def kills_a_member(world: ContestedCluster, process: Process, rng: random.Random) -> None:
+    """Of a group of Kafka: the member is visible until its session ends."""
+    name = _name(world, rng)
+    if world.groups[name].members:
+        world.kill_member(_kafka_group(world, name), rng.choice(world.groups[name].members).member_id)
+
+
+def moves_the_coordinator(world: ContestedCluster, process: Process, rng: random.Random) -> None:
+    """Reads fail for a while. The new coordinator may know the lock's group no more as its holder left it."""
+    _kafka_group(world, _name(world, rng)).move_coordinator()
+    process.blind = rng.choice((1, 3))
+    world.say(f"the coordinator moves; the next {process.blind} reads of {process} fail")
+    if rng.random() < 0.5:
+        ends_session(world, process, rng)
+
+
+def breaks_the_lock(world: ContestedCluster, process: Process, rng: random.Random) -> None:
+    """As ``offramp lock break`` does, while the run works."""
+    for target in world.judge.runs[process.run_id].plan.targets:
+        place = f"{LOCKS}/{escaped(target)}"
+        if place in world.tree.nodes:
+            world.tree.delete(place)
+            world.say(f"another operator breaks the lock of {target}")
+
+
 def waits(world: ContestedCluster, process: Process, rng: random.Random) -> None:
     world.time.seconds += 3600.0
     world.say("an hour passes")
@@ -143,6 +172,19 @@ ANY: tuple[Move, ...] = (
 )
 LIKELY: tuple[Move, ...] = (kills, loses_answer, expires, carries_out, toggles, toggles_the_same, replaces)
 """Drawn more often: what most of the ways to undo have to do with."""
+
+OF_PROTOCOLS: tuple[Move, ...] = (
+    *(each for each in ANY if each not in (toggles, toggles_the_same, edits_the_plan)),
+    *(kills, loses_answer, expires, carries_out, replaces),
+    *(kills_a_member, kills_a_member, moves_the_coordinator, moves_the_coordinator, breaks_the_lock, breaks_the_lock),
+)
+"""Of groups that Kafka alone coordinates."""
+
+
+def _kafka_group(world: ContestedCluster, name: str) -> KafkaGroup:
+    found = world.groups[name]
+    assert isinstance(found, KafkaGroup)
+    return found
 
 
 def _name(world: ContestedCluster, rng: random.Random) -> str:

@@ -22,6 +22,8 @@ from kit.moves.group import plan as group
 from kit.moves.group.group_state import FLAVOURS
 from kit.moves.group.plan import GroupPlanRequest
 from kit.moves.group.replacement import ReplaceParameters, replace_step
+from kit.moves.protocol import plan as protocol
+from kit.moves.protocol.plan import Observed, ProtocolPlanRequest
 from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
@@ -57,6 +59,15 @@ def plan_fleet(world: ContestedCluster, request: FleetPlanRequest) -> Plan | Non
     sight: Any = Sight({name: world.look(name) for name in request.groups})
     with patch.object(fleet, "fleet", fleet_rows):
         return _planned(world, f"a fleet to {request.to}", lambda: fleet.plan_from(sight, "model", request, "Ann"))
+
+
+def plan_protocol(world: ContestedCluster, request: ProtocolPlanRequest) -> Plan | None:
+    """Without the proof by ``__consumer_offsets``, which the model has not."""
+
+    def make() -> Plan:
+        return protocol.plan_from(Observed(*_looks(world, request.group_id)), "model", PLANNER, request, "Ann")
+
+    return _planned(world, f"{request.group_id} to the {request.to_protocol} protocol, {request.how}", make)
 
 
 def fleet_rows(sight: Sight, to: str, min_stable_s: float) -> pl.DataFrame:

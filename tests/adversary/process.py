@@ -34,6 +34,9 @@ from kit.moves.group.group_state import GroupState
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.soak import SoakActor
 from kit.moves.group.toggle import ToggleActor
+from kit.moves.protocol import performer as protocol, subject as protocol_subject
+from kit.moves.protocol.stop_and_start import StoppedActor
+from kit.moves.protocol.stopped import START_ALL, STOP_ALL
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.deployers import Deployer, Order
 from tests.adversary.groups import KC, Mix
@@ -127,7 +130,8 @@ class Process:
 
     def _begun(self, verb: str, approval: Approval | None) -> RunResult:
         plan = self.world.judge.runs[self.run_id].plan
-        performer = self._group() if plan.kind == group_subject.KIND else self._fleet()
+        performers = {group_subject.KIND: self._group, protocol_subject.KIND: self._protocol}
+        performer = performers.get(plan.kind, self._fleet)()
         lock = kafka_lock(self.client) if self.world.locks_in_kafka else ZookeeperLock(self.cluster)
         self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
         result: RunResult = getattr(self.run, verb)(approval)
@@ -149,6 +153,18 @@ class Process:
             group.SOAK: SoakActor(self.cluster, self.clock),
         }
         return Hand(self, actors, group.RECIPES, lambda plan: group.observe(self.cluster, plan))
+
+    def _protocol(self) -> ClusterPerformer:
+        deployer, say, look = self.deployer, self.world.hear, _look
+        stopped = StoppedActor(self.cluster, deployer, say, self.clock, REPLACE_POLL_S, look)
+        actors = {
+            group.REPLACE: ReplaceActor(self.cluster, deployer, say, self.clock, REPLACE_POLL_S, look),
+            group.SOAK: SoakActor(self.cluster, self.clock, look),
+            STOP_ALL: stopped,
+            START_ALL: stopped,
+        }
+        recipes = {**group.RECIPES, **protocol.RECIPES}
+        return Hand(self, actors, recipes, lambda plan: protocol.observe(self.cluster, plan))
 
     def _fleet(self) -> ClusterPerformer:
         actors = {
@@ -276,14 +292,18 @@ def _readable(sight: Sight, names: Iterable[str]) -> tuple[list[GroupState], dic
     return [sight.found[name] for name in names if name in sight.found], dict(sight.unread)
 
 
+def _look(cluster: Any, name: str) -> Any:
+    return cluster.process.look(name)
+
+
 @contextmanager
 def seams() -> Iterator[None]:
     """The actors' looks are the model's; nothing else of them is replaced."""
-    look = lambda cluster, name: cluster.process.look(name)  # noqa: E731
     views = SimpleNamespace(lag=lambda sight: sight.lag)
     with ExitStack() as stack:
         for module in (replace, toggle, soak, group):
-            stack.enter_context(patch.object(module, "read_group_state", look))
+            stack.enter_context(patch.object(module, "read_group_state", _look))
+        stack.enter_context(patch.object(protocol, "read_protocol_state", _look))
         for module in (wave, fleet):
             stack.enter_context(patch.object(module, "observe_some", _sight))
         stack.enter_context(patch.object(circuit_breaker, "observe_groups", _whole_sight))

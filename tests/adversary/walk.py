@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -57,6 +59,7 @@ class ContestedRuns:
     rng: random.Random
     processes: list[Process] = field(default_factory=list)
     depth: int = 0
+    pool: tuple[moves.Move, ...] = moves.ANY + moves.LIKELY
 
     def go(self) -> None:
         for _ in range(self.rng.randint(*N_STEPS)):
@@ -125,13 +128,12 @@ class ContestedRuns:
     def _work(self, process: Process, verb: str, with_approval: bool = False) -> None:
         strikes = self.rng.choice((0, 1, 1, 2, 3)) if self.depth == 0 else 0
         due = sorted(self.rng.sample(range(STRIKES_WITHIN), strikes))
-        pool = moves.ANY + moves.LIKELY
         self.world.manners = self.rng.choice(((Manner.PROMPT,), (Manner.PROMPT,), PLAIN, ALL_MANNERS))
 
         def strike(struck: Process, what: str) -> None:
             if due and struck is process and struck.calls >= due[0]:
                 due.pop(0)
-                self._strike(struck, what, pool)
+                self._strike(struck, what)
 
         before, self.world.strike = self.world.strike, strike
         try:
@@ -139,11 +141,11 @@ class ContestedRuns:
         finally:
             self.world.strike = before
 
-    def _strike(self, process: Process, what: str, pool: tuple[moves.Move, ...]) -> None:
+    def _strike(self, process: Process, what: str) -> None:
         self.world.say(f"  at {process}: {what}:")
         if self.depth == 0 and self.rng.random() < 0.1:
             return self._second_operator()
-        return self.rng.choice(pool)(self.world, process, self.rng)
+        return self.rng.choice(self.pool)(self.world, process, self.rng)
 
     def _second_operator(self) -> None:
         """In the midst of a run, with a runs folder of their own."""
@@ -263,17 +265,24 @@ class ContestedRuns:
 def wander(seed: int) -> ContestedCluster:
     """One walk; what was wrong is raised with its story. By odd seeds the runs lock in Kafka."""
     rng = random.Random(seed)
+    groups = [(name, *rng.choice(BEGINNINGS)) for name in rng.sample(NAMES, 3)]
+    with told(seed, lambda root: ContestedCluster(root, groups, seed)) as world:
+        world.locks_in_kafka = seed % 2 == 1
+        ContestedRuns(world, rng).go()
+    return world
+
+
+@contextmanager
+def told(seed: int, made: Callable[[Path], ContestedCluster]) -> Iterator[ContestedCluster]:
+    """A world in a folder of its own; what was wrong in it is raised with its story."""
     memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
-    names = rng.sample(NAMES, 3)
-    world = ContestedCluster(root, [(name, *rng.choice(BEGINNINGS)) for name in names], seed)
-    world.locks_in_kafka = seed % 2 == 1
+    world = made(root)
     try:
         with seams():
-            ContestedRuns(world, rng).go()
+            yield world
     except Wrong as wrong:
         story = "\n".join(world.story)
         raise Wrong(wrong.what, f"{wrong}\nwalk {seed}:\n{story}") from None
     finally:
         shutil.rmtree(root)
-    return world

@@ -23,6 +23,7 @@ from kit.moves.group.toggle import mode_path
 from tests.adversary.deployers import Manner, Order, finish
 from tests.adversary.groups import ModelGroup
 from tests.adversary.judge import Facts, RunJudge
+from tests.adversary.kafka_groups import KafkaGroup
 from tests.adversary.process import LastObservation, Process, ProcessKilled
 from tests.adversary.znodes import Tree, Write
 
@@ -59,7 +60,13 @@ class SkewedTime:
 class ContestedCluster:
     """``root`` holds the runs; ``manners`` are those of who carries orders out; ``strike`` is asked at each point."""
 
-    def __init__(self, root: Path, groups: Iterable[tuple[str, tuple[str, ...], str | None]], seed: int = 0) -> None:
+    def __init__(
+        self,
+        root: Path,
+        groups: Iterable[tuple[str, tuple[str, ...], str | None]],
+        seed: int = 0,
+        kind: type[ModelGroup] = ModelGroup,
+    ) -> None:
         self.root, self.rng = root, random.Random(seed)
         self.time, self.tree = SkewedTime(), Tree()
         self.story: list[str] = []
@@ -77,7 +84,7 @@ class ContestedCluster:
         self.judge = RunJudge(self)
         self.groups: dict[str, ModelGroup] = {}
         for name, flavours, mode in groups:
-            self.groups[name] = ModelGroup(name, self.tree, flavours, self.now())
+            self.groups[name] = kind(name, self.tree, flavours, self.now())
             if mode is not None:
                 self.tree.create(mode_path(name), mode.encode(), makepath=True)
             self.say(f"{name}: {', '.join(flavours)}, toggle {mode!r}")
@@ -194,6 +201,11 @@ class ContestedCluster:
         if flavour is not None:
             group.start(flavour, gone.host if gone else "host8", self.now())
         self._touched(name, f"stops {member_id}, starts {flavour}")
+
+    def kill_member(self, group: KafkaGroup, member_id: str) -> None:
+        group.kill(member_id, self.now())
+        self.foreign[group.name] += 1
+        self.say(f"another operator or tool kills {member_id} of {group.name}")
 
     def finish_late(self, order: Order) -> None:
         finish(self, order)

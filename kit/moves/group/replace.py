@@ -36,6 +36,7 @@ from kit.moves.group.replacement import (
     by_others,
     chosen,
     countermanded,
+    describe_newcomers,
     describe_of_others,
     had_twice,
     is_within_kafka,
@@ -223,7 +224,8 @@ class ReplaceActor:
         """The new member's id, once the old one is gone and every partition has a member again.
 
         Raises:
-            RunError: that did not come in time.
+            RunError: that did not come in time, or more members came than were ordered, so that this run can't know
+                which of them is its own.
         """
         here = {each.member_id for each in before.members if each.flavour == flavour}
         step_timeout_s = ReplaceParameters.of(step).step_timeout_s
@@ -231,6 +233,8 @@ class ReplaceActor:
         while self._clock.monotonic() < deadline:
             state = self._seen(step)
             new = [it.member_id for it in members_of(state) if it.flavour == flavour and it.member_id not in here]
+            if len(new) > 1 and is_within_kafka(step):
+                raise RunError(describe_newcomers(step, flavour, new))
             lacks = missing(state, gone, flavour, bool(new))
             if lacks is None:
                 return new[0]

@@ -24,6 +24,7 @@ from kit.moves.group.group_state import (
     noun,
 )
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
+from kit.text.quantity import quantity
 
 KIND = "replace"
 STEP_TIMEOUT_S = 180.0
@@ -277,6 +278,15 @@ def describe_of_others(step: Step, first: GroupState, state: GroupState, outcome
     return (
         f"group {state.group_id} has {counted(state.counts)}, more {noun(to_flavour)}s than this run ordered. Another"
         f" operator or tool replaces members as well. This run did not start {', '.join(others)}: nothing more is"
+        " ordered. Stop the other deployment, then resume or undo the run"
+    )
+
+
+def describe_newcomers(step: Step, flavour: str, member_ids: Sequence[str]) -> str:
+    """Which members came while this run had ordered one."""
+    return (
+        f"{quantity(len(member_ids), noun(flavour))} joined group {ReplaceParameters.of(step).group}, and this run"
+        f" ordered one: {', '.join(member_ids)}. Another operator or tool starts members as well: nothing more is"
         " ordered. Stop the other deployment, then resume or undo the run"
     )
 

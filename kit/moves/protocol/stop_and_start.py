@@ -176,7 +176,13 @@ class StoppedActor:
             for item, order in asked:
                 self._refuse_others(step, goal)
                 stops = order.member if order.from_flavour else ""
-                report.attempt([item], {"stops": stops, "starts": order.to_flavour, "beside": ()})
+                details: dict[str, Json] = {
+                    "stops": stops,
+                    "of": order.from_flavour,
+                    "starts": order.to_flavour,
+                    "beside": (),
+                }
+                report.attempt([item], details)
                 given.append(((item, order), ""))
                 given[-1] = (given[-1][0], self._deployer.replace(order, self._say))
             if asked:
@@ -243,7 +249,7 @@ class StoppedActor:
         parameters = StoppedParameters.of(step)
         pending = [order for attempt, order in orders(report.acted) if attempt.is_open]
         for each in pending:
-            ordered = MemberReplacement(parameters.group, each["stops"], "", "", "", each["starts"], 0)
+            ordered = MemberReplacement(parameters.group, each["stops"], "", "", each["of"], each["starts"], 0)
             self._deployer.countermand(ordered, self._say)
         if pending:
             self._watch(step).await_quiet(parameters.quiet_s, parameters.step_timeout_s, report)

@@ -108,7 +108,7 @@ def test_an_order_without_a_result_is_called_off_before_the_next_one_and_nobody_
     """The run was killed after it had ordered the first start: that member has come meanwhile."""
     _, start = steps()
     deployed, item = Deployed(CONSUMER), "member 1 of 2"
-    attempt = WriteAttempt(item, False, {"stops": "", "starts": CONSUMER, "beside": ()}, Outcome.UNKNOWN)
+    attempt = WriteAttempt(item, False, {"stops": "", "of": "", "starts": CONSUMER, "beside": ()}, Outcome.UNKNOWN)
     report = Permissive(ActedRecord(start.step_id, (ItemOutcome(item, Outcome.UNKNOWN),), (attempt,)))
     made = actor(deployed)
     assert made.state(start, report.acted) == StepState.PARTLY
