@@ -72,7 +72,7 @@ def groups(
         bool,
         typer.Option(
             "--idle",
-            help="Groups without active members; of Kafka's groups, since when needs --history or --offsets-topic.",
+            help="List groups without active members. The last commit to Kafka needs --history or --offsets-topic.",
         ),
     ] = False,
     dead_after: DeadAfter = DEAD_AFTER_DAYS,

@@ -87,12 +87,12 @@ def hours(profile: ChosenProfile, folder: Folder) -> None:
     with refusals():
         chosen = profile.load()
         spark, n_made = started_spark(chosen), 0
-        with waiting(f"making the hours of {folder}"):
+        with waiting(f"making the hourly summaries of {folder}"):
             for day, n_hours in Hours(spark, folder).make():
                 n_made += n_hours
                 tell(f"{day}  {quantity(n_hours, 'hour')}")
         if not n_made:
-            tell("No hour to make: all completed hours exist.")
+            tell("No hourly summary to make: every completed hour has one.")
 
 
 @app.command()
@@ -182,7 +182,7 @@ def report(
     with refusals():
         chosen = profile.load()
         targets = HealthTargets(hours, target, target_age_s, silence_min, every_min, "\n".join(holes or []))
-        with waiting(f"making the report over {folder}") as at:
+        with waiting(f"making the report on {folder}") as at:
             made = run_health_report(chosen, folder, output, targets, logs or [], zone, at)
         tell(*_incidents(made.outcome["incidents"]))
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")

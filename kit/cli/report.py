@@ -38,7 +38,7 @@ def report(
 
     with refusals():
         chosen = profile.load()
-        with waiting(f"the report of {chosen.name} is being made"):
+        with waiting(f"the report on {chosen.name} is being made"):
             made = run_report(chosen, output, pattern, history, say, keep)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
         if made.outcome["read_errors"]:

@@ -47,7 +47,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
             continue
         except NoAuthError:
             raise AuthenticationFailed(
-                _refusal(path, above, "these credentials may not read its access list")
+                _refusal(path, above, "these credentials may not read that access list")
             ) from None
         except (KazooException, client.handler.timeout_exception) as error:
             raise ConnectError(
@@ -70,7 +70,7 @@ def _copied(path: str, above: str, entries: list[ACL]) -> list[ACL]:
         scheme, who = entry.id.scheme, entry.id.id
         if scheme == "digest" and who.endswith(HIDDEN):
             raise AuthenticationFailed(
-                _refusal(path, above, f"ZooKeeper hides the digest in it ({who}): these credentials lack ADMIN")
+                _refusal(path, above, f"ZooKeeper hides the digest of {who} in that list: these credentials lack ADMIN")
             )
         if scheme not in AS_IT_IS:
             raise AuthenticationFailed(_refusal(path, above, f"an entry of the scheme {scheme!r} can't be copied"))

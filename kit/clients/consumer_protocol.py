@@ -40,7 +40,7 @@ def parse_member(subscription: bytes, assignment: bytes) -> tuple[tuple[str, ...
             _named([each.topic for each in topics])
             assigned = tuple((each.topic, partition) for each in topics for partition in _listed(each.partitions))
     except (ValueError, struct.error) as error:
-        return subscribed, assigned, f"its subscription or assignment can't be decoded: {error}"
+        return subscribed, assigned, f"the member's subscription or assignment can't be decoded: {error}"
     return subscribed, assigned, None
 
 

@@ -55,7 +55,7 @@ COUNTERS = {
     "KafkaCommits": "Commits to Kafka (KafkaCommitsPerSec).",
     "FailedOffsetCommits": "Partitions whose offset could not be committed.",
     "Rebalances": "Rebalance rounds that changed the partitions of this member (RebalanceRateAndTime).",
-    "RebalanceSeconds": "Duration of these rebalance rounds.",
+    "RebalanceSeconds": "Duration of the rebalance rounds that changed the partitions of this member.",
     "RebalanceRetries": "Rebalance rounds that were retried.",
     "RebalanceFailures": "Times that rebalance.max.retries was reached; the member continues.",
     "SessionExpirations": "ZooKeeper sessions lost.",

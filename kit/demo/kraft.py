@@ -66,7 +66,7 @@ def run(say: Callable[[str], None]) -> None:
         for phase in WAY:
             move(load_profile(file=file), phase, say)
         producer.stop()
-        wait_until(lambda: not unread(lab.folder).height, f"group {GROUP} to read all", READ_SECONDS)
+        wait_until(lambda: not unread(lab.folder).height, f"group {GROUP} to read all records", READ_SECONDS)
         prove(lab.folder, say)
 
 
@@ -83,7 +83,7 @@ def rehearse_first(profile: Profile, file: Path, say: Callable[[str], None]) -> 
     kinds = [each.kind for each in found.rows]
     keep_result(RUNS, saved, sha256_of(file), kinds, REHEARSAL_CONTROLLERS)
     found.verify()
-    say(f"  it went well, in {sum(each.seconds for each in found.steps):.0f} s")
+    say(f"the rehearsal succeeded in {sum(each.seconds for each in found.steps):.0f} s")
 
 
 def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:
@@ -113,7 +113,7 @@ def _approve(operations: Operations, plan: Plan) -> str:
         approved_as=second,
     )
     add_approval(operations.runs / PLANS / f"{plan.digest[:PREFIX]}.json", given)
-    return "a plan of this kind takes a second person: the demo plays that one too"
+    return "this plan needs the approval of a second person; the demo gives that approval, too"
 
 
 def _tell(event: Event, say: Callable[[str], None]) -> None:
@@ -143,7 +143,7 @@ def prove(lab: Path, say: Callable[[str], None]) -> None:
     pauses = produced.sort("at_ms").select(pl.col("at_ms").diff().over("partition"))
     say(f"{produced.height} records acknowledged, every one read by the group; none lost")
     say(f"longest pause between two acknowledgements of one partition: {pauses['at_ms'].max()!r} ms")
-    say("finalised: no plan leads back from here. `offramp kraft status` and docs/kraft-move.md say more")
+    say("finalised: the cluster can't return to ZooKeeper. See `offramp kraft status` and docs/kraft-move.md")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
             _move(operations, group, stage, say)
         producer.stop()
         say(f"waiting until all {quantity(len(producer.acknowledged()), 'record')} written meanwhile were delivered")
-        wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all", READ_SECONDS)
+        wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all records", READ_SECONDS)
         members = _consumption(lab, group)
         produced = pl.concat([load_production(folder).records for folder in (production_folder(lab), written)])
     history = pl.DataFrame(tables.OWNER_HISTORY.from_rows(watch.rows()))
@@ -55,7 +55,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     row = proof.summary.row(0, named=True)
     if not (row["is_exclusive"] and row["is_complete"]):
         raise RunError(
-            f"group {group}: the history does not prove that nothing was lost or read by two:\n{proof.describe()}"
+            f"group {group}: the records do not prove that none was lost or read by two members:\n{proof.describe()}"
         )
     return proof
 

@@ -36,7 +36,7 @@ def there_and_back(lab: Lab, operations: Operations, group: str, topic: str, say
         _move(operations, group, protocol, say)
     producer.stop()
     written = load_production(lab.production).records.filter(pl.col("topic") == topic)
-    wait_until(lambda: _is_read(lab, group, written), f"group {group} to read everything", READ_S)
+    wait_until(lambda: _is_read(lab, group, written), f"group {group} to read all records", READ_S)
     proof = prove(handed_out_of(_consumed(lab, group), written), written)
     row = proof.summary.row(0, named=True)
     if not (row["is_exclusive"] and row["is_complete"]):

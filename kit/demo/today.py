@@ -61,7 +61,7 @@ def run(say: Callable[[str], None]) -> None:
         file.write_text(lab.profile_toml(), encoding="utf-8")
         profile = load_profile(file=file)
         with sharing(lab) as poll, connect(profile) as cluster:
-            wait_until(lambda: poll() or is_settled(cluster), "groups of every kind", START_S)
+            wait_until(lambda: poll() or is_settled(cluster), "a group of every kind", START_S)
             say(f"groups: {', '.join(f'{name} ({what})' for name, what in GROUPS.items())}")
             print_frame(views.summary(observe(cluster)).sort("group_id").select(COLUMNS))
             say("report: the notebook, run by papermill")

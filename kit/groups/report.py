@@ -86,7 +86,7 @@ def run_report(
         InputError: ``output`` can't be written, or ``keep`` is less than 1.
     """
     if keep is not None and keep < 1:
-        raise InputError(f"{quantity(keep, 'report')} can't be kept: this one stays, so --keep is 1 or more")
+        raise InputError(f"{quantity(keep, 'report')} can't be kept. Give --keep 1 or more: the new report is kept")
     with connect(profile, is_patient=False) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
         for line in filter(None, [*hidden_topics(cluster), fetch_unseen_groups(cluster.broker_client)]):
@@ -183,7 +183,7 @@ def run_health_report(
         _execute(notebooks() / "report" / notebook.name, notebook, parameters, at)
     except PartialRead as error:
         failed = error
-    made = _publish(notebook, f"{profile.name}: how groups got on", f"health-{name}.html")
+    made = _publish(notebook, f"{profile.name}: health of the groups", f"health-{name}.html")
     if failed is not None:
         raise PartialRead(f"{failed}; the report: {made.html}")
     return made
@@ -298,4 +298,4 @@ def _outcome(notebook: Any) -> dict[str, Any]:
             found = output.get("data", {}).get(OUTCOME)
             if found is not None:
                 return dict(found)
-    raise ReadError("the notebook ended without saying what came of it")
+    raise ReadError("the notebook ended without a result")

@@ -26,7 +26,7 @@ KEPT = 12
 """Polls: rates go back so far."""
 FEWEST = 4
 """Polls without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
-TOO_FEW = f"rates take 2 polls, and a trend {FEWEST}"
+TOO_FEW = f"rates need 2 polls, and a trend needs {FEWEST}"
 RISKS = (BEYOND_END, "standing", "growing", "steady", "unknown", "closing", "caught up")
 """What is said of a group or a partition, the worst first."""
 _GROUP = ["group_id", "store"]

@@ -95,7 +95,13 @@ def down() -> None:
     try:
         holder.wait(DOWN_SECONDS)
     except psutil.TimeoutExpired:
-        typer.echo(f"It did not end in {DOWN_SECONDS:.0f} s: killed; its watchdog ends the rest.", err=True)
+        typer.echo(
+            (
+                f"The lab did not end within {DOWN_SECONDS:.0f} s and was killed; its watchdog ends the remaining "
+                f"processes."
+            ),
+            err=True,
+        )
         holder.kill()
     state.state_file().unlink(missing_ok=True)
     typer.echo("The lab is down.")

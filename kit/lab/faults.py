@@ -143,7 +143,9 @@ def stop_too_early(lab: Lab, broker_id: int) -> None:
     victim = running(broker(lab, broker_id))
     begin = victim.log.stat().st_size
     victim.signal(signal.SIGTERM)
-    victim.wait_until(lambda: ASKS_KRAFT in victim.log.read_bytes()[begin:], "its question to KRaft", ASKING_SECONDS)
+    victim.wait_until(
+        lambda: ASKS_KRAFT in victim.log.read_bytes()[begin:], "a request of the broker to KRaft", ASKING_SECONDS
+    )
     lab.migration.hand_back()
 
 

@@ -186,5 +186,5 @@ def wait_until(
         if each_time is not None:
             each_time()
         if time.monotonic() > deadline:
-            raise LabError(f"{what} did not come within {seconds:.0f} s.")
+            raise LabError(f"After {seconds:.0f} s the lab still waits for: {what}.")
         time.sleep(min(max(POLL_SECONDS, 2 * took), LONGEST_POLL_SECONDS))

@@ -47,7 +47,7 @@ class Check:
         if unread is None:
             problems = list(self.look(facts))
         else:
-            problems = [Problem(f"The group can't be described: {unread}.", "Run this command again.", None)]
+            problems = [Problem(f"The group can't be described: {unread}.", "Run the check again.", None)]
         severity, group_id = self.severity(facts.request.how), facts.group.group_id
         for each in problems or [Problem(self.rule.holds, is_met=True)]:
             yield self.rule.found(each.is_met, each.sentence, subject=group_id, remedy=each.remedy, severity=severity)
@@ -86,7 +86,13 @@ CHECKS: tuple[Check, ...] = (
         *(_CONFIGS, cluster.policy, True),
     ),
     _check(
-        *("k848_way_back", WARN, INFO, (CONSUMER,), "Every broker also converts a group with members back."),
+        *(
+            "k848_way_back",
+            WARN,
+            INFO,
+            (CONSUMER,),
+            "Every broker also converts a group with members back to the classic protocol.",
+        ),
         *(_CONFIGS, cluster.way_back, True),
     ),
     _check(
@@ -94,7 +100,13 @@ CHECKS: tuple[Check, ...] = (
         *(_API_VERSIONS, cluster.release, True, OPERATOR),
     ),
     _check(
-        *("k848_downgrade_bug", WARN, WARN, (CLASSIC,), "The release has no known bug in the change back."),
+        *(
+            "k848_downgrade_bug",
+            WARN,
+            WARN,
+            (CLASSIC,),
+            "The release has no known bug in the change back to the classic protocol.",
+        ),
         *(_API_VERSIONS, cluster.downgrade_bug, True),
     ),
     _check(

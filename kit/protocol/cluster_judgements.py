@@ -41,7 +41,7 @@ def brokers(facts: GroupFacts) -> Iterator[Problem]:
 def feature(facts: GroupFacts) -> Iterator[Problem]:
     level = facts.all.cluster.group_version
     if level is None:
-        yield Problem("No broker reports the finalized features.", "Check the brokers, then run this again.", None)
+        yield Problem("No broker reports the finalized features.", "Check the brokers, then run the check again.", None)
     elif level < 1:
         yield Problem(
             "The feature group.version is not finalized. The brokers refuse the consumer protocol, whatever their"

@@ -63,7 +63,7 @@ def malformed(facts: GroupFacts) -> Iterator[Problem]:
         if each.error is not None:
             yield Problem(
                 f"Member {visible(each.member_id)}: {each.error}.",
-                "Upgrade or repair this client, then run this again.",
+                "Upgrade or repair this client, then run the check again.",
             )
 
 
@@ -177,7 +177,10 @@ def old_commits(facts: GroupFacts) -> Iterator[Problem]:
     count, commits, name = facts.n_expiring, facts.all.commits, argument(facts.group.group_id)
     if count is None:
         if commits is None:
-            why, remedy = "it is in __consumer_offsets", f"Run: offramp protocol check --offsets-topic -g {name}"
+            why, remedy = (
+                "only __consumer_offsets has the time",
+                f"Run: offramp protocol check --offsets-topic -g {name}",
+            )
         elif (problem := commits.problem(facts.group.group_id)) is not None:
             why, remedy = f"__consumer_offsets was not read completely ({problem})", "Run this again."
         else:
@@ -258,7 +261,7 @@ def monitoring(facts: GroupFacts) -> Iterator[Problem]:
 def _not_reported(member_id: str) -> Problem:
     return Problem(
         f"The assignment of member {visible(member_id)} is not reported, as while the group rebalances.",
-        "Wait until the group is stable, then run this again.",
+        "Wait until the group is stable, then run the check again.",
         None,
     )
 

@@ -72,7 +72,10 @@ class Rebalances:
         rest = escaped[: MAX_SENTENCES - n_findings]
         return [
             *rest,
-            f"… {quantity(left_out, 'more sentence is', 'more sentences are')} left out: name a group, or less time.",
+            (
+                f"… {quantity(left_out, 'more sentence is', 'more sentences are')} left out: name a group, or a "
+                f"shorter time."
+            ),
             *escaped[-n_findings:],
         ]
 

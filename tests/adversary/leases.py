@@ -58,7 +58,7 @@ class ModelLease:
                 self._client.change("commit", self._marked, self._mark.to_text(), self._commit).get()
                 return
             except NoNodeError:
-                raise LockLost(f"the lock {self.group_id} is lost: its coordinator refused the commit") from None
+                raise LockLost(f"the lock {self.group_id} is lost: the coordinator refused the commit") from None
             except SILENT:
                 continue
         raise LockLost(f"the lock {self.group_id} can't be confirmed")

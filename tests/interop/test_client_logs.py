@@ -252,7 +252,7 @@ def test_brokers_tell_of_the_epochs_stored(played: Played, group: str) -> None:
     is_second = (pl.col("kind") == "group_epoch") & (pl.col("epoch") == second)
     (unstored,) = source_differences(played.brokers, nothing, mine.filter(~is_second)).rows(named=True)
     assert unstored["finding"] == "not_stored"
-    assert f"epoch {second} is in its coordinator's log" in unstored["sentence"]
+    assert f"epoch {second} is in the coordinator's log" in unstored["sentence"]
     silent = played.brokers.filter((pl.col("kind") != "epoch_bumped") | (pl.col("generation") != second))
     assert "not_logged" in set(source_differences(silent, nothing, mine)["finding"])
     last = played.brokers.filter(group_id=group, kind="member_joining")["member_id"].drop_nulls()[-1]

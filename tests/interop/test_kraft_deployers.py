@@ -194,7 +194,7 @@ def test_a_file_that_was_edited_after_the_plan_voids_it(scene):
 
 
 def test_other_hands_than_were_approved_are_refused(scene):
-    assert "the plan says" in scene.refusals["other operators or tools"]
+    assert "the plan has the instruction" in scene.refusals["other operators or tools"]
 
 
 # Deployers that lie

@@ -82,7 +82,7 @@ def take_back_badly(seen: Repairs) -> None:
     end_controllers(lab)
     seen.refuse_plan("claim", "repair", UnsafePlan)
     victim.signal(signal.SIGTERM)
-    wait_until(lambda: HANGS in victim.log.read_text(), "the broker's question to KRaft", 30)
+    wait_until(lambda: HANGS in victim.log.read_text(), "a request of the broker to KRaft", 30)
     with connected(lab.zookeeper_connect) as client:
         client.delete("/controller")
         wait_until(lambda: "brokerid" in json_at(client, "/controller"), "the broker's election", 30)

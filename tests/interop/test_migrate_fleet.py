@@ -292,9 +292,9 @@ def test_a_wish_that_can_not_be_met_is_refused_by_name(operations: Operations, m
         request_of("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):
         operations.make_plan(request_of("kafka", groups=("nobody",)))
-    with pytest.raises(PlanError, match="its stage is all MEZKCC"):
+    with pytest.raises(PlanError, match="the group's stage is all MEZKCC"):
         operations.make_plan(request_of("zookeeper", groups=("fleet-002",)))
-    with pytest.raises(PlanError, match="its newest member registered"):
+    with pytest.raises(PlanError, match="the newest member registered"):
         operations.make_plan(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
     with pytest.raises(UnsafePlan, match="all_at_once"):
         operations.make_plan(request_of("kafka", wave=0))

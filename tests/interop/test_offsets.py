@@ -235,5 +235,5 @@ def test_streams_are_made_once_and_nothing_is_committed_after_the_end(lab: Lab, 
         member.set_consumer_rebalance_listener(object())  # type: ignore[arg-type]
     member.shutdown()
     assert list(stream) == []
-    with pytest.raises(InputError, match="it is shut down"):
+    with pytest.raises(InputError, match="the consumer is shut down"):
         member.commit_offsets()

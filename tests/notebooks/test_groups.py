@@ -43,7 +43,7 @@ def test_who_is_unused_is_drawn_listed_and_planned_for(shop, unused, tmp_path):
     tables = html_tables.of_notebook(notebook)
     rows = {row["group_id"]: row for row in html_tables.with_columns(tables, "evidence") if row["store"] == "kafka"}
     assert {name: rows[name]["class"] for name in (RANDOM, QUIET)} == {RANDOM: "random name", QUIET: "idle"}
-    said = re.fullmatch(r"It has no member; the last commit was (\d+) minutes? ago\.", rows[QUIET]["evidence"])
+    said = re.fullmatch(r"The group has no member; the last commit was (\d+) minutes? ago\.", rows[QUIET]["evidence"])
     assert said, rows[QUIET]
     assert 0 <= int(said[1]) <= (time.monotonic() - unused) / 60
     assert not {LEDGER, ARCHIVE} & set(rows)

@@ -123,7 +123,7 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
 
 
 def test_where_offsets_may_be_no_records_nobody_is_said_to_be_late(made):
-    """Without ``holes`` the same silence makes ``dead`` late: see the report of more than a day."""
+    """Without ``holes`` the same silence makes ``dead`` late: see the report on more than a day."""
     rows = html_tables.with_columns(html_tables.of_notebook(made), "young_percent")
     assert {row["group_id"]: float(row["young_percent"]) for row in rows}["dead"] == 100
     assert "Logs with holes: those of t. There no record is said to be older." in printed(made)

@@ -129,7 +129,13 @@ CASES: tuple[Case, ...] = (
             "Broker 9 is in the replica lists of 1 partition (for example zombie-0",
             "Start that broker, or",
         ),
-        ("Z02", "/migration", BLOCK, "it is empty. No controller can read it (KAFKA-19480)", "plan kraft --repair"),
+        (
+            "Z02",
+            "/migration",
+            BLOCK,
+            "the value is empty. No controller can read it (KAFKA-19480)",
+            ("plan kraft --repair"),
+        ),
         (
             "Z03",
             "/controller",
@@ -138,7 +144,7 @@ CASES: tuple[Case, ...] = (
             "do not delete /controller",
         ),
         ("Z04", "topic idless", BLOCK, "has no topic_id, so the copy never begins", "Do not delete /controller"),
-        ("Z04", "topic hollow", BLOCK, "it has no partitions", "Do not delete the znode"),
+        ("Z04", "topic hollow", BLOCK, "the field partitions is empty", "Do not delete the znode"),
         ("Z05", "topic stateless", WARN, "has partitions without a leader: 0", "Do not delete /controller"),
         ("Z05", "topic zombie", WARN, "with an ISR that names a broker without a replica", "Do not delete /controller"),
         (
@@ -155,7 +161,7 @@ CASES: tuple[Case, ...] = (
             "The deletion of topic moving is pending",
             "Start the brokers that hold its replicas",
         ),
-        ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until this is finished"),
+        ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until the reassignment or election has ended"),
         ("Z07", "/config/brokers/one", BLOCK, "its name is no broker id", "delete the znode"),
         ("Z08", "/config/clients/fast", BLOCK, "producer_byte_rate is 'fast'", "Set the quota again"),
         ("Z09", "user ann", BLOCK, "is no base64", "Set the user's password again"),
@@ -168,7 +174,7 @@ CASES: tuple[Case, ...] = (
             "controller 3000",
             BLOCK,
             "has no password.encoder.secret",
-            "Set it and the other password.encoder settings",
+            "and the other password.encoder settings",
         ),
         (
             "Z17",
@@ -265,7 +271,7 @@ CASES: tuple[Case, ...] = (
         "controller 3000",
         BLOCK,
         "has another password.encoder.secret",
-        "Set it to the brokers' value",
+        "the brokers' value on every controller",
     ),
     _file(
         "Z13",
@@ -342,14 +348,14 @@ CASES: tuple[Case, ...] = (
         "broker.id is missing or negative",
         "Write broker.id",
     ),
-    _file("N02", CONTROLLER, {_VOTERS: None}, "controller 3000", f"{_VOTERS} is missing", "Write the same list"),
+    _file("N02", CONTROLLER, {_VOTERS: None}, "controller 3000", f"{_VOTERS} is missing", f"Give {_VOTERS} the same"),
     _file(
         "N03",
         CONTROLLER,
         {"listeners": "CONTROLLER://:1,PLAINTEXT://:2"},
         "controller 3000",
-        "PLAINTEXT are others",
-        "Remove them",
+        "PLAINTEXT are not",
+        "Remove the other listeners",
     ),
     _file(
         "N04",
@@ -360,14 +366,16 @@ CASES: tuple[Case, ...] = (
         "Do not remove the flag",
     ),
     _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 or later", f"Set {_IBP}=3.9"),
-    _file("N06", CONTROLLER, {"node.id": "3005"}, "controller 3005", "its id 3005 is not in", "Write the same list"),
+    _file(
+        "N06", CONTROLLER, {"node.id": "3005"}, "controller 3005", "the node's id 3005 is not in", ("the same value as")
+    ),
     _file(
         "N07",
         BROKER,
         {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
         "broker 1",
         "StandardAuthorizer needs KRaft mode",
-        "Use kafka.security.authorizer.AclAuthorizer",
+        "Set authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
     ),
     _file(
         "N08",
@@ -375,9 +383,9 @@ CASES: tuple[Case, ...] = (
         {"process.roles": "broker", "node.id": "1", "control.plane.listener.name": "PLAINTEXT"},
         "broker 1",
         "is not allowed in KRaft mode",
-        "Remove them",
+        "Remove control.plane.listener.name",
     ),
-    _file("N09", BROKER, {"listeners": "INNER://:1"}, "broker 1", "lacks INNER", "Add them"),
+    _file("N09", BROKER, {"listeners": "INNER://:1"}, "broker 1", "lacks INNER", "Add INNER to"),
     _file(
         "N10",
         CONTROLLER,
@@ -469,7 +477,13 @@ CASES: tuple[Case, ...] = (
     *_seen(
         "null checkpoint",
         "/migration without data, before the controllers start",
-        ("Z02", "/migration", BLOCK, "it is empty. No controller can read it (KAFKA-19480)", "plan kraft --repair"),
+        (
+            "Z02",
+            "/migration",
+            BLOCK,
+            "the value is empty. No controller can read it (KAFKA-19480)",
+            ("plan kraft --repair"),
+        ),
         test=TRAPS,
     ),
     *_seen(

@@ -43,7 +43,9 @@ def state_of(lab, group: str) -> ConsumerGroupState:
 
 
 def minutes_ago(evidence: str) -> int:
-    said = re.fullmatch(r"It has no member; no offset is committed; it had one until (\d+) minutes? ago\.", evidence)
+    said = re.fullmatch(
+        r"The group has no member; no offset is committed; the last member was seen (\d+) minutes? ago\.", evidence
+    )
     assert said, evidence
     return int(said[1])
 

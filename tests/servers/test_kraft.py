@@ -411,7 +411,7 @@ def test_the_commands_say_what_was_found(walk):
     assert diff.exit_code == StoresDiffer.exit_code
     assert "hold different values: 4 diverged, 3 unknown" in diff.output
     assert "last_quota" in diff.output
-    assert "/kafka-acl/Topic/orders: one of its acls lacks a principal" in diff.output
+    assert "/kafka-acl/Topic/orders: an entry of the field acls lacks a principal" in diff.output
 
 
 def test_no_secret_is_in_any_table(walk):

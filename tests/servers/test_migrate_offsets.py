@@ -390,7 +390,7 @@ def test_backwards_only_when_asked_and_listed_when_skipped(operations, topic):
     with pytest.raises(UnsafePlan, match=rf"never_backwards: 1 offset would go backwards: {group}/{topic}-0 50 → 40"):
         plan_copy(*arguments, OPTIONS)
     plan = plan_copy(*arguments, replace(OPTIONS, skip_backwards=True))
-    assert plan.parameters["left_out"] == {f"{group}/{topic}-0": "it would go backwards: 50 → 40"}
+    assert plan.parameters["left_out"] == {f"{group}/{topic}-0": "the offset would go backwards: 50 → 40"}
     assert [change.item for change in plan.steps[0].changes] == [f"{group}/{topic}-1"]
     allowed = plan_copy(*arguments, BACK)
     assert set(allowed.overridden) == {"never_backwards"}

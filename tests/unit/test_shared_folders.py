@@ -150,7 +150,7 @@ def test_a_planted_journal_is_refused_by_its_writer(site, plant):
 
 @pytest.mark.parametrize("deep", [DEEP, LEVELS], ids=["100,000 levels", "101 levels"])
 def test_a_deep_line_or_a_deep_detail_is_named(site, deep):
-    with pytest.raises(EvidenceError, match="line 1 is not JSON: it is nested too deeply"):
+    with pytest.raises(EvidenceError, match="line 1 is not JSON: the JSON is nested too deeply"):
         parse_chain(deep.encode() + b"\n", "run")
     file = site.folder / "events.jsonl"
     lines = file.read_bytes().splitlines()
@@ -162,7 +162,7 @@ def test_a_deep_line_or_a_deep_detail_is_named(site, deep):
         "before": deep,
     }
     file.write_bytes(b"\n".join([*lines[:-1], json.dumps(last, separators=(",", ":")).encode(), b""]))
-    with pytest.raises(EvidenceError, match=f"line {len(lines)}: before is not JSON: it is nested too deeply"):
+    with pytest.raises(EvidenceError, match=f"line {len(lines)}: before is not JSON: the JSON is nested too deeply"):
         load_run(site.folder)
 
 

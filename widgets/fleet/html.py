@@ -53,7 +53,7 @@ def where(seen: Scan, to: str) -> str:
     ]
     unread = (
         f"{quantity(n_unread, 'read')} failed. Groups that could not be read are not "
-        "toggled: see why with `offramp groups`."
+        "toggled: `offramp groups` shows the reason."
         if n_unread
         else ""
     )

@@ -33,10 +33,12 @@ class Monitor(t.HasTraits):
     search = t.Unicode(help="A part of the group's name, upper or lower case; words between blanks must all be there.")
     page = t.Int(0, help="Which page of the matching groups is shown; 0 is the first.")
     group_id = t.Unicode(None, allow_none=True, help="The group whose partitions are shown; None: none.")
-    is_paused = t.Bool(False, help="While it is, the cluster is not asked.")
-    every_s = t.Float(EVERY_S, min=1.0, help="From observation to observation; more where an observation takes long.")
+    is_paused = t.Bool(False, help="While this is true, the cluster is not polled.")
+    every_s = t.Float(
+        EVERY_S, min=1.0, help="Seconds from one observation to the next; more if an observation takes longer."
+    )
     error = t.Unicode(help="Why the last poll failed; the shown values are of the poll before.")
-    version = t.Int(0, help="Grows when there is something new to show.")
+    version = t.Int(0, help="A counter that grows with each poll that there is to show.")
 
     def __init__(self, cluster: str, looks: Polls, close_all: Callable[[], None] = lambda: None) -> None:
         super().__init__()

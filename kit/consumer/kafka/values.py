@@ -74,7 +74,7 @@ class ConsumerGroupMetadata:
 
 def _decode(native: bytes) -> ConsumerGroupMetadata:
     if not native.startswith(_MAGIC):
-        raise ValueError(f"it begins with {native[: len(_MAGIC)]!r}, not {_MAGIC!r}")
+        raise ValueError(f"the value begins with {native[: len(_MAGIC)]!r}, not {_MAGIC!r}")
     (generation,) = _GENERATION.unpack_from(native, len(_MAGIC))
     group_id, member_id, rest = native[len(_MAGIC) + _GENERATION.size :].split(b"\0", 2)
     instance_id = None if rest[:1] == b"\1" else rest[1:].rstrip(b"\0").decode()

@@ -152,7 +152,7 @@ class ZookeeperConsumer:
         """
         if self._commits is None or self._stopping.is_set():
             raise InputError(
-                f"{self.consumer_id} can't commit: " + ("it is shut down" if self._commits else "no streams")
+                f"{self.consumer_id} can't commit: " + ("the consumer is shut down" if self._commits else "no streams")
             )
         for stream in self._streams.values():
             stream.taken_by_caller()

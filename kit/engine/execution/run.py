@@ -262,8 +262,9 @@ class Run:
             target, run = next(iter(later.items()))
             what, verb = (f"group {target}", f"group {argument(target)}") if plan.consent is None else (target, "kraft")
             raise RunError(
-                f"run {run} changed {what} after run {self.run_id}, which can't be resumed or undone any more; nothing"
-                f" was done. Make a plan from its present stage: offramp plan {verb}"
+                f"run {run} changed {what} after run {self.run_id}, so run {self.run_id} can't be resumed or undone "
+                f"any more; nothing"
+                f" was done. Make a plan from the present stage: offramp plan {verb}"
             )
 
     def _take(self, context: RunContext, approval: Approval) -> None:

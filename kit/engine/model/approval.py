@@ -200,7 +200,7 @@ def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] 
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:
-        return "BAD SIGNATURE: it does not belong to this approval"
+        return "BAD SIGNATURE: the signature does not belong to this approval"
     if signers is None:
         return f"signed with the key {fingerprint(key)}, which no profile names"
     if key in _keys_of(approval.approved_by, signers):
@@ -354,7 +354,7 @@ def _refuse_ahead(approval: Approval, now: datetime, earliest: datetime | None) 
     if approval.approved_at > now + CLOCK_SKEW:
         seen = f"here it is {now.isoformat()}"
     elif earliest is not None and approval.approved_at > earliest + CLOCK_SKEW:
-        seen = f"it was seen here at {earliest.isoformat()}"
+        seen = f"this machine read it at {earliest.isoformat()}"
     else:
         return
     raise ApprovalError(

@@ -119,7 +119,7 @@ def parse_chain(data: bytes, run_id: str) -> Chain:
     for number, line in enumerate(lines, 1):
         event = _event(line, number)
         if (event.seq, event.previous, event.run_id) != (number, head, run_id):
-            raise EvidenceError(f"line {number} does not follow line {number - 1}: one was edited, removed or moved")
+            raise EvidenceError(f"line {number} does not follow line {number - 1}: a line was edited, removed or moved")
         events.append(event)
         head = line_hash(line)
     return Chain(tuple(events), head, torn)

@@ -172,7 +172,10 @@ class Journal:
         if chain.torn:
             # What was torn off had not been acknowledged to anybody; the line that says so takes its place.
             os.ftruncate(self._file, os.fstat(self._file).st_size - len(chain.torn))
-            sentence = f"The writer died over a line of {quantity(len(chain.torn), 'byte')}."
+            sentence = (
+                f"The writer of the journal ended within a line: {quantity(len(chain.torn), 'byte')} "
+                f"of that line were discarded."
+            )
             self.append(Entry("torn_line", sentence=sentence, details=canonical({"begins": shown(chain.torn)})))
 
     def _write(self, entries: Sequence[Entry], state: RunState) -> None:

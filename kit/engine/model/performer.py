@@ -60,9 +60,9 @@ class StepState(StrEnum):
 
 
 _OF_STATES = {
-    StepState.DONE: "The cluster is as the step leaves it.",
-    StepState.NOT_DONE: "The cluster is as before the step.",
-    StepState.PARTLY: "The step is done in part.",
+    StepState.DONE: "The cluster has every change of the step.",
+    StepState.NOT_DONE: "The cluster has no change of the step.",
+    StepState.PARTLY: "The cluster has some changes of the step.",
 }
 
 

@@ -152,7 +152,7 @@ def parse_plan(data: Any, where: str) -> Plan:
     except (KeyError, TypeError, ValueError, AttributeError, OfframpError) as error:
         raise PlanError(f"{where} is not a plan: {type(error).__name__}: {error}") from error
     if plan.digest != data["digest"]:
-        raise PlanError(f"{where} holds something that a plan does not have; make a new plan")
+        raise PlanError(f"{where} has a field that no plan has; make a new plan")
     return plan
 
 

@@ -255,7 +255,7 @@ def _older_notes(plan: Plan) -> Iterator[str]:
 
 def _torn_notes(chain: Chain) -> Iterator[str]:
     if chain.torn:
-        yield f"The last line is torn, its writer died over it: {shown(chain.torn)!r}."
+        yield f"The last line is incomplete, because its writer ended within it: {shown(chain.torn)!r}."
 
 
 def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
@@ -263,7 +263,7 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
     path = folder / VERDICT
     if not path.exists():
         if chain.events[-1].event == "ended":
-            yield f"It ended {state}, and {VERDICT} is missing."
+            yield f"The run ended {state}, and {VERDICT} is missing."
         return
     verdict = parse_json(read_regular(path).decode())
     if not isinstance(verdict, dict):
@@ -274,7 +274,7 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
     seq = content["last_seq"]
     if seq > len(chain.events):
         raise EvidenceError(
-            f"{EVENTS} has {quantity(len(chain.events), 'line')}; there were {seq}: the last ones were removed"
+            f"{EVENTS} has {quantity(len(chain.events), 'line')}; {seq} were written: the last lines were removed"
         )
     heads = [event.previous for event in chain.events[1:]] + [chain.head]
     if (heads[seq - 1], chain.events[seq - 1].state) != (content["last_line_sha256"], content["state"]):

@@ -19,7 +19,7 @@ Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]",
 
 _DEEPEST = 100
 """Levels of JSON that are read. Plans and journals have about ten; Python's own limit differs between its functions."""
-_TOO_DEEP = "it is nested too deeply to be read"
+_TOO_DEEP = "the JSON is nested too deeply to be read"
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=dict)
 
 

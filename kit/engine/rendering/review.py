@@ -100,7 +100,7 @@ def stood_still(record: RunRecord) -> list[str]:
 def _without_owner(found: Mapping[str, Json]) -> str:
     n_changed, longest = found["partitions_that_changed_hands"], found.get("longest_unowned_ms")
     if not isinstance(n_changed, int):
-        return "not measured, for this process did not watch the owner znodes"
+        return "not measured, because this process did not watch the owner znodes"
     how = _how(found.get("owners_watched"))
     if n_changed == 0:
         return f"no owner znode was seen to change ({how})"
@@ -110,7 +110,7 @@ def _without_owner(found: Mapping[str, Json]) -> str:
     if longest <= 0:
         return f"{changed}; no partition was seen without an owner ({how})"
     span = f"{longest:,} ms, from the notice of a deletion to the next creation"
-    return f"{changed}; the longest time that one was seen without an owner is {span} ({how})"
+    return f"{changed}; the longest time that a partition was seen without an owner is {span} ({how})"
 
 
 def _how(watched: Json) -> str:

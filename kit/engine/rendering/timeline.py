@@ -38,11 +38,7 @@ def timeline_svg(record: RunRecord) -> str:
         for stretch in stretches:
             start = (stretch.began_at - first).total_seconds() / total
             parts.append(_bar(stretch, _LEFT + _WIDTH * start, _HEIGHT * number + 5, _WIDTH * stretch.seconds / total))
-    left_out = (
-        f'<p class="soft">{len(drawn)} of {len(lines)} lines are shown, the first ones.</p>'
-        if len(drawn) < len(lines)
-        else ""
-    )
+    left_out = f'<p class="soft">{len(drawn)} of {len(lines)} lines are shown.</p>' if len(drawn) < len(lines) else ""
     return "".join([*parts, *_legend(height), "</svg>", left_out])
 
 

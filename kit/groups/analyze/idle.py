@@ -163,12 +163,17 @@ def _class(dead_after_ms: int) -> nw.Expr:
 
 
 def _evidence() -> nw.Expr:
-    here = nw.concat_str([nw.lit("It has "), counted(nw.col("n_members"), "member"), nw.lit(".")])
+    here = nw.concat_str([nw.lit("The group has "), counted(nw.col("n_members"), "member"), nw.lit(".")])
     where = nw.when(nw.col("store") == "kafka").then(nw.lit("zookeeper")).otherwise(nw.lit("kafka"))
     there = nw.concat_str(
-        [nw.lit("It has no member here, but "), counted(nw.col("n_elsewhere"), "member"), nw.lit(" in "), where]
+        [
+            nw.lit("The group has no member in this store, but "),
+            counted(nw.col("n_elsewhere"), "member"),
+            nw.lit(" in "),
+            where,
+        ]
     )
-    unread = nw.concat_str([nw.lit("It could not be read: "), nw.col("group_error")])
+    unread = nw.concat_str([nw.lit("The group could not be read: "), nw.col("group_error")])
     return (
         nw.when(nw.col("n_members").fill_null(0) > 0)
         .then(here)
@@ -176,7 +181,9 @@ def _evidence() -> nw.Expr:
         .then(nw.concat_str([there, nw.lit(".")]))
         .when(~nw.col("group_error").is_null())
         .then(unread)
-        .otherwise(nw.concat_str([nw.lit("It has no member"), _commits(), _presence(), _gone(), _name(), nw.lit(".")]))
+        .otherwise(
+            nw.concat_str([nw.lit("The group has no member"), _commits(), _presence(), _gone(), _name(), nw.lit(".")])
+        )
     )
 
 
@@ -187,14 +194,14 @@ def _commits() -> nw.Expr:
         .then(clause)
         .when(nw.col("n_committed") == 0)
         .then(nw.lit("; no offset is committed"))
-        .otherwise(nw.lit("; when it last committed is unknown"))
+        .otherwise(nw.lit("; the time of the last commit is unknown"))
     )
 
 
 def _presence() -> nw.Expr:
     """Only where it says more than the last commit."""
     is_later = (nw.col("present_ms") > nw.col("last_commit_ms")) | nw.col("last_commit_ms").is_null()
-    clause = nw.concat_str([nw.lit("; it had one until "), _duration("present_age_ms"), nw.lit(" ago")])
+    clause = nw.concat_str([nw.lit("; the last member was seen "), _duration("present_age_ms"), nw.lit(" ago")])
     return nw.when(~nw.col("present_ms").is_null() & is_later).then(clause).otherwise(nw.lit(""))
 
 

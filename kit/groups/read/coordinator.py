@@ -94,9 +94,9 @@ async def _fetch_groups(
     failed = await _describe(client, collected, deadline)
     everyone = {group_id: each.broker_id for group_id, each in collected.listed.items() if each.group_type != SHARE}
     for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline, only_stable)).items():
-        failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
+        failed.setdefault(group_id, f"the group's committed offsets can't be read: {error}")
     for group_id, error in (await _fetch_start_offsets(client, collected, deadline)).items():
-        failed.setdefault(group_id, f"its start offsets can't be read: {error}")
+        failed.setdefault(group_id, f"the group's start offsets can't be read: {error}")
     return collected.result(failed)
 
 
@@ -308,7 +308,7 @@ async def _try_to_list(client: BrokerClient, broker_id: int, collected: _Collect
 
 
 def _unlisted(broker_id: int, problem: str) -> ReadError:
-    return ReadError(KAFKA, None, None, f"broker {broker_id}", f"its groups can't be listed: {problem}")
+    return ReadError(KAFKA, None, None, f"broker {broker_id}", f"the groups of this broker can't be listed: {problem}")
 
 
 async def _fetch_offsets(
@@ -334,7 +334,7 @@ async def _fetch_start_offsets(client: BrokerClient, collected: _Collected, dead
     groups = collected.coordinators(SHARE)
     if not groups or not other_groups.can_fetch_start_offsets(client):
         collected.unsupported |= groups.keys()
-        return dict.fromkeys(groups, "these brokers have no request for them")
+        return dict.fromkeys(groups, "these brokers can't report start offsets of share groups")
     ask, answers = other_groups.start_offsets_request, other_groups.start_offsets
     return await sweep(client, groups, ask, answers, collected.take_start_offsets, deadline)
 

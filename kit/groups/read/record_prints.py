@@ -76,7 +76,7 @@ def _read(
                 consumer.incremental_unassign([TopicPartition(*key) for key in ended])
     finally:
         consumer.close()
-    failed |= dict.fromkeys(waiting, f"its records were not read within {deadline_s:g} s")
+    failed |= dict.fromkeys(waiting, f"the partition's records were not read within {deadline_s:g} s")
 
 
 def _take(

@@ -82,7 +82,7 @@ def _ranked(case: _Case) -> Iterator[tuple[Any, ...]]:
         yield (*key, rank, *cause)
     if not causes:
         looks = quantity(len(case.near), "observation")
-        yield (*key, 1, UNKNOWN, None, f"No change was seen in {looks} around the begin of the incident.", "")
+        yield (*key, 1, UNKNOWN, None, f"No change was seen in {looks} around the beginning of the incident.", "")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _STATUSES = {
     "unknown": "#d8dde2",
 }
 _INK = "#22313f"
-_BOUNDS = {False: "between both bounds", True: "at least so old"}
+_BOUNDS = {False: "between both bounds", True: "lower bound of the age"}
 _MARKS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
 _AGE = (
     "datum.value < 60 ? datum.value + ' s' : datum.value < 3600 ? datum.value / 60 + ' min' : "

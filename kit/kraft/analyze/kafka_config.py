@@ -167,10 +167,14 @@ class Config:
         match = _ENDPOINT.fullmatch(text)
         port = None if match is None else whole(match[3])
         if match is None or port is None:
-            refuse("N03", f"{setting} has {text!r}, which is no NAME://host:port", "Write it as NAME://host:port.")
+            refuse(
+                "N03",
+                f"{setting} has {text!r}, which is no NAME://host:port",
+                "Write each listener as NAME://host:port.",
+            )
         name = upper(match[1], setting)
         if name not in self.protocols:
-            refuse("N09", f"{PROTOCOLS} lacks {name}", "Add them.")
+            refuse("N09", f"{PROTOCOLS} lacks {name}", f"Add {name} to {PROTOCOLS}.")
         return Endpoint(name, match[2], port)
 
     @cached_property
@@ -216,7 +220,7 @@ class Config:
     def _named(self, text: str, setting: str) -> tuple[str, str]:
         name = upper(text, setting)
         if name not in self.protocols:
-            refuse("N09", f"{PROTOCOLS} lacks {name}, which {setting} names", "Add it.")
+            refuse("N09", f"{PROTOCOLS} lacks {name}, which {setting} names", f"Add {name} to {PROTOCOLS}.")
         return name, self.protocols[name]
 
     @cached_property
@@ -226,7 +230,7 @@ class Config:
         for entry in self.items(VOTERS):
             parts = split(entry, "@")
             if len(parts) != 2 or whole(parts[0]) is None:
-                refuse("N06", f"{VOTERS} is no list of id@host:port", "Write it as 3000@controller-1:9093,…")
+                refuse("N06", f"{VOTERS} is no list of id@host:port", "Write each voter as 3000@controller-1:9093.")
             voters.add((int(parts[0]), _host_in(parts[1], VOTERS)))
         return voters
 
@@ -253,7 +257,7 @@ class Config:
 def upper(name: str, setting: str) -> str:
     """The name of a listener as Kafka compares it."""
     if not trimmed(name):
-        refuse("N03", f"{setting} has an empty name of a listener", "Remove the empty entry.")
+        refuse("N03", f"{setting} has an empty name of a listener", f"Remove the empty entry from {setting}.")
     return name.upper()
 
 
@@ -263,7 +267,7 @@ def pairs(setting: str, text: str) -> dict[str, str]:
     for each in split(text, f"{SPACE},{SPACE}") if text else []:
         name, colon, value = each.rpartition(":")
         if not colon:
-            refuse("N12", f"{setting} has {each!r}, which is no name:value", "Write it as name:value,…")
+            refuse("N12", f"{setting} has {each!r}, which is no name:value", f"Write {setting} as name:value,…")
         found[trimmed(name)] = trimmed(value)
     return found
 
@@ -273,14 +277,18 @@ def _host_in(text: str, setting: str) -> str:
     port = None if match is None else whole(match[2])
     if match is None or port is None or port > MAX_PORT:
         form = "id@host:port" if setting == VOTERS else "host:port"
-        refuse("N06", f"{setting} is no list of {form}", f"Write each entry as {form}.")
+        refuse("N06", f"{setting} is no list of {form}", f"Write each entry of {setting} as {form}.")
     return match[1]
 
 
 def _name_in(listener: str) -> str:
     name, colon, _ = listener.partition(":")
     if not colon:
-        refuse("N03", f"listeners has {listener!r}, which is no NAME://host:port", "Write it as NAME://host:port.")
+        refuse(
+            "N03",
+            f"listeners has {listener!r}, which is no NAME://host:port",
+            "Write each listener as NAME://host:port.",
+        )
     return name.upper()
 
 
@@ -302,5 +310,5 @@ def _family(host: str) -> int | None:
         return None
 
 
-_ONE_OF = "Use PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
-_REMOVE_OR_ADD = f"Add it to listeners, or remove {CONTROL_PLANE}."
+_ONE_OF = "Give each listener one of the protocols PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
+_REMOVE_OR_ADD = f"Add the listener to listeners, or remove {CONTROL_PLANE}."

@@ -30,7 +30,7 @@ def _ids(config: Config) -> None:
         refuse(
             "N01",
             f"node.id is {node_id}, and broker.id is {number}",
-            "Set only one of them, or the same value for both.",
+            "Set only one of node.id and broker.id, or give both the same value.",
         )
     if config.roles:
         if node_id < 0:
@@ -52,7 +52,7 @@ def _ids(config: Config) -> None:
 
 def _roles(config: Config) -> None:
     if len(set(config.roles)) < len(config.roles):
-        refuse("N12", "process.roles names a role twice", "Name it once.")
+        refuse("N12", "process.roles names a role twice", "Name each role once.")
 
 
 def _zookeeper(config: Config) -> None:
@@ -60,41 +60,45 @@ def _zookeeper(config: Config) -> None:
     if config.get("zookeeper.connect") is not None or (config.roles and not has_flag):
         return
     if has_flag:
-        remedy = _KEEP_THE_FLAG if "controller" in config.roles else "Write zookeeper.connect, or remove the flag."
+        remedy = _KEEP_THE_FLAG if "controller" in config.roles else f"Write zookeeper.connect, or remove {FLAG}."
         refuse("N04", f"{FLAG} is true without zookeeper.connect", remedy)
     refuse("N04", "zookeeper.connect is missing", "Write zookeeper.connect, or process.roles for KRaft mode.")
 
 
 def _quorum(config: Config) -> None:
     if (config.roles or config.has_flag) and not config.voters and not config.bootstrap:
-        refuse("N02", f"{VOTERS} is missing", "Write the same list as on every other node.")
+        refuse("N02", f"{VOTERS} is missing", _SAME_VOTERS)
 
 
 def _voter(config: Config) -> None:
     number, voters, _ = config.whole("node.id"), config.voters, config.bootstrap
     ids, hosts = {each for each, _ in voters}, {host for _, host in voters}
     if "controller" in config.roles and voters and number not in ids:
-        refuse("N06", f"its id {number} is not in {VOTERS}", "Write the same list as on every other node.")
+        refuse("N06", f"the node's id {number} is not in {VOTERS}", _SAME_VOTERS)
     if config.roles == ["broker"] and number in ids:
         refuse(
             "N06",
-            f"its id {number} is in {VOTERS}, but it is no controller",
+            f"the node's id {number} is in {VOTERS}, but the node is no controller",
             "Give the controllers other ids than the brokers.",
         )
     if (config.roles or config.has_flag) and "0.0.0.0" in hosts:
-        refuse("N06", f"{VOTERS} has the host 0.0.0.0, which no node can reach", "Write the controller's host.")
+        refuse(
+            "N06",
+            f"{VOTERS} has the host 0.0.0.0, which no node can reach",
+            f"Write the controller's host in {VOTERS}.",
+        )
 
 
 def _controller_names(config: Config) -> None:
     names = config.controller_names
     if not config.roles and not config.has_flag and names:
-        refuse("N02", f"{LISTENERS} is set without {FLAG}", f"Set {FLAG}=true, or remove it.")
+        refuse("N02", f"{LISTENERS} is set without {FLAG}", f"Set {FLAG}=true, or remove {LISTENERS}.")
     if not names and (config.roles == ["broker"] or (not config.roles and config.has_flag)):
         refuse("N03", f"{LISTENERS} is missing or empty", f"Write {LISTENERS}=CONTROLLER.")
     if config.roles == ["broker"]:
         lacking = [each for each in names if upper(each, LISTENERS) not in config.protocols]
         if lacking:
-            refuse("N09", f"{PROTOCOLS} lacks {', '.join(lacking)}", "Add them.")
+            refuse("N09", f"{PROTOCOLS} lacks {', '.join(lacking)}", f"Add the missing listeners to {PROTOCOLS}.")
 
 
 def _first_controller_name(config: Config) -> None:
@@ -105,31 +109,37 @@ def _first_controller_name(config: Config) -> None:
     if (config.roles or config.has_flag) and not {names[0].upper()} & SECURITY_PROTOCOLS | (
         {names[0]} & config.protocols.keys()
     ):
-        refuse("N09", f"{PROTOCOLS} lacks {names[0]}", "Add them.")
+        refuse("N09", f"{PROTOCOLS} lacks {names[0]}", f"Add the missing listeners to {PROTOCOLS}.")
 
 
 def _controller_endpoints(config: Config) -> None:
     names, own = config.controller_names, [each.name for each in config.listeners]
     found = config.controller_endpoints
     if config.roles == ["broker"] and set(own) & set(names):
-        refuse("N03", f"a broker does not listen on {', '.join(names)}", "Remove it from listeners.")
+        refuse(
+            "N03", f"a broker does not listen on {', '.join(names)}", "Remove the controllers' listener from listeners."
+        )
     if "controller" not in config.roles:
         return
     if not config.is_set("listeners") and own != names:
         refuse(
             "N03",
             "listeners is missing, and its default is not a listener of a controller",
-            f"Write one of {LISTENERS}.",
+            f"Write one of {LISTENERS} into listeners.",
         )
     others = [each for each in own if each not in names]
     if config.roles == ["controller"] and len(found) != len(own):
-        told = f"and {', '.join(others)} are others" if others else "each of them once"
-        refuse("N03", f"a controller has only controller listeners, {told}", "Remove them.")
+        extra = f"and {', '.join(others)} are not" if others else "each listener once"
+        refuse(
+            "N03", f"a controller has only controller listeners, {extra}", "Remove the other listeners from listeners."
+        )
     if not found:
         refuse("N03", f"listeners has none of {LISTENERS}", f"Write one of {LISTENERS} into listeners.")
     if not set(names) <= set(own):
         refuse(
-            "N03", f"{LISTENERS} names a listener that listeners lacks", "Write the same names into both, in capitals."
+            "N03",
+            f"{LISTENERS} names a listener that listeners lacks",
+            f"Write the same names into {LISTENERS} and listeners, in capitals.",
         )
 
 
@@ -154,26 +164,32 @@ def _broker_endpoints(config: Config) -> None:
 def _ports(config: Config) -> None:
     wrong = [each.port for each in config.listeners if not 0 <= each.port <= MAX_PORT]
     if wrong:
-        refuse("N03", f"listeners has the port {wrong[0]}", f"Write a port from 0 to {MAX_PORT}.")
+        refuse("N03", f"listeners has the port {wrong[0]}", f"Give each listener a port from 0 to {MAX_PORT}.")
 
 
 def _routable(config: Config) -> None:
     if "0.0.0.0" in {each.host for each in (*config.broker_endpoints, *config.controller_endpoints)}:
         refuse(
-            "N03", "the node would advertise the host 0.0.0.0", f"Set {ADVERTISED}, with a host that others can reach."
+            "N03",
+            "the node would advertise the host 0.0.0.0",
+            f"Set {ADVERTISED}, with a host that other nodes can reach.",
         )
 
 
 def _control_plane(config: Config) -> None:
     if config.roles and config.is_set(CONTROL_PLANE):
-        refuse("N08", f"{CONTROL_PLANE} is not allowed in KRaft mode", "Remove them.")
+        refuse("N08", f"{CONTROL_PLANE} is not allowed in KRaft mode", f"Remove {CONTROL_PLANE}.")
     name = config.control_plane
     if name is None:
         return
     if name not in {each.name for each in config.broker_endpoints}:
-        refuse("N03", f"{CONTROL_PLANE} is {name}, which is not advertised", f"Set it to a listener in {ADVERTISED}.")
+        refuse(
+            "N03",
+            f"{CONTROL_PLANE} is {name}, which is not advertised",
+            f"Set {CONTROL_PLANE} to a listener in {ADVERTISED}.",
+        )
     if name == config.inter_broker[0]:
-        refuse("N03", f"{CONTROL_PLANE} is the inter-broker listener", "Name another listener.")
+        refuse("N03", f"{CONTROL_PLANE} is the inter-broker listener", f"Name another listener in {CONTROL_PLANE}.")
 
 
 def _early_start(config: Config) -> None:
@@ -182,14 +198,19 @@ def _early_start(config: Config) -> None:
     unknown = [] if wanted is None else [each for each in csv(str(wanted)) if each not in own]
     if unknown:
         inner = ", ".join(unknown)
-        refuse("N03", f"early.start.listeners names {inner}, which listeners lacks", "Remove it.")
+        refuse(
+            "N03",
+            f"early.start.listeners names {inner}, which listeners lacks",
+            f"Remove {inner} from early.start.listeners.",
+        )
 
 
 _KEEP_THE_FLAG = (
     "Write zookeeper.connect. Do not remove the flag: a controller without the flag finalises the migration."
 )
+_SAME_VOTERS = f"Give {VOTERS} the same value as on every other node."
 _NO_GENERATION = "Set broker.id.generation.enable=false, or raise reserved.broker.max.id."
-_NAME_ONE = f"Name one of them in {INTER_BROKER}, or add it to listeners and to {ADVERTISED}."
+_NAME_ONE = f"Name an advertised listener in {INTER_BROKER}, or add this listener to listeners and to {ADVERTISED}."
 ROLE_RULES: tuple[Callable[[Config], None], ...] = (
     _ids,
     _roles,

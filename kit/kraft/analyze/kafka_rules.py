@@ -73,7 +73,7 @@ def _values(config: Config) -> Iterator[Judgement]:
             yield Judgement(
                 "N12",
                 f"{name} is {error}",
-                f"Write a value that Kafka accepts for {name}, without other text on the line.",
+                f"Write a value that Kafka accepts for {name}, and no other text on that line.",
             )
             continue
         classes = [str(value)] if setting.type == "CLASS" or name == "authorizer.class.name" else []
@@ -88,7 +88,9 @@ def _values(config: Config) -> Iterator[Judgement]:
 def _version(config: Config) -> None:
     if config.roles:
         if config.is_set(VERSION) and _is_below(config.text(VERSION), "3.0-IV1"):
-            refuse("N05", f"{VERSION} is {config.text(VERSION)}, but KRaft mode needs 3.0 or later", "Remove it.")
+            refuse(
+                "N05", f"{VERSION} is {config.text(VERSION)}, but KRaft mode needs 3.0 or later", f"Remove {VERSION}."
+            )
         return
     if not config.has_flag:
         return
@@ -114,10 +116,14 @@ def _record_format(config: Config) -> None:
     own = _record_version(config.version)
     version = config.text("log.message.format.version")
     if config.version < _rank("3.0-IV1") and _record_version(_rank(version)) > own:
-        refuse("N05", f"log.message.format.version {version} is above {VERSION}", "Remove it.")
+        refuse("N05", f"log.message.format.version {version} is above {VERSION}", "Remove log.message.format.version.")
     codec = config.number("offsets.topic.compression.codec")
     if codec is not None and codec not in range(5):
-        refuse("N12", f"offsets.topic.compression.codec is {codec}, and must be from 0 to 4", "Remove it.")
+        refuse(
+            "N12",
+            f"offsets.topic.compression.codec is {codec}, and must be from 0 to 4",
+            "Remove offsets.topic.compression.codec.",
+        )
     if codec == 4 and own < 2:
         refuse("N05", f"offsets.topic.compression.codec 4 needs {VERSION} 2.1", f"Set {VERSION}=2.1 at least.")
 
@@ -141,44 +147,68 @@ def _sasl(config: Config) -> None:
         try:
             value = value_of(settings()[setting], text)
         except NotAllowed as error:
-            refuse("N12", f"{setting} of the listener {name} is {error}", "Write a value that Kafka accepts.")
+            refuse(
+                "N12",
+                f"{setting} of the listener {name} is {error}",
+                f"Write a value that Kafka accepts for {setting}.",
+            )
         if setting == "sasl.enabled.mechanisms" and isinstance(value, list):
             enabled = value
     if mechanism not in enabled:
         sentence = f"sasl.mechanism.inter.broker.protocol is {mechanism}, which sasl.enabled.mechanisms lacks"
-        refuse("N13", sentence, "Write the same mechanism into both.")
+        refuse("N13", sentence, f"Add {mechanism} to sasl.enabled.mechanisms.")
 
 
 def _connections(config: Config) -> None:
     by_host = pairs("max.connections.per.ip.overrides", config.text("max.connections.per.ip.overrides"))
     for host, number in by_host.items():
         if whole(number) is None:
-            refuse("N12", f"max.connections.per.ip.overrides has {number!r} for {host}", "Write a whole number.")
+            refuse(
+                "N12",
+                f"max.connections.per.ip.overrides has {number!r} for {host}",
+                f"Write a whole number for {host}.",
+            )
         if not set(host) <= _HOST:
-            refuse("N12", f"max.connections.per.ip.overrides has the host {host!r}", "Write a host, or an IP address.")
+            refuse(
+                "N12",
+                f"max.connections.per.ip.overrides has the host {host!r}",
+                f"Write a host or an IP address for {host!r}.",
+            )
     if config.whole("max.connections.per.ip") == 0 and not by_host:
-        refuse("N13", "max.connections.per.ip is 0 without overrides", "Remove it.")
+        refuse("N13", "max.connections.per.ip is 0 without overrides", "Remove max.connections.per.ip.")
     idle, delay = config.whole("connections.max.idle.ms"), config.whole("connection.failed.authentication.delay.ms")
     if 0 <= idle <= delay:
-        refuse("N13", "connection.failed.authentication.delay.ms is not below connections.max.idle.ms", "Lower it.")
+        refuse(
+            "N13",
+            "connection.failed.authentication.delay.ms is not below connections.max.idle.ms",
+            f"Set it below {idle}.",
+        )
     queued = config.whole("queued.max.request.bytes")
     if 0 < queued < config.whole("socket.request.max.bytes"):
-        refuse("N13", "queued.max.request.bytes is below socket.request.max.bytes", "Raise it.")
+        refuse("N13", "queued.max.request.bytes is below socket.request.max.bytes", "Raise queued.max.request.bytes.")
 
 
 def _log(config: Config) -> None:
     if not config.log_dirs:
-        refuse("N12", "log.dirs is empty", "Name the folders of the data, or remove it.")
+        refuse("N12", "log.dirs is empty", "Name the data folders in log.dirs, or remove log.dirs.")
     roll, jitter = config.number("log.roll.ms"), config.number("log.roll.jitter.ms")
     if roll is not None and roll < 1:
-        refuse("N12", f"log.roll.ms is {roll}, and must be 1 at least", "Raise it, or remove it.")
+        refuse("N12", f"log.roll.ms is {roll}, and must be 1 at least", "Set log.roll.ms to 1 or more, or remove it.")
     if jitter is not None and jitter < 0:
-        refuse("N12", f"log.roll.jitter.ms is {jitter}, and must be 0 at least", "Raise it, or remove it.")
+        refuse(
+            "N12",
+            f"log.roll.jitter.ms is {jitter}, and must be 0 at least",
+            "Set log.roll.jitter.ms to 0 or more, or remove it.",
+        )
     if _retention_ms(config) == 0:
-        refuse("N12", "the retention of the log is 0", "Set it to -1 (no end), or above 0.")
+        refuse("N12", "the retention of the log is 0", "Set the retention to -1 (no end), or above 0.")
     threads, buffer = config.whole("log.cleaner.threads"), config.whole("log.cleaner.dedupe.buffer.size")
     if threads == 0 or buffer // threads <= 1 << 20:
-        refuse("N13", "log.cleaner.dedupe.buffer.size is below 1 MiB for each of log.cleaner.threads", "Raise it.")
+        refuse(
+            "N13",
+            "log.cleaner.dedupe.buffer.size is below 1 MiB for each of log.cleaner.threads",
+            "Raise log.cleaner.dedupe.buffer.size.",
+        )
 
 
 def _retention_ms(config: Config) -> int:
@@ -196,7 +226,7 @@ def _topic_defaults(config: Config) -> None:
         return
     flush = config.number("log.flush.interval.ms")
     if (config.whole("log.flush.scheduler.interval.ms") if flush is None else flush) < 0:
-        refuse("N12", "log.flush.interval.ms is negative", "Remove it.")
+        refuse("N12", "log.flush.interval.ms is negative", "Remove log.flush.interval.ms.")
     if config.get("remote.log.storage.system.enable"):
         _hold_local("log.local.retention.ms", config.whole("log.local.retention.ms"), _retention_ms(config))
         whole = config.whole("log.retention.bytes")
@@ -205,18 +235,26 @@ def _topic_defaults(config: Config) -> None:
 
 def _hold_local(name: str, local: int, whole: int) -> None:
     if whole > -1 and local != -2 and (local == -1 or local > whole):
-        refuse("N13", f"{name} is {local}, above the total retention, {whole}", "Lower it, or set it to -2.")
+        refuse("N13", f"{name} is {local}, above the total retention, {whole}", f"Lower {name}, or set it to -2.")
 
 
 def _groups(config: Config) -> None:
     protocols = [each.upper() for each in config.items("group.coordinator.rebalance.protocols")]
     if "CLASSIC" not in protocols:
-        refuse("N13", "group.coordinator.rebalance.protocols lacks classic", "Add classic.")
+        refuse("N13", "group.coordinator.rebalance.protocols lacks classic", "Add classic to the setting.")
     if "CONSUMER" in protocols and not config.roles:
-        refuse("N13", "group.coordinator.rebalance.protocols has consumer without KRaft mode", "Remove consumer.")
+        refuse(
+            "N13",
+            "group.coordinator.rebalance.protocols has consumer without KRaft mode",
+            "Remove consumer from the setting.",
+        )
     acks = config.whole("offsets.commit.required.acks")
     if not -1 <= acks <= config.whole("offsets.topic.replication.factor"):
-        refuse("N13", "offsets.commit.required.acks is above offsets.topic.replication.factor", "Remove it.")
+        refuse(
+            "N13",
+            "offsets.commit.required.acks is above offsets.topic.replication.factor",
+            "Remove offsets.commit.required.acks.",
+        )
 
 
 def _at_most(lower: str, higher: str, of_brokers: bool = False) -> Callable[[Config], None]:

@@ -75,9 +75,12 @@ def answer(
 def _dynamic_quorum(node: NodeSettings) -> Found:
     has_voters = bool(entries(node.get(VOTERS)))
     if entries(node.get(BOOTSTRAP)) and not has_voters:
-        yield f"{BOOTSTRAP} makes a dynamic quorum, which offramp does not support", f"Use {VOTERS}."
+        yield (
+            f"{BOOTSTRAP} makes a dynamic quorum, which offramp does not support",
+            f"Set {VOTERS} in place of {BOOTSTRAP}.",
+        )
     if node.mode == ZOOKEEPER and (has_voters or entries(node.get(BOOTSTRAP))):
-        yield f"a quorum is set without {FLAG}", f"Set {FLAG}=true, or remove it."
+        yield f"a quorum is set without {FLAG}", f"Set {FLAG}=true, or remove the settings of the quorum."
 
 
 _OTHER_IDS = "Give the controllers other ids than the brokers."
@@ -86,20 +89,23 @@ _OTHER_IDS = "Give the controllers other ids than the brokers."
 def _migrating_voter(node: NodeSettings) -> Found:
     """Kafka examines this in KRaft mode only, where the next step leads."""
     if node.mode == MIGRATION and node.node_id in voter_ids(node.get(VOTERS)):
-        yield f"its id {node.node_id} is in {VOTERS}, but it is no controller", _OTHER_IDS
+        yield f"the node's id {node.node_id} is in {VOTERS}, but the node is no controller", _OTHER_IDS
 
 
 def _flag(node: NodeSettings) -> Found:
     if node.mode == KRAFT and (node.get(FLAG) or "").strip().lower() == "true":
-        yield f"a broker in KRaft mode has {FLAG}", "Remove it."
+        yield f"a broker in KRaft mode has {FLAG}", f"Remove {FLAG}."
 
 
 def _authorizer(node: NodeSettings) -> Found:
     name = (node.get("authorizer.class.name") or "").strip()
     if node.mode in (KRAFT, CONTROLLER, FINAL_CONTROLLER) and name == ACL_AUTHORIZER:
-        yield "AclAuthorizer needs ZooKeeper, so the node ends when it starts", f"Use {STANDARD_AUTHORIZER}."
+        yield (
+            "AclAuthorizer needs ZooKeeper, so the node ends when it starts",
+            f"Set authorizer.class.name={STANDARD_AUTHORIZER}.",
+        )
     if node.mode in (ZOOKEEPER, MIGRATION) and name == STANDARD_AUTHORIZER:
-        yield "StandardAuthorizer needs KRaft mode", f"Use {ACL_AUTHORIZER}."
+        yield "StandardAuthorizer needs KRaft mode", f"Set authorizer.class.name={ACL_AUTHORIZER}."
 
 
 def _left_over(node: NodeSettings) -> Found:
@@ -110,7 +116,7 @@ def _left_over(node: NodeSettings) -> Found:
         if names:
             yield (
                 f"{', '.join(names)} has no meaning in KRaft mode",
-                "Remove it: it has no effect and misleads readers.",
+                "Remove the setting: it has no effect, and misleads readers.",
             )
     if node.mode == FINAL_CONTROLLER and node.get("zookeeper.connect"):
         yield (
@@ -135,10 +141,10 @@ def _misread(node: NodeSettings) -> Found:
     for name, value in node.given.items():
         meant = known.get(name.removeprefix(_MARK).strip().lower())
         if meant is not None and name not in settings():
-            yield f"{name} is unknown to Kafka, which ignores it. Kafka knows {meant}", f"Write {meant}."
+            yield f"{name} is unknown to Kafka, which ignores it. Kafka knows {meant}", f"Write {meant} for {name}."
         if name in settings() and settings()[name].type in ("STRING", "LIST") and _COMMENT.search(value):
             sentence = f"the value of {name} contains a comment, which Kafka reads as a part of the value"
-            yield sentence, "Put the comment on its own line."
+            yield sentence, f"Move the comment after {name} to a line of its own."
 
 
 def _controller_login(node: NodeSettings) -> Found:
@@ -172,7 +178,7 @@ def _together(files: Sequence[NodeSettings]) -> Iterator[Condition]:
             yield _whole(sentence, "Give each node a different id, and keep one file per node and mode.")
     known = [text for node in files if (text := node.get(VOTERS)) and not is_template(text)]
     if len({frozenset(entries(text)) for text in known}) > 1:
-        yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")
+        yield _whole(f"{VOTERS} differs between files.", f"Give {VOTERS} the same value in every file.")
 
 
 def _whole(sentence: str, remedy: str) -> Condition:

@@ -181,7 +181,7 @@ def _is_there(facts: PreflightFacts, name: str) -> bool:
 
 
 def _not_read(facts: PreflightFacts, name: str) -> Problem:
-    why = facts.unread.get(name) or _WHY.get(name, "it was not read")
+    why = facts.unread.get(name) or _WHY.get(name, "offramp did not read it")
     return unread(_SUBJECTS[name], f"{_capital(_SUBJECTS[name])} could not be read: {why}.", _REMEDIES.get(name, ""))
 
 

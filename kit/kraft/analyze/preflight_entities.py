@@ -37,7 +37,7 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     """Z07: ``/config/brokers`` holds ids or ``<default>``, and maps of settings."""
     for entity, _, _, error, is_refused in _items(facts, "config", "brokers/"):
         if error is not None:
-            again = "Set it again with kafka-configs, or delete the znode."
+            again = "Set the broker's setting again with kafka-configs, or delete its znode."
             sentence = f"{error}. The copy to KRaft loses this value or aborts. {_ENDS}"
             wrong = Problem(f"/config/{entity}", sentence, again)
             yield unread(wrong.subject, f"{error}.", is_refused=True) if is_refused else wrong
@@ -47,14 +47,14 @@ def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
     """Z08: a quota that is no number, of a kind that 3.9 doesn't know, or of a host that brokers can't resolve."""
     for entity, item, _, error, is_refused in _items(facts, "quota"):
         if error is not None:
-            again = "Set the quota again with kafka-configs, or delete the znode."
+            again = "Set the quota again with kafka-configs, or delete its znode."
             yield _bad(f"/config/{entity}", error, again, is_refused)
         elif item not in _QUOTAS:
             sentence = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
-            yield _bad(f"/config/{entity}", sentence, "Remove that key from the znode.")
+            yield _bad(f"/config/{entity}", sentence, f"Remove the key {item} from the znode.")
         elif entity.startswith("ips/") and not is_address(entity.removeprefix("ips/")):
             sentence = f"/config/{entity} is of a host name. A broker that starts and can't resolve the name ends."
-            remedy = "Set the quota for the address instead, and delete the znode."
+            remedy = "Set a quota for the IP address, and delete the znode of the host name."
             yield Problem(f"/config/{entity}", sentence, remedy, is_met=None, severity=WARN)
 
 
@@ -63,7 +63,7 @@ def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
     for user, item, value, error, is_refused in _items(facts, "scram"):
         iterations = int((value or "").partition("=")[2] or _LEAST_ITERATIONS)
         if error is not None:
-            again = "Set the user's password again with kafka-configs, or delete it."
+            again = "Set the user's password again with kafka-configs, or delete the credential."
             yield _bad(f"user {user}", error, again, is_refused)
         elif iterations < _LEAST_ITERATIONS:
             yield Problem(
@@ -86,7 +86,7 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         pattern, _, name = rest.partition(":")
         if kind not in _RESOURCES:
             sentence = f"Kafka 3.9 does not know the resource type {kind} of {entity}, so the copy loses its ACLs"
-            yield Problem(f"ACL of {entity}", f"{sentence}.", "Note the ACLs first. Then delete the znode.")
+            yield Problem(f"ACL of {entity}", f"{sentence}.", f"Note the ACLs of {entity}. Then delete their znode.")
         elif pattern == "PREFIXED" and name == "*":
             sentence = f"{entity} uses the wildcard * as a prefix, which Kafka 3.9 refuses"
             yield _bad(
@@ -102,7 +102,10 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         yield Problem(
             path,
             f"{path} lies below the znode of another resource. The copy loses this ACL, and dual write never begins.",
-            "The resource's name contains a slash. Note its ACLs, remove them, and add them again in KRaft mode.",
+            (
+                "The resource's name contains a slash. Note the resource's ACLs, remove them, and add them again "
+                "in KRaft mode."
+            ),
         )
 
 
@@ -110,7 +113,7 @@ def _odd_rule(entity: str, rule: str) -> Iterator[Problem]:
     operation, permission = json.loads(rule)[-2:]
     if operation not in _OPERATIONS or permission not in ("ALLOW", "DENY"):
         sentence = f"An ACL of {entity} says {permission} {operation}, which Kafka 3.9 does not know."
-        yield Problem(f"ACL of {entity}", sentence, "Remove it from the znode.")
+        yield Problem(f"ACL of {entity}", sentence, "Remove this ACL from the znode.")
 
 
 def _items(

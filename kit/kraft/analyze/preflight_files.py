@@ -103,14 +103,16 @@ def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
                 f"{controller.name} has no {ENCODER_SECRET}. The copy would store encrypted settings as cipher text."
             )
             yield Problem(
-                controller.name, sentence, "Set it and the other password.encoder settings to the brokers' values."
+                controller.name,
+                sentence,
+                f"Give {ENCODER_SECRET} and the other password.encoder settings the brokers' values.",
             )
         elif not print_ or not prints:
             sentence = f"Whether {controller.name} has the brokers' {ENCODER_SECRET} could not be read."
             yield unread(controller.name, sentence, "Give the files of controllers and brokers in --settings-dir.")
         elif {print_} != prints:
             sentence = f"{controller.name} has another {ENCODER_SECRET} than the brokers, so the copy aborts."
-            yield Problem(controller.name, sentence, "Set it to the brokers' value.")
+            yield Problem(controller.name, sentence, f"Give {ENCODER_SECRET} the brokers' value on every controller.")
 
 
 def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:

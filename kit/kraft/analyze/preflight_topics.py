@@ -112,7 +112,7 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     assert facts.partitions is not None
     yield from facts.unparsed()
-    wait = "Wait until this is finished, then run the preflight again."
+    wait = "Wait until the reassignment or election has ended, then run the preflight again."
     queues = [each for each in facts.control.problem_rows if each.path.startswith("/admin/")]
     yield from map(unread_znode, queues)
     for topic in facts.control.pending_deletions:

@@ -67,7 +67,7 @@ def wrong(key: str, value: str | None) -> str | None:
         return None
     if key in _WORDS:
         is_right = re.fullmatch(_WORDS[key], re.sub(r"\s*,\s*", ",", value.strip())) is not None
-        return None if is_right else "it takes no such value"
+        return None if is_right else "Kafka 3.9 refuses this value"
     least, most = _NUMBERS[key]
     is_number = re.fullmatch(r"[+-]?[0-9]{1,19}", value.strip()) is not None
-    return None if is_number and least <= int(value) <= most else f"it takes {least} to {most}"
+    return None if is_number and least <= int(value) <= most else f"Kafka 3.9 takes {least} to {most}"

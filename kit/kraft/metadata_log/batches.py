@@ -211,11 +211,11 @@ def _unpacked(body: bytes, codec: int) -> bytes:
     import pyarrow as pa  # Controllers compress nothing, and it takes longer to load than a log to read.
 
     if codec not in _CODECS:
-        raise DecodeError(f"its compression {codec} is not known")
+        raise DecodeError(f"the batch's compression {codec} is not known")
     try:
         return _snappy(body) if codec == 2 else _streamed(body, _CODECS[codec])
     except (OSError, ValueError, pa.ArrowException) as problem:
-        raise DecodeError(f"its {_CODECS[codec]} can't be unpacked: {problem}") from None
+        raise DecodeError(f"the batch's {_CODECS[codec]} data can't be unpacked: {problem}") from None
 
 
 def _streamed(body: bytes, codec: str) -> bytes:
@@ -234,7 +234,7 @@ def _snappy(body: bytes) -> bytes:
     while at < len(body):
         (size,) = struct.unpack(">i", body[at : at + 4].rjust(4, b"\0"))
         if size <= 0:
-            raise DecodeError("its snappy has a block of no size")
+            raise DecodeError("the batch's snappy data has a block of no size")
         blocks.append(_snappy_block(body[at + 4 : at + 4 + size]))
         at += 4 + size
     return b"".join(blocks)
@@ -245,6 +245,6 @@ def _snappy_block(block: bytes) -> bytes:
 
     size, _ = uvarint(block, 0)
     if size > _MOST_BYTES:
-        raise DecodeError(f"its snappy would become {quantity(size, 'byte')}")
+        raise DecodeError(f"the batch's snappy data would become {quantity(size, 'byte')}")
     unpacked: bytes = pa.Codec("snappy").decompress(block, size, asbytes=True)
     return unpacked

@@ -77,7 +77,7 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
                 name, reader, default = tagged[tag]
                 value, end = reader(data, at)
                 if end != at + size:
-                    raise DecodeError(f"its field {name} is {quantity(end - at, 'byte')} long, and should be {size}")
+                    raise DecodeError(f"the field {name} is {quantity(end - at, 'byte')} long, and should be {size}")
                 if value != default:
                     body[name] = value
             at += size
@@ -207,7 +207,7 @@ def _length(data: bytes, at: int, name: str, is_nullable: bool) -> tuple[int, in
     """-1 is null."""
     counted, at = uvarint(data, at)
     if counted == 0 and not is_nullable:
-        raise DecodeError(f"its field {name} is null")
+        raise DecodeError(f"the field {name} is null")
     # Whatever it counts, each is a byte at least: a wrong number must not keep us.
     _need(data, at, counted - 1)
     return counted - 1, at
@@ -224,7 +224,7 @@ def _sized(kind: str, name: str, is_nullable: bool) -> Reader:
         try:
             return octets.decode() if is_text else base64.b64encode(octets).decode(), at + length
         except UnicodeDecodeError:
-            raise DecodeError(f"its field {name} is no UTF-8") from None
+            raise DecodeError(f"the field {name} is no UTF-8") from None
 
     return read
 

@@ -90,14 +90,14 @@ def parse_value(value: bytes | None, hide: Hide = stars) -> Record:
     key = version = None
     try:
         if value is None:
-            raise DecodeError("it has no value")
+            raise DecodeError("the record has no value")
         frame, at = uvarint(value, 0)
         if frame != FRAME_VERSION:
             raise DecodeError(f"version {frame} of a record's frame is not known")
         key, at = uvarint(value, at)
         version, at = uvarint(value, at)
         if max(key, version) > _MOST:
-            raise DecodeError("its type or version is no number of 16 bits")
+            raise DecodeError("the record's type or version is no number of 16 bits")
         return _typed(RECORD_TYPES.get(key), "record", key, version, value, at, hide)
     except DecodeError as problem:
         name = RECORD_TYPES[key].name if key is not None and key in RECORD_TYPES else None
@@ -129,7 +129,7 @@ def _typed(
         return Record(None, None, -1, key, version, kind.name, None, raw, error, is_known=False)
     body, end = reader(value, at)
     if end != len(value):
-        raise DecodeError(f"{quantity(len(value) - end, 'byte follows', 'bytes follow')} its fields")
+        raise DecodeError(f"{quantity(len(value) - end, 'byte follows', 'bytes follow')} the fields")
     return Record(None, None, -1, key, version, kind.name, without_secrets(kind.name, body, hide))
 
 

@@ -36,7 +36,7 @@ class _ReadingActor(NodeActor):
         return []
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing to the cluster")
+        return Checked(True, "the step wrote nothing to the cluster")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []

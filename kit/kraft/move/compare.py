@@ -47,7 +47,7 @@ class CompareActor(NodeActor):
         return None
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
+        return Checked(True, "the step wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []

@@ -146,7 +146,7 @@ def _results(runs: Path) -> Iterator[tuple[Path, RehearsalResult]]:
             content: Any = parse_json(read_regular(path).decode())
             fields = {name: value for name, value in content.items() if name != "checksum"}
             if digest_of(fields) != content["checksum"] or fields.pop("format") != FORMAT:
-                raise ValueError("it was edited, or is of another version")
+                raise ValueError("the file was edited, or is of another version")
             times = {name: datetime.fromisoformat(fields[name]) for name in ("saved_at", "rehearsed_at")}
             yield path, RehearsalResult(**{**fields, **times})
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

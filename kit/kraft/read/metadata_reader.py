@@ -52,7 +52,7 @@ class Reader:
             return None
         try:
             if shown_data(path, held.data) == REDACTED.encode():
-                raise BadValue("it is no JSON object with a config; what it holds is redacted")
+                raise BadValue("the value is no JSON object with a config; its content is redacted")
             return how(held.data)
         except BadValue as problem:
             for kind, entity in entities:

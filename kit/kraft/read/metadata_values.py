@@ -80,10 +80,10 @@ def topic_value(data: bytes) -> TopicValue:
     held = _object(data)
     topic_id = held.get("topic_id")
     if topic_id is not None and not _is_uuid(topic_id):
-        raise BadValue(f"its topic_id is {shown(str(topic_id))}")
+        raise BadValue(f"the field topic_id is {shown(str(topic_id))}")
     parts = [_replica_map(held.get(key, {}), key) for key in ("partitions", "adding_replicas", "removing_replicas")]
     if not parts[0]:
-        raise BadValue("it has no partitions")
+        raise BadValue("the field partitions is empty")
     return TopicValue(topic_id, *parts)
 
 
@@ -105,9 +105,9 @@ def config_value(data: bytes) -> dict[str, str]:
     held = _object(data)
     config = held.get("config", {})
     if held.get("version") != 1:
-        raise BadValue(f"its version is {shown(str(held.get('version')))}, not 1")
+        raise BadValue(f"the field version is {shown(str(held.get('version')))}, not 1")
     if not isinstance(config, dict) or not all(is_text(each) for pair in config.items() for each in pair):
-        raise BadValue("its config is no map of text")
+        raise BadValue("the field config is no map of text")
     return config
 
 
@@ -141,7 +141,7 @@ def quota_value(key: str, value: str) -> str:
     if key in _WHOLE_QUOTAS:
         least, most = _WHOLE_QUOTAS[key]
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", value) or not least <= int(value) <= most:
-            raise BadValue(f"its {key} is {shown(value)}; expected {least} to {most}")
+            raise BadValue(f"the quota {key} is {shown(value)}; expected {least} to {most}")
         return str(int(value))
     try:
         number = float(value)
@@ -182,10 +182,10 @@ def acl_value(data: bytes) -> list[str]:
     """The rules of one resource, as JSON of principal, host, operation and permission; raises BadValue."""
     held = _object(data)
     if held.get("version") != 1:
-        raise BadValue(f"its version is {shown(str(held.get('version')))}, not 1")
+        raise BadValue(f"the field version is {shown(str(held.get('version')))}, not 1")
     acls = held.get("acls", [])
     if not isinstance(acls, list):
-        raise BadValue("its field acls is not a list")
+        raise BadValue("the field acls is not a list")
     return sorted({_rule(each) for each in acls})
 
 
@@ -193,7 +193,7 @@ def _rule(entry: Any) -> str:
     names = ("principal", "host", "operation", "permissionType")
     parts = [entry[name] for name in names if is_text(entry.get(name))] if isinstance(entry, dict) else []
     if len(parts) < len(names):
-        raise BadValue("one of its acls lacks a principal, host, operation or permissionType")
+        raise BadValue("an entry of the field acls lacks a principal, host, operation or permissionType")
     principal, host, operation, permission = parts
     if not _PRINCIPAL.fullmatch(principal):
         raise BadValue(f"the principal {shown(principal)} is no Type:name")
@@ -233,7 +233,7 @@ def token_value(data: bytes) -> str:
     owner = held.get("owner")
     requester = held.get("tokenRequester", owner)
     if not isinstance(renewers, list) or not all(map(is_text, [owner, requester, *renewers])):
-        raise BadValue("its owner, tokenRequester or renewers are no text")
+        raise BadValue("the fields owner, tokenRequester and renewers must be text")
     times = ("issueTimestamp", "maxTimestamp", "expiryTimestamp")
     issued, latest, expires = (_number(held, each, -1, INT64_MAX) for each in times)
     return json_text(
@@ -260,7 +260,7 @@ def migration_value(data: bytes | None) -> dict[str, int | None]:
     """
     held = _first_object(data)
     if _number(held, "version", -INT32_MAX - 1, INT32_MAX) != 0:
-        raise BadValue(f"its version is {shown(str(held['version']))}, not 0")
+        raise BadValue(f"the field version is {shown(str(held['version']))}, not 0")
     ids = ("kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_epoch")
     numbers = {key: _number(held, key, -INT32_MAX - 1, INT32_MAX) for key in ids}
     return {**numbers, "kraft_metadata_offset": _number(held, "kraft_metadata_offset", -INT64_MAX - 1, INT64_MAX)}
@@ -288,7 +288,7 @@ def _first_object(data: bytes | None) -> dict[str, Any]:
 
 def _object(data: bytes | None) -> dict[str, Any]:
     if data is None or data == b"":
-        raise BadValue("it is empty")
+        raise BadValue("the value is empty")
     held = json_in(data)
     if not isinstance(held, dict):
         raise BadValue(f"{shown(data)} is no JSON object")
@@ -298,19 +298,19 @@ def _object(data: bytes | None) -> dict[str, Any]:
 def _number(held: Mapping[str, Any], key: str, least: int, most: int, default: int | None = None) -> int:
     value = held.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BadValue(f"its {key} is {shown(str(value))}")
+        raise BadValue(f"the field {key} is {shown(str(value))}")
     return value
 
 
 def _replica_map(held: Any, key: str) -> dict[int, tuple[int, ...]]:
     if not isinstance(held, dict):
-        raise BadValue(f"its {key} are no map")
+        raise BadValue(f"the field {key} is no map")
     lists = list(held.values())
     if not set(map(type, lists)) <= {list} or not _are_ids(list(chain.from_iterable(lists))):
-        raise BadValue(f"its {key} are no list of broker ids")
+        raise BadValue(f"the field {key} is no list of broker ids")
     numbers = list(map(_partition, held))
     if None in numbers:
-        raise BadValue(f"its {key} have {shown(list(held)[numbers.index(None)])}, which is no partition number")
+        raise BadValue(f"the field {key} has {shown(list(held)[numbers.index(None)])}, which is no partition number")
     return {number: tuple(ids) for number, ids in zip(numbers, lists) if number is not None}
 
 
@@ -320,7 +320,7 @@ _partition = lru_cache(maxsize=100_000)(partition_in)
 
 def _ids(held: Any, key: str) -> tuple[int, ...]:
     if not isinstance(held, list) or not _are_ids(held):
-        raise BadValue(f"its {key} are no list of broker ids")
+        raise BadValue(f"the field {key} is no list of broker ids")
     return tuple(held)
 
 

@@ -78,7 +78,7 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
         stored = read_zookeeper_files(files, path, moment(at))
         rows = stored.changes if history else _with_writers(stored.znodes, stored.changes)
     if rows.is_empty():
-        absence = "these logs contain no change of it" if history else "it did not exist at that time"
+        absence = "these logs contain no change of this znode" if history else "this znode did not exist at that time"
         raise NotFound(f"znode {path}: {absence}. {stored!r}. Give another --path, or files of another time")
     _print(rows, _TOLD if history else _SHOWN, as_json)
     say(*verify_files(stored).split("\n"))

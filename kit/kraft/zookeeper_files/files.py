@@ -124,18 +124,18 @@ def _gunzipped(data: bytes) -> tuple[bytes, str | None]:
             part = unpacker.decompress(data, 16 * 2**20)
             data = unpacker.unconsumed_tail
             if not part and not data:
-                return b"".join(parts), "its gzip ends too early"
+                return b"".join(parts), "the file's gzip data end too early"
             parts.append(part)
             size += len(part)
             if size > MOST_BYTES:
                 return b"", _too_large("gzip")
     except zlib.error as problem:
-        return b"".join(parts), f"its gzip is damaged: {problem}"
+        return b"".join(parts), f"the file's gzip data are damaged: {problem}"
     return b"".join(parts), None
 
 
 def _too_large(codec: str) -> str:
-    return f"its {codec} unpacks to more than a third of this machine's memory ({MOST_BYTES:,} bytes)"
+    return f"the file's {codec} data unpack to more than a third of this machine's memory ({MOST_BYTES:,} bytes)"
 
 
 def _unsnapped(data: bytes) -> tuple[bytes, str | None]:
@@ -145,14 +145,14 @@ def _unsnapped(data: bytes) -> tuple[bytes, str | None]:
         (size,) = struct.unpack(">i", data[at : at + 4].rjust(4, b"\0"))
         block = data[at + 4 : at + 4 + size]
         if size <= 0 or len(block) < size:
-            return b"".join(parts), "its snappy ends too early"
+            return b"".join(parts), "the file's snappy data end too early"
         total += (unpacked := _unpacked_size(block))
         if total > MOST_BYTES:
             return b"", _too_large("snappy")
         try:
             parts.append(codec.decompress(block, unpacked, asbytes=True))
         except (OSError, pa.ArrowException):
-            return b"".join(parts), "its snappy is damaged"
+            return b"".join(parts), "the file's snappy data are damaged"
         at += 4 + size
     return b"".join(parts), None
 

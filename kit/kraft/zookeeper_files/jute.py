@@ -38,14 +38,14 @@ class Cursor:
         try:
             (value,) = form.unpack_from(self.data, self.at)
         except struct.error:
-            raise Damaged(f"it ends too early, at byte {self.at:,}") from None
+            raise Damaged(f"the data end too early, at byte {self.at:,}") from None
         self.at += form.size
         return value
 
     def octets(self, size: int) -> bytes:
         if size > self.left:
             wanted = quantity(size, "byte")
-            raise Damaged(f"it ends too early: {wanted} should be at byte {self.at:,}, {self.left:,} left")
+            raise Damaged(f"the data end too early: {wanted} should be at byte {self.at:,}, {self.left:,} left")
         self.at += size
         return self.data[self.at - size : self.at]
 

@@ -52,7 +52,7 @@ def _paths(strings: pa.Array) -> tuple[pa.Array, pa.Array]:
         texts = [each.decode(errors="replace") for each in strings.to_pylist()]
         is_wrong = [text.encode() != each for text, each in zip(texts, strings.to_pylist())]
         paths = pa.array(texts, pa.string())
-        errors = pa.array(["its path is no UTF-8" if wrong else None for wrong in is_wrong], pa.string())
+        errors = pa.array(["the znode's path is no UTF-8" if wrong else None for wrong in is_wrong], pa.string())
     is_root = numbers(pc.binary_length(paths), "i4") == 0
     return pc.replace_with_mask(
         paths, flags(is_root), octets([b"/"] * int(is_root.sum()), paths.type)

@@ -153,7 +153,7 @@ class Snapshot:
         self._summed, wanted = at, cursor.int64()
         if checksum != wanted or cursor.octets(len(END)) != END:
             raise Damaged(
-                f"its checksum is {checksum:08x}, and should be {wanted & 2**64 - 1:08x}: its bytes were changed"
+                f"the file's checksum is {checksum:08x}, and should be {wanted & 2**64 - 1:08x}: its bytes were changed"
             )
         return cursor
 

@@ -51,6 +51,6 @@ def compile_into(target: Path, source: str, libraries: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0 or not any(folder.iterdir()):
             raise SetupError(
-                f"{source} could not be compiled; see the compiler's words:\n{done.stdout[:2000]}{done.stderr[:2000]}"
+                f"{source} could not be compiled; see the compiler's output:\n{done.stdout[:2000]}{done.stderr[:2000]}"
             )
         Path(shutil.make_archive(str(folder), "zip", folder)).replace(target)

@@ -142,13 +142,13 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.
     )
     not_ready_reason = (
         pl.when(not_ready_code == STAGE)
-        .then(pl.format("its stage is {}", "stage"))
+        .then(pl.format("the group's stage is {}", "stage"))
         .when(not_ready_code == BLOCKER)
         .then("blocker")
         .when((not_ready_code == MEMBERS) & (age_s < 0))
-        .then(pl.format("its newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
+        .then(pl.format("the newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
         .when(not_ready_code == MEMBERS)
-        .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
+        .then(pl.format("the newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
     return (
         rows.with_columns(not_ready_code=not_ready_code, not_ready_reason=not_ready_reason)

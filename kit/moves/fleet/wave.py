@@ -65,7 +65,7 @@ def wave_step(parameters: WaveParameters) -> Step:
         step_id=f"wave-{parameters.number:02d}",
         kind=WAVE,
         title=f"Toggle {quantity(len(parameters.groups), 'group')} to {name}'s assignment",
-        precondition="each has MEZKCCs alone" + (" and is settled" if parameters.after == KAFKA else ""),
+        precondition="each group has MEZKCCs alone" + (" and is settled" if parameters.after == KAFKA else ""),
         verification=(
             f"each group's members own what {name}'s assignment gives them, each partition has an owner, and its "
             "committed offset moves or has reached the end"

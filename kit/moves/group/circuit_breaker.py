@@ -114,7 +114,7 @@ class CircuitBreakerActor:
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
+        return Checked(True, "the step wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []

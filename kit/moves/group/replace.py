@@ -83,7 +83,10 @@ class ReplaceActor:
         before, is_resumed = parameters.before, step.step_id in self._begun
         instruction = self._deployer.instruction(parameters.group, *parameters.direction)
         if instruction != parameters.instruction:
-            return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
+            return Checked(
+                False,
+                (f"the plan has the instruction {parameters.instruction!r}, but the profile now has {instruction!r}"),
+            )
         if state.counts != before and not is_resumed:
             return Checked(False, f"expected {counted(before)}, found {counted(state.counts)}")
         problem = off_the_way(step, state) or self._refusal(step, state)

@@ -121,7 +121,7 @@ class SoakActor:
         return (self._read or read_group_state)(self._cluster, group_id)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
+        return Checked(True, "the step wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []

@@ -185,7 +185,7 @@ class Lease:
             if code == _REBALANCE or self._is_overtaken(code, generation):
                 await self._rejoin(generation)
             elif code > 0 and code not in RETRIABLE_CODES and code != UNKNOWN_TOPIC:
-                raise self._loses(f"its coordinator refused the commit: {why}")
+                raise self._loses(f"the coordinator refused the commit: {why}")
             elif time.monotonic() > until:
                 raise LockLost(f"{self._named} can't be confirmed within {SESSION_S:g} s: {why}{await self._cause()}")
             else:
@@ -229,7 +229,7 @@ class Lease:
                 elif code in RETRIABLE_CODES:
                     await self._found_again()
                 elif code:
-                    self._loses(f"its coordinator refused a heartbeat: {describe_code(code)}")
+                    self._loses(f"the coordinator refused a heartbeat: {describe_code(code)}")
             except RETRIABLE_FAILURES:
                 await self._found_again()
             except OfframpError:

@@ -17,7 +17,7 @@ from kit.tables.groups import ZOOKEEPER
 GONE = "no broker knows this topic: it was deleted, or never existed"
 NO_PARTITION = "the topic exists, but has no such partition"
 NO_NAME = "a group without a name can't be written"
-NO_ZNODE = "its group can't have offsets in ZooKeeper: a znode can't have the group's name"
+NO_ZNODE = "the group can't have offsets in ZooKeeper, because a znode can't have the group's name"
 
 
 class Exclusion(Enum):
@@ -98,5 +98,5 @@ def _impossible(store: str, group_id: str) -> str | None:
 
 def _without_backwards(each: Move | Excluded) -> Move | Excluded:
     if isinstance(each, Move) and each.is_backwards:
-        return Excluded(each.key, f"it would go backwards: {each.before} → {each.after}")
+        return Excluded(each.key, f"the offset would go backwards: {each.before} → {each.after}")
     return each

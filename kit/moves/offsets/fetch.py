@@ -45,7 +45,7 @@ NOT_IN_KAFKA = GroupInStore("Dead")
 NOT_IN_ZOOKEEPER = GroupInStore()
 NO_IDS: Mapping[str, str] = {}
 _SHARE_GROUP = (
-    "it is a share group: it has start offsets, which no commit changes. To reset them, stop its members and run:"
+    "a share group has start offsets, which no commit changes. To reset them, stop the group's members and run:"
     " kafka-share-groups.sh --bootstrap-server ADDRESS --reset-offsets --group GROUP"
 )
 

@@ -30,7 +30,7 @@ GROUPS_PER_BATCH = 100
 Offsets = Mapping[Place, Stored]
 Held = Offsets | str
 """What a group has committed, or why that can't be read."""
-_UNREAD = "its offsets can't be read"
+_UNREAD = "the group's offsets can't be read"
 _SINCE = "a client has committed offsets of this group since the plan"
 _AGAIN = "a client has committed offsets of this group since the deletion, so the group is not changed"
 _NOT_DONE = {Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
@@ -132,7 +132,9 @@ class GroupDeleter:
         there = _there(before, held, bare)
         outcomes = {each: it for each in before if (it := _undeletable(each, before[each], held[each], there))}
         outcomes |= {
-            each: _outcome(each, Outcome.NOT_ATTEMPTED, before[each], held[each], f"it can't be read: {it.error}")
+            each: _outcome(
+                each, Outcome.NOT_ATTEMPTED, before[each], held[each], f"the group can't be read: {it.error}"
+            )
             for each, it in bare.items()
             if it.error is not None and each not in outcomes
         }
@@ -274,7 +276,7 @@ def _deleted(group_id: str, before: Offsets, answer: Answer, back: Held) -> Item
         return _outcome(group_id, Outcome.CONFIRMED, before, back)
     if answer.is_refused:
         return _outcome(group_id, Outcome.REFUSED, before, back, answer.error)
-    told_error = answer.error or "it was deleted"
+    told_error = answer.error or "the group was deleted"
     return _outcome(group_id, Outcome.UNKNOWN, before, back, f"{told_error}; it has {_said(back)}")
 
 

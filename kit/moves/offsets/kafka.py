@@ -192,7 +192,7 @@ class KafkaWriter(GroupOffsets):
             for group_id in [each for each in pending if current[each] and current[each] != known[each]]:
                 pending.remove(group_id)
                 if not isinstance(current[group_id], str):
-                    take(answers, group_id, _moved("its offsets have changed since the plan"))
+                    take(answers, group_id, _moved("the group's offsets have changed since the plan"))
 
     async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
         for chunk in chunks(groups, GROUPS_PER_REQUEST):

@@ -336,7 +336,7 @@ def _reset(inputs: PlanInputs, key: Key, reset: Reset, at_time: int | None) -> S
         return within
     wanted, note = wanted_by(reset, before, *within, at_time)
     if wanted is None and before.error is None:
-        return Excluded(key, "it has no offset that could be shifted")
+        return Excluded(key, "there is no offset that could be shifted")
     return OffsetTarget(key, before, wanted or 0, note)
 
 

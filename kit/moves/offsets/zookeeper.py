@@ -129,7 +129,7 @@ class ZookeeperWriter:
             lists, refusals = self._make_parents(created)
             answers |= {key: Answer(refusals[path]) for key in created for path in parents_of(key) if path in refusals}
         except (AuthenticationFailed, KazooException, self._client.handler.timeout_exception) as error:
-            answers |= {key: Answer(f"its parent znodes were not created: {error}") for key in created}
+            answers |= {key: Answer(f"the parent znodes were not created: {error}") for key in created}
             lists = {}
         todo = {key: stored for key, stored in todo.items() if key not in answers}
         for chunk in _chunks(list(todo)):

@@ -141,7 +141,7 @@ def _chosen(rows: Sequence[GroupVerdict], request: ProtocolFleetRequest) -> list
     refused = [name for name in request.groups if name not in ready]
     if refused:
         row = by_name[refused[0]]
-        why = ", ".join((*row.blocked_by, *row.unknown)) or f"its stage is {row.stage}"
+        why = ", ".join((*row.blocked_by, *row.unknown)) or f"the group's stage is {row.stage}"
         raise PlanError(
             f"{len(refused)} of {quantity(len(request.groups), 'group')} can't be moved now: {refused[0]}: {why}. Run:"
             f" offramp protocol check -g {refused[0]}"

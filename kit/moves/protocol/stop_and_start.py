@@ -65,7 +65,10 @@ class StoppedActor:
         parameters, state = StoppedParameters.of(step), self._look(step)
         instruction = self._deployer.instruction(parameters.group, *_direction(step))
         if instruction != parameters.instruction:
-            return Checked(False, f"the plan says {parameters.instruction!r}, the profile now {instruction!r}")
+            return Checked(
+                False,
+                (f"the plan has the instruction {parameters.instruction!r}, but the profile now has {instruction!r}"),
+            )
         before, after = _before_and_after(step)
         counts = _counts(state)
         refusals = [it for _, order in self._orders_ahead(step, state) if (it := self._deployer.refusal(order))]

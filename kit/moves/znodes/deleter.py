@@ -41,8 +41,8 @@ _REFUSALS = {
     BadVersionError: "another client wrote this znode meanwhile",
     NoNodeError: "another client deleted this znode, or the one above it, meanwhile",
     NodeExistsError: "another client created this znode meanwhile",
-    NoChildrenForEphemeralsError: "it is ephemeral now: a live member may hold it",
-    NotEmptyError: "it has children",
+    NoChildrenForEphemeralsError: "the znode is ephemeral now: a live member may hold it",
+    NotEmptyError: "the znode has children",
 }
 _ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
 Found: TypeAlias = Znode | KazooException | None

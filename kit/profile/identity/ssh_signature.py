@@ -53,7 +53,7 @@ def public_key(line: str) -> str:
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError(f"it is no public SSH key: {error}") from error
     if not isinstance(key, Ed25519PublicKey | RSAPublicKey | EllipticCurvePublicKey):
-        raise ValueError("it is no Ed25519, RSA or ECDSA key")
+        raise ValueError("the key is no Ed25519, RSA or ECDSA key")
     return _line(key)
 
 
@@ -155,13 +155,13 @@ def _opened(signature: str) -> tuple[str, bytes]:
     """The public key's line and the signature itself, if it is of our kind."""
     first, *code, last = signature.strip().split("\n")
     if (first, last) != (_BEGIN, _END):
-        raise ValueError("it is no SSH signature")
+        raise ValueError("this is no SSH signature")
     blob = b64decode("".join(code), validate=True)
     if blob[:10] != _MAGIC + struct.pack(">I", 1):
         raise ValueError("it is no SSH signature of version 1")
     key, namespace, _, hashed, signed = _texts(blob[10:], 5)
     if (namespace, hashed) != (NAMESPACE.encode(), b"sha512"):
-        raise ValueError("it was made for something else")
+        raise ValueError("the signature was made for another purpose")
     kind = _texts(key, 1)[0].decode()
     return f"{kind} {b64encode(key).decode()}", signed
 
@@ -175,7 +175,7 @@ def _texts(data: bytes, count: int) -> list[bytes]:
     for _ in range(count):
         (length,) = struct.unpack_from(">I", data)
         if length > len(data) - 4:
-            raise ValueError("it is cut off")
+            raise ValueError("the signature is cut off")
         texts.append(data[4 : 4 + length])
         data = data[4 + length :]
     return texts

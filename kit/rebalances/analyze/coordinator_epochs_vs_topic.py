@@ -59,15 +59,23 @@ def _of_group(logged: dict[int, _Epoch], rows: list[dict[str, Any]]) -> Iterator
     members = {row["member_id"] for row in rows}
     for epoch, each in sorted(logged.items()):
         if epoch > min(stored) and epoch not in stored:
-            text = "is in its coordinator's log and not in the topic: never stored, or read too early."
+            text = (
+                "is in the coordinator's log, but not in the topic: it was never stored, or the topic was "
+                "read too early."
+            )
             yield _finding("not_stored", each.event, epoch, text)
         elif epoch > min(stored):
             for member_id in sorted(set(each.joined) - members):
-                text = f"was joined by {member_id}, by its coordinator's log; no record in the topic is of that member."
+                text = (
+                    f"was joined by {member_id}, as the coordinator's log shows, but no record in the "
+                    f"topic is of that member."
+                )
                 yield _finding("unknown_member", each.event, epoch, text, member_id)
     for epoch, row in sorted(stored.items()):
         if min(logged) < epoch < max(logged) and epoch not in logged:
-            text = f"Group {row['group_id']}: epoch {epoch} is in the topic and in no coordinator's log given."
+            text = (
+                f"Group {row['group_id']}: epoch {epoch} is in the topic, but in none of the given coordinators' logs."
+            )
             yield LogFinding(row["group_id"], "not_logged", None, True, row["written_at"], text)
 
 

@@ -84,7 +84,7 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
             pl.col("is_utc").all(),
         )
     )
-    text = "{} had {} member ids: it keeps being thrown out or restarts."
+    text = "{} had {} member ids: it lost its membership or restarted repeatedly."
     return [
         _finding(group, "rejoining", who, at, is_utc, text.format(who, n))
         for group, who, n, at, is_utc in counted.iter_rows()
@@ -109,7 +109,9 @@ def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
             text = (
                 f"{member or 'its member'} is the only member and rejoined {quantity(n - 1, 'time')}, once in {every}"
             )
-            text += ": no other member causes it. A client does so by itself that loses its assignment on each poll."
+            text += (
+                ", so no other member causes this. A client that loses its assignment on each poll rejoins by itself."
+            )
             findings.append(_finding(group, "rejoining_alone", member, at, is_utc, text))
     return findings
 
@@ -164,7 +166,10 @@ def _skipped(members: pl.DataFrame) -> list[LogFinding]:
         for before, row in pairwise(rows.iter_rows(named=True)):
             old, new = before["generation"], row["generation"]
             if new > old + 1 and row["source"] != "zookeeper":
-                text = f"{who} went from generation {old} to {new}: what was between is not in its log, or it was out."
+                text = (
+                    f"{who} went from generation {old} to {new}: the generations between are not in its "
+                    f"log, or it was no member."
+                )
                 findings.append(_of(row, "skipped_generation", row["started_at"], text))
     return findings
 
@@ -181,8 +186,8 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
         missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located - kept)
         if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
             when = f"{term(row['is_epoch'])} {row['generation']}"
-            text = f"{row['consumer']} was assigned {listed(missing)} in {when} and did not ask "
-            text += "where to begin: no consumer fetches them, as far as its log shows."
+            text = f"{row['consumer']} was assigned {listed(missing)} in {when} and requested no "
+            text += "committed offsets of them: by its log, no consumer reads these partitions."
             findings.append(_of(row, "not_fetched", row["ended_at"], text))
     return findings
 
@@ -198,7 +203,7 @@ def _unfinished(members: pl.DataFrame) -> list[LogFinding]:
 
 def _unfinished_text(row: dict[str, Any]) -> str:
     if row["outcome"] == "failed":
-        return f"{row['consumer']} did not get through its last rebalance: {row['failure']}"
+        return f"{row['consumer']} did not complete its last rebalance: {row['failure']}"
     return f"{row['consumer']} has no assignment where the log ends (line {row['last_line']} of {row['file']})."
 
 
@@ -208,7 +213,8 @@ def _several(instances: list[ConsumerInstance]) -> list[LogFinding]:
         streams.setdefault(instance.stream, []).append(instance)
     texts = [
         (same[0].value_of("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
-         f" ({', '.join(instance.member_id or '?' for instance in same)}): their content decided which line is whose.")
+         f" ({', '.join(instance.member_id or '?' for instance in same)}): offramp assigned each line to a consumer "
+         "by its content.")
         for stream, same in streams.items()
         if len(same) > 1
     ]  # fmt: skip

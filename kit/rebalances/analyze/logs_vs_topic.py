@@ -79,24 +79,29 @@ def _differences(
 
     if topic is None:
         assert logs is not None
-        text = "is in the logs and not in the topic: compacted away since, or never stored."
+        text = "is in the logs, but not in the topic: its record was compacted, or never stored."
         yield finding("not_stored", text, logs["started_at"], is_utc=logs["is_utc"])
         return
     if logs is None:
-        text = f"is in the topic ({quantity(len(topic['members']), 'member')}) but in no given log."
+        text = f"is in the topic ({quantity(len(topic['members']), 'member')}), but in none of the given logs."
         yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]
     strangers = sorted(owned.keys() - set(topic["members"]) - replaced)
     for member in strangers:
-        yield finding("unknown_member", f"has no member {member}, which by its log is in it.", at, member)
+        yield finding(
+            "unknown_member",
+            f"has no member {member} in the topic, although the member's log shows this membership.",
+            at,
+            member,
+        )
     for name, kind in (("leader_id", "other_leader"), ("assignor", "other_assignor")):
         if None not in (logs[name], topic[name]) and logs[name] != topic[name]:
             yield finding(kind, f"has {topic[name]} in the topic and {logs[name]} in the logs.", at)
     for member, partitions in sorted(owned.items()):
         stored = assigned.get(member)
         if member not in strangers and stored is not None and stored != partitions:
-            text = f"gives {member} {listed(stored)}, and by its log it has {listed(partitions)}."
+            text = f"gives {member} {listed(stored)} in the topic, but {listed(partitions)} in the member's log."
             yield finding("other_assignment", text, at, member)
 
 

@@ -115,10 +115,10 @@ def _of_group(logged: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFind
             if not row["owned"] or (is_classic and not is_stored):
                 continue
             if not is_stored:
-                text = "is in the logs and not in the topic: compacted away since, or never stored."
+                text = "is in the logs, but not in the topic: its record was compacted, or never stored."
                 unstored.setdefault(epoch, _finding(row, "not_stored", epoch, text, None))
             elif stored.was_without(member_id, epoch):
-                text = f"has no member {member_id}, which by its log is in it."
+                text = f"has no member {member_id} in the topic, although the member's log shows this membership."
                 yield _finding(row, "unknown_member", epoch, text, member_id)
             elif member.is_whole(epoch):
                 yield from _other(row, member.of(epoch))
@@ -130,10 +130,10 @@ def _of_group(logged: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFind
 def _other(row: Row, assigned: list[list[str]]) -> Iterator[LogFinding]:
     member_id, epoch, owned = row["member_id"], row["generation"], listed(sorted(row["owned"]))
     if not assigned:
-        text = f"of {member_id} is in its log, with {owned}, and not in the topic."
+        text = f"of {member_id} is in the member's log, with {owned}, but not in the topic."
         yield _finding(row, "not_stored", epoch, text, member_id)
     elif _are_named(assigned) and sorted(row["owned"]) not in assigned:
-        text = f"gives {member_id} {listed(assigned[-1])}, and by its log it has {owned}."
+        text = f"gives {member_id} {listed(assigned[-1])} in the topic, but {owned} in the member's log."
         yield _finding(row, "other_assignment", epoch, text, member_id)
 
 
@@ -147,7 +147,10 @@ def _unheard(rows: list[Row], member: _Member) -> Iterator[LogFinding]:
         gaps = {row["epoch"]: row for row in between if row["assigned"] and kept - set(row["assigned"])}
         for epoch, row in gaps.items():
             if _are_named([row["assigned"]]):
-                text = f"gives {row['member_id']} {listed(row['assigned'])} in the topic; its log has nothing of it "
+                text = (
+                    f"gives {row['member_id']} {listed(row['assigned'])} in the topic; the member's log "
+                    f"shows no such assignment "
+                )
                 text += f"between epochs {before['generation']} and {after['generation']}."
                 at = row["written_at"]
                 yield LogFinding(row["group_id"], "not_logged", row["member_id"], True, at, _sentence(row, epoch, text))

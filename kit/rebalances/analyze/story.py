@@ -83,7 +83,7 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
         f"last to join was {row['last_joiner']}, {seconds(row['join_spread_ms'])} after the first"
         if row["join_spread_ms"]
         else None,
-        f"with no member in these logs any more: {listed(row['partitions_without_known_owner'])}"
+        f"partitions of no known member of these logs: {listed(row['partitions_without_known_owner'])}"
         if row["partitions_without_known_owner"]
         else None,
         f"moved: {listed(row['moved'])}" if row["moved"] else None,
@@ -157,9 +157,13 @@ def _outcome(row: dict[str, Any]) -> str | None:
     """That it failed or is not through, and why; of what went well at last, that it had failed before."""
     why = f": {row['failure'].rstrip('.')}" if row["failure"] else ""
     if row["outcome"] == "failed":
-        return f"did not get through{why}"
+        return f"did not complete the rebalance{why}"
     before = f"failed before{why}" if why else None
-    return ", ".join(filter(None, [before, "is not through where the log ends" if row["outcome"] == "open" else None]))
+    return ", ".join(
+        filter(
+            None, [before, "has not completed the rebalance where the log ends" if row["outcome"] == "open" else None]
+        )
+    )
 
 
 def _took(ms: int | None, action: str) -> str | None:

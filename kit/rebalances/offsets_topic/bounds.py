@@ -68,7 +68,9 @@ def _since(
         asked = [TopicPartition(topic, partition, epoch_ms) for partition in by_partition]
         answers = consumer.offsets_for_times(asked, timeout=CONNECT_TIMEOUT_S)
     except KafkaException as failure:
-        errors |= dict.fromkeys(by_partition, f"its first record since {at} can't be found: {failure.args[0].str()}")
+        errors |= dict.fromkeys(
+            by_partition, f"the partition's first record since {at} can't be found: {failure.args[0].str()}"
+        )
         return []
     finally:
         consumer.close()

@@ -19,7 +19,7 @@ _EXPIRY = 1
 _MOST_TAGS = 100
 """Kafka writes at most one; a corrupt number of tags must not make a long loop."""
 _CUT = "the value ends too early"
-_NO_UTF8 = "its metadata is no UTF-8"
+_NO_UTF8 = "the commit's metadata is no UTF-8"
 
 
 def commit_rows(records: Records, keys: Keys) -> pa.RecordBatch:

@@ -218,4 +218,4 @@ def test_the_verb(folder, tmp_path, monkeypatch):
         return result.stdout.splitlines()
 
     assert told() == ["2026-11-22  2 hours", "2026-11-23  1 hour"]
-    assert told() == ["No hour to make: all completed hours exist."]
+    assert told() == ["No hourly summary to make: every completed hour has one."]

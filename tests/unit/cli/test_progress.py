@@ -75,7 +75,7 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path, profile):
     screen = Screen()
 
     def made(*_):
-        wait_until(lambda: "the report of fake is being made" in screen.getvalue(), "its line", 10)
+        wait_until(lambda: "the report on fake is being made" in screen.getvalue(), "its line", 10)
         return SimpleNamespace(notebook="n", html="h", latest="l", outcome={"read_errors": 0})
 
     replaced(monkeypatch, {"kit.groups.report.run_report": made})

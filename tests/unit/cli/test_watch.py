@@ -224,10 +224,10 @@ def test_it_says_what_a_look_costs(observe, capsys):
     verb.watch(every=0.0, count=4, history="")
     lines = capsys.readouterr().out.splitlines()
     first, second, third, fourth = [line for line in lines if line.startswith("fake at ")]
-    assert "poll 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates take 2 polls, and a trend 4" in first
+    assert "poll 1: 1 group (1 unknown); 0.0 s, 7 requests to brokers; rates need 2 polls, and a trend needs 4" in first
     assert "ZooKeeper" not in first  # It was asked nothing.
     assert "poll 2: 1 group (1 unknown); 0.0 s, 7 requests to brokers and 1,200 to ZooKeeper; rates" in second
-    assert third.endswith("rates take 2 polls, and a trend 4")
+    assert third.endswith("rates need 2 polls, and a trend needs 4")
     assert fourth.endswith("poll 4: 1 group (1 growing); 0.0 s, 7 requests to brokers")
 
 

@@ -68,7 +68,7 @@ def test_a_commit_that_a_rebalance_overtook_is_sent_again():
 def test_a_refused_commit_is_a_lost_lock_for_good(code):
     lease = held(Coordinator([code]))
     for _ in range(2):
-        with pytest.raises(LockLost, match="its coordinator refused the commit"):
+        with pytest.raises(LockLost, match="the coordinator refused the commit"):
             asyncio.run(lease._confirm())
 
 

@@ -254,7 +254,7 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
         ("done", 2, 2),
         ("done", 1, 1),
     ]
-    told = "3 partitions got another owner znode; the longest time that one was seen without an owner is 7 ms"
+    told = "3 partitions got another owner znode; the longest time that a partition was seen without an owner is 7 ms"
     assert (
         f"{told}, from the notice of a deletion to the next creation (ZooKeeper reported each change)."
         in html.verdict(model.record)

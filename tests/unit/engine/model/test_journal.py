@@ -104,7 +104,7 @@ def test_every_line_has_all_columns_with_one_type_each(done):
         (lambda lines: [*lines[:5], *lines[6:]], "line 6 does not follow"),
         (lambda lines: [*lines[:5], lines[6], lines[5], *lines[7:]], "line 6 does not follow"),
         (lambda lines: lines[1:], "line 1 does not follow"),
-        (lambda lines: [*lines[:-3], lines[-1]], "the last ones were removed"),
+        (lambda lines: [*lines[:-3], lines[-1]], "the last lines were removed"),
         (lambda lines: [*lines[:-3], lines[-2].replace(b"Every", b"Almost every"), b""], "does not follow"),
         (lambda lines: [*lines[:-2], lines[-2].replace(b"Every", b"Almost every"), b""], "not the verdict on these"),
         (lambda lines: [*lines[:3], b"{", *lines[4:]], "line 4 is not JSON"),
@@ -163,7 +163,7 @@ def test_a_torn_last_line_is_tolerated_said_and_replaced(tmp_path):
     record = load_run(world.folder)
     assert record.is_at_work
     assert record.notes == (
-        f"""The last line is torn, its writer died over it: '{{"run_id": "{record.run_id[:-1]}'.""",
+        f"""The last line is incomplete, because its writer ended within it: '{{"run_id": "{record.run_id[:-1]}'.""",
     )
     world.process().resume()
     after = load_run(world.folder)
@@ -182,7 +182,7 @@ def test_a_missing_verdict_and_one_of_before_are_said(tmp_path):
     assert "the run continued after it" in load_run(world.folder).notes[1]
     world.process().resume()
     (world.folder / "verdict.json").unlink()
-    assert load_run(world.folder).notes == ("It ended VERIFIED, and verdict.json is missing.",)
+    assert load_run(world.folder).notes == ("The run ended VERIFIED, and verdict.json is missing.",)
 
 
 def test_a_damaged_folder_is_a_row_with_its_error(tmp_path, done):

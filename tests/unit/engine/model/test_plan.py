@@ -150,7 +150,7 @@ def test_a_plan_with_a_right_digest_over_wrong_content_is_refused(tmp_path):
     for changed, said in (
         ({"steps": [{**STEP, "changes": []}]}, "either how it is undone"),
         ({"note": "harmless"}, "unexpected keyword argument 'note'"),
-        ({"made_at": "2026-11-21T13:00:00+01:00"}, "holds something that a plan does not have"),
+        ({"made_at": "2026-11-21T13:00:00+01:00"}, "has a field that no plan has"),
     ):
         with pytest.raises(PlanError, match=said):
             load_plan(forged(**changed))

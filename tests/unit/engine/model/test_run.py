@@ -573,7 +573,7 @@ def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(wo
     answering(world, "undo", lambda step, acted, report: [])
     result = world.run.undo()
     assert result.state == RunState.UNDO_HALTED
-    assert result.sentence == "step 's1': not confirmed within 5 s: The cluster is as the step leaves it."
+    assert result.sentence == "step 's1': not confirmed within 5 s: The cluster has every change of the step."
     assert world.process().resume().state == RunState.UNDONE
     assert world.is_all_back
 

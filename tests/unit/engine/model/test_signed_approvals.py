@@ -161,7 +161,7 @@ def test_an_approval_by_a_clock_that_was_ahead_does_not_hold_when_its_time_has_c
     with pytest.raises(ApprovalError, match=r"clock trouble: the approval is dated .*, but here it is"):
         operations.begin(plan)
     operations._clock = Clock(now=lambda: given.approved_at + timedelta(minutes=5))
-    with pytest.raises(ApprovalError, match=r"clock trouble: the approval is dated .*, but it was seen here at"):
+    with pytest.raises(ApprovalError, match=r"clock trouble: the approval is dated .*, but this machine read it at"):
         operations.begin(plan)
     again = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR / 2)
     assert operations.approval(plan) == again
@@ -172,7 +172,7 @@ def test_a_look_is_enough_to_know_that_a_clock_was_ahead(operations):
     plan, given = approved_ahead(operations)
     assert operations.approval(plan) == given
     operations._clock = Clock(now=lambda: given.approved_at)
-    with pytest.raises(ApprovalError, match="it was seen here at"):
+    with pytest.raises(ApprovalError, match="this machine read it at"):
         operations.begin(plan)
 
 
@@ -188,7 +188,7 @@ def test_an_approval_by_a_clock_that_was_ahead_resumes_no_run(operations):
     run = operations.run(run_id)
     newer = operations.newer_approval(run.record)
     assert newer == given
-    with pytest.raises(ApprovalError, match="it was seen here at"):
+    with pytest.raises(ApprovalError, match="this machine read it at"):
         run.resume(newer)
 
 
@@ -218,7 +218,7 @@ def test_a_run_that_was_begun_by_a_clock_ahead_is_not_gone_on_with_when_its_time
     with pytest.raises(ApprovalError, match="but here it is"):
         operations.run(run_id).act()
     operations._clock = Clock(now=lambda: given.approved_at + HOUR / 4)
-    with pytest.raises(ApprovalError, match="it was seen here at"):
+    with pytest.raises(ApprovalError, match="this machine read it at"):
         operations.run(run_id).act()
 
 

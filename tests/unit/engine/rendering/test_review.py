@@ -70,13 +70,15 @@ def test_the_heading_names_the_way_and_the_state(record, observed, parameters, c
     [
         (4, 0, "every 200 ms", "4 partitions got another owner znode; no partition was seen without an owner (read "
          "every 200 ms: shorter changes may have been missed)."),
-        (1, 1200, "each change", "1 partition got another owner znode; the longest time that one was seen without an "
-         "owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper reported each change)."),
+        (1, 1200, "each change", "1 partition got another owner znode; the longest time that a partition was "
+         "seen without an owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper "
+         "reported each "
+         "change)."),
         (0, None, "with interruptions", "no owner znode was seen to change (the connection to ZooKeeper broke: changes "
          "may have been missed)."),
         (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (an earlier "
          "release of offramp did not record how the changes were observed)."),
-        (None, None, None, "not measured, for this process did not watch the owner znodes."),
+        (None, None, None, "not measured, because this process did not watch the owner znodes."),
     ],
 )  # fmt: skip
 def test_how_long_partitions_stood_still_is_told_as_it_was_measured(record, changed, longest, watched, told):

@@ -72,79 +72,87 @@ def found(taken: Any) -> dict[str, Any]:
 
 def test_the_class_and_its_evidence() -> None:
     cases: dict[str, tuple[Any, pl.DataFrame | None, str | None, str]] = {
-        "two-members": (snapshot([group()], [member(), member()], [offset()]), None, "active", "It has 2 members."),
+        "two-members": (
+            snapshot([group()], [member(), member()], [offset()]),
+            None,
+            "active",
+            ("The group has 2 members."),
+        ),
         "member-elsewhere": (
             snapshot([group(), group(store=ZOOKEEPER)], [member(store=ZOOKEEPER)], [offset()]),
             seen(committed=100),
             "active",
-            "It has no member here, but 1 member in zookeeper.",
+            "The group has no member in this store, but 1 member in zookeeper.",
         ),
         "commit-unknown": (
             snapshot([group()], offsets=[offset()]),
             None,
             None,
-            "It has no member; when it last committed is unknown.",
+            "The group has no member; the time of the last commit is unknown.",
         ),
-        "no-offset": (snapshot([group()]), None, None, "It has no member; no offset is committed."),
+        "no-offset": (snapshot([group()]), None, None, "The group has no member; no offset is committed."),
         "yesterday": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=1),
             "idle",
-            "It has no member; the last commit was 24 hours ago.",
+            "The group has no member; the last commit was 24 hours ago.",
         ),
         "long-ago": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=43),
             "dead",
-            "It has no member; the last commit was 43 days ago.",
+            "The group has no member; the last commit was 43 days ago.",
         ),
         "member-of-late": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=43, present=2),
             "idle",
-            "It has no member; the last commit was 43 days ago; it had one until 2 days ago.",
+            "The group has no member; the last commit was 43 days ago; the last member was seen 2 days ago.",
         ),
         "by-the-znode": (
             snapshot([group(store=ZOOKEEPER)], offsets=[offset(store=ZOOKEEPER, days=7)]),
             None,
             "dead",
-            "It has no member; the last commit was 7 days ago.",
+            "The group has no member; the last commit was 7 days ago.",
         ),
         "topic-gone": (
             snapshot([group()], offsets=[offset(topic="gone")]),
             seen(committed=0.01),
             "dead",
-            "It has no member; the last commit was 14 minutes ago; no topic of its offsets exists any more.",
+            "The group has no member; the last commit was 14 minutes ago; no topic of its offsets exists any more.",
         ),
         "one-topic-gone": (
             snapshot([group()], offsets=[offset(), offset(topic="gone")]),
             seen(committed=-1),
             "idle",
-            "It has no member; the last commit was 0 minutes ago; of 2 topics, 1 no longer there.",
+            "The group has no member; the last commit was 0 minutes ago; of 2 topics, 1 no longer there.",
         ),
         "console-consumer-4711": (
             snapshot([group()], offsets=[offset()]),
             None,
             "random name",
-            "It has no member; when it last committed is unknown; its name holds a tool's name and a number.",
+            (
+                "The group has no member; the time of the last commit is unknown; its name holds a tool's name "
+                "and a number."
+            ),
         ),
         "console-consumer-1": (
             snapshot([group()], offsets=[offset()]),
             seen(committed=8),
             "dead",
-            "It has no member; the last commit was 8 days ago; its name holds a tool's name and a number.",
+            "The group has no member; the last commit was 8 days ago; its name holds a tool's name and a number.",
         ),
         "unread": (
             snapshot([group(error="NOT_COORDINATOR")]),
             seen(committed=43),
             None,
-            "It could not be read: kafka: NOT_COORDINATOR",
+            "The group could not be read: kafka: NOT_COORDINATOR",
         ),
         "unread-elsewhere": (
             snapshot([group(), group(store=ZOOKEEPER, error="no rights")], offsets=[offset()]),
             seen(committed=43),
             None,
-            "It could not be read: zookeeper: no rights",
+            "The group could not be read: zookeeper: no rights",
         ),
     }
     taken = with_each_group({name: taken for name, (taken, *_) in cases.items()})

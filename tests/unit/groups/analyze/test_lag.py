@@ -185,10 +185,12 @@ def test_a_group_without_any_offset_is_placed_where_its_members_are() -> None:
 
 
 def test_a_failed_group_hides_whether_something_was_committed() -> None:
-    failed = Group("g", KAFKA, "Stable", None, None, None, 1, "its committed offsets can't be read: NOT_COORDINATOR")
+    failed = Group(
+        "g", KAFKA, "Stable", None, None, None, 1, "the group's committed offsets can't be read: NOT_COORDINATOR"
+    )
     (row,) = lag_of([], [log(0, 0, 10)], owners=[owned(0, "m", KAFKA)], groups=[failed])
     assert row["has_no_commit"] is False
-    assert row["error"] == "group: its committed offsets can't be read: NOT_COORDINATOR"
+    assert row["error"] == "group: the group's committed offsets can't be read: NOT_COORDINATOR"
 
 
 def test_of_two_kafka_owners_the_first_by_name_is_shown_and_the_partition_counts_once() -> None:

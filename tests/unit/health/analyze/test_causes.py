@@ -88,7 +88,7 @@ CASES = {
     ),
     UNKNOWN: (
         {"commit": lambda at: 100 * at - 50}, None,
-        "No change was seen in 12 observations around the begin of the incident.",
+        "No change was seen in 12 observations around the beginning of the incident.",
     ),
 }  # fmt: skip
 

@@ -64,7 +64,7 @@ def test_a_copy_that_is_under_way_is_no_attempt_to_finish():
 
 
 def test_a_topic_that_cannot_be_decoded_is_not_deleted():
-    (row,) = of("Z04", facts(rows=(item("topic", "x", error="/brokers/topics/x: it has no partitions"),)))
+    (row,) = of("Z04", facts(rows=(item("topic", "x", error="/brokers/topics/x: the field partitions is empty"),)))
     assert row.is_met is False
     assert "Do not delete the znode" in row.remedy
 

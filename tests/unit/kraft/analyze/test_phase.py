@@ -11,7 +11,7 @@ from kit.kraft.analyze.contradictions import findings
 from kit.kraft.analyze.phase import fact_rows, state, why_no_zookeeper
 from tests.kraft_records import AT, BORN, SILENT, SOUND, WAITING, broker, control, hides, holds, node, plain
 
-UNREADABLE = plain(has_migration=True, **holds("/migration", "it is empty"))
+UNREADABLE = plain(has_migration=True, **holds("/migration", "the value is empty"))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ UNREADABLE = plain(has_migration=True, **holds("/migration", "it is empty"))
         (replace(BORN, nodes=(node("broker", mode="zookeeper"),)), "unknown"),
         (replace(BORN, nodes=(node("broker", mode="kraft"), node("broker", mode=None))), "unknown"),
         (replace(BORN, control_error="no answer"), "unknown"),
-        (replace(SOUND, control=plain(**holds("/controller", "it is empty")), zk_state=None), "unknown"),
+        (replace(SOUND, control=plain(**holds("/controller", "the value is empty")), zk_state=None), "unknown"),
     ],
 )
 def test_the_phase(facts, phase):

@@ -59,7 +59,7 @@ def test_what_is_no_such_compression_is_told(codec):
     (batch,) = read_batches(octets[:17] + struct.pack(">I", crc32c(body)) + body)
     assert batch.records == []
     assert batch.error is not None
-    assert batch.error.startswith("the records of a batch can't be read: its ")
+    assert batch.error.startswith("the records of a batch can't be read: the batch's ")
 
 
 def test_a_changed_byte_is_told_and_the_next_batch_is_read():

@@ -86,7 +86,7 @@ def test_a_tagged_field_must_have_its_size():
     message = struct.pack(">i", 0) + bytes(16) + tags({1: bytes(5)})
     found = parse_value(written.framed(5, 0, message))
     assert found.body is None
-    assert found.error == "its field leader is 4 bytes long, and should be 5"
+    assert found.error == "the field leader is 4 bytes long, and should be 5"
 
 
 def test_numbers_that_json_has_not():
@@ -102,15 +102,15 @@ def test_numbers_that_json_has_not():
         (written.framed(2, 9, b"later"), "version 9 of Topic is not known", False),
         (written.framed(2, 0, b""), "the value ends too early", True),
         (written.framed(20, 0, b"\0"[:0]), "the value ends too early", True),
-        (written.framed(20, 0, b"\0more"), "4 bytes follow its fields", True),
-        (written.framed(2, 0, uvarint(0) + bytes(16) + tags()), "its field name is null", True),
-        (written.framed(2, 0, compact(b"\xff") + bytes(16) + tags()), "its field name is no UTF-8", True),
+        (written.framed(20, 0, b"\0more"), "4 bytes follow the fields", True),
+        (written.framed(2, 0, uvarint(0) + bytes(16) + tags()), "the field name is null", True),
+        (written.framed(2, 0, compact(b"\xff") + bytes(16) + tags()), "the field name is no UTF-8", True),
         (written.framed(20, 0, b"\0", frame=0), "version 0 of a record's frame is not known", True),
         (b"", "the value ends too early", True),
-        (written.framed(2**31, 0, b""), "its type or version is no number of 16 bits", True),
-        (written.framed(2, 40_000, b""), "its type or version is no number of 16 bits", True),
+        (written.framed(2**31, 0, b""), "the record's type or version is no number of 16 bits", True),
+        (written.framed(2, 40_000, b""), "the record's type or version is no number of 16 bits", True),
         (b"\xff" * 20, "the value has a number that never ends", True),
-        (None, "it has no value", True),
+        (None, "the record has no value", True),
     ],
 )
 def test_what_can_t_be_read_says_why(octets, told, is_known):
@@ -161,7 +161,7 @@ def test_partitions_of_one_size_are_cut_at_once_and_those_of_another_form_are_no
     assert [each["isr"] for each in first] == [[1, 2, 3], [3], [3], [1, 2], [1, 2, 3], [9]]
     assert [each["addingReplicas"] for each in first] == [[], [], [7], [7], [], []]
     assert first[4]["leaderRecoveryState"] == 1
-    assert parse_value(some[0] + b"\0").error == "1 byte follows its fields"
+    assert parse_value(some[0] + b"\0").error == "1 byte follows the fields"
     assert parse_value(some[0][:-1]).error == "the value ends too early"
 
 

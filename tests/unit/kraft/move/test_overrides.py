@@ -233,7 +233,7 @@ def test_a_save_that_is_later_than_its_rehearsal_never_vouches(tmp_path):
 def test_a_result_that_was_edited_is_refused(tmp_path):
     path = keep(tmp_path, replace(RESULT, found={"aborts": 1}))
     path.write_text(path.read_text().replace('"aborts": 1', '"aborts": 0'))
-    with pytest.raises(EvidenceError, match="is no result of a rehearsal: it was edited"):
+    with pytest.raises(EvidenceError, match="is no result of a rehearsal: the file was edited"):
         newest(tmp_path, "abc")
     path.write_text("{")
     with pytest.raises(EvidenceError, match="is no result of a rehearsal"):

@@ -80,7 +80,7 @@ def epoch_of_a_partition(epoch: int) -> dict[str, bytes]:
     return {"/brokers/topics/orders/partitions/0/state": b'{"controller_epoch": %d}' % epoch}
 
 
-UNDECODED = control(checkpoint=None, **holds("/migration", "it is empty"))
+UNDECODED = control(checkpoint=None, **holds("/migration", "the value is empty"))
 """Under KRaft's claim: whether a copy was completed is not known."""
 FOUND = [
     ("nothing", left(plain(), IN_ZOOKEEPER), []),

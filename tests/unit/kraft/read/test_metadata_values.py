@@ -82,9 +82,9 @@ def test_a_bad_credential_is_never_quoted(text):
 @pytest.mark.parametrize(
     ("parse", "data", "said"),
     [
-        (values.topic_value, b"", "it is empty"),
+        (values.topic_value, b"", "the value is empty"),
         pytest.param(values.topic_value, b"[" * 100_000, "no JSON object", id="deep"),
-        (values.topic_value, b'{"partitions":{}}', "no partitions"),
+        (values.topic_value, b'{"partitions":{}}', "partitions is empty"),
         (values.topic_value, b'{"partitions":{"00":[1]}}', "'00'"),
         (values.topic_value, b'{"partitions":{"0":[true]}}', "no list of broker ids"),
         (values.topic_value, b'{"partitions":{"0":[1]},"topic_id":"short"}', "topic_id"),
@@ -94,7 +94,7 @@ def test_a_bad_credential_is_never_quoted(text):
         (values.acl_value, b'{"version":1,"acls":[{"principal":"alice","host":"*","operation":"Read",'
                            b'"permissionType":"Allow"}]}', "no Type:name"),
         (values.acl_value, b'{"version":1,"acls":[7]}', "lacks"),
-        (values.token_value, b'{"owner":7}', "no text"),
+        (values.token_value, b'{"owner":7}', "must be text"),
         (values.next_producer_id, b'{"block_start":"x","block_end":"9"}', "no numbers"),
     ],
 )  # fmt: skip

@@ -116,7 +116,7 @@ def test_compressed_snapshots(tmp_path, name):
     assert held(found) == {"/": b"", "/a": b"1" * 100_000}
     assert verify_files(found)
     (tmp_path / name).write_bytes(packed[:-200])
-    with pytest.raises((PartialRead, NotFound), match=r"ends too early|was cut|is damaged"):
+    with pytest.raises((PartialRead, NotFound), match=r"ends? too early|was cut|is damaged"):
         verify_files(read_zookeeper_files([tmp_path / name]))
 
 
@@ -304,7 +304,7 @@ def test_whatever_bytes_are_changed_nothing_else_happens(tmp_path, history):
 def test_a_length_that_lies_keeps_nobody(tmp_path):
     for octets in (struct.pack(">i", 2**31 - 1), struct.pack(">i", -5), b"\xff" * 40):
         write(tmp_path, snapshot_1=b"ZKSN" + struct.pack(">iq", 2, -1) + octets * 9)
-        with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends too early|no complete znode"):
+        with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends? too early|no complete znode"):
             verify_files(read_zookeeper_files([tmp_path]))
 
 
@@ -365,7 +365,7 @@ def test_hostile_names_are_rows(tmp_path, name):
 def test_a_path_that_is_no_utf_8(tmp_path):
     torn = znode("/ab", b"x").replace(b"/ab", b"/\xff\xfe")
     found = read_zookeeper_files([write(tmp_path, snapshot_1=written.snapshot(znode("/"), torn))])
-    assert found.znodes.filter(pl.col("error") == "its path is no UTF-8")["path"].to_list() == ["/\ufffd\ufffd"]
+    assert found.znodes.filter(pl.col("error") == "the znode's path is no UTF-8")["path"].to_list() == ["/\ufffd\ufffd"]
 
 
 def test_the_fixed_part_of_a_znode():

@@ -13,8 +13,8 @@ from tests.unit.moves.fleet.one_mezkcc import one_mezkcc
 
 AGES_S = {
     700: None,
-    5: "its newest member registered 5 s ago",
-    -30: "its newest member registered 30 s in the future: set ZooKeeper's clock or this one",
+    5: "the newest member registered 5 s ago",
+    -30: "the newest member registered 30 s in the future: set ZooKeeper's clock or this one",
 }
 
 
@@ -61,7 +61,7 @@ def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
 
 
 def test_in_a_notebook_those_that_are_ready_come_first_then_reason_by_reason():
-    reasons = {"a": "its stage is OZKCC", "b": "a blocker", "c": "its stage is OZKCC", "d": None}
+    reasons = {"a": "the group's stage is OZKCC", "b": "a blocker", "c": "the group's stage is OZKCC", "d": None}
     rows = pl.DataFrame({"group_id": list(reasons), "not_ready_reason": list(reasons.values())})
     shown = frames.groups(rows.with_columns(stage=pl.lit("s"), mode=pl.lit("m"), n_members=1))
     assert shown["group_id"].to_list() == ["d", "b", "a", "c"]

@@ -38,7 +38,10 @@ def test_logs_and_topic_that_agree():
 
 def test_an_epoch_that_is_not_in_the_topic():
     assert sentences([*LOGS, *bumped(4)], TOPIC) == [
-        "Group g: epoch 4 is in its coordinator's log and not in the topic: never stored, or read too early."
+        (
+            "Group g: epoch 4 is in the coordinator's log, but not in the topic: it was never stored, or the "
+            "topic was read too early."
+        )
     ]
     assert found(LOGS, [row for row in TOPIC if (row["kind"], row.get("epoch")) != ("group_epoch", 2)]) == [
         ("not_stored", None)
@@ -53,7 +56,7 @@ def test_what_compaction_left_out_is_no_difference():
 
 def test_an_epoch_that_no_log_tells_of():
     lines = [*bumped(1, "a"), *bumped(3)]
-    assert sentences(lines, TOPIC) == ["Group g: epoch 2 is in the topic and in no coordinator's log given."]
+    assert sentences(lines, TOPIC) == ["Group g: epoch 2 is in the topic, but in none of the given coordinators' logs."]
     assert found(bumped(1, "a"), TOPIC) == []
 
 

@@ -118,7 +118,7 @@ def test_partitions_that_nobody_fetches():
     lines = [*rebalance("a", 0, 1, ["t-0", "t-1"]), asked]
     later = rebalance("b", 60, 2, ["t-1"])
     (row,) = log_findings(logged(*lines, *later)).filter(finding="not_fetched").rows(named=True)
-    assert "a was assigned t-1 in generation 1 and did not ask where to begin" in row["sentence"]
+    assert "a was assigned t-1 in generation 1 and requested no committed offsets of them" in row["sentence"]
     assert "not_fetched" not in set(log_findings(logged(*lines))["finding"]), "the log ends too early to tell"
     both = [*lines, ("a", 5, "offsets_fetching", {"partitions": ["t-1"]}), *later]
     assert "not_fetched" not in set(log_findings(logged(*both))["finding"])
@@ -207,5 +207,5 @@ def test_a_long_story_is_cut_and_keeps_what_stands_out():
     frames = (member_rebalances(many), rebalances(many), nothing, log_remarks(many), findings, pl.DataFrame())
     story = Rebalances(*frames, many, TOPIC, NO_EPOCHS, None, None).describe()
     assert len(story) == MAX_SENTENCES + 1
-    assert any("more sentences are left out: name a group, or less time" in each for each in story)
+    assert any("more sentences are left out: name a group, or a shorter time" in each for each in story)
     assert story[-1] == findings["sentence"][-1]

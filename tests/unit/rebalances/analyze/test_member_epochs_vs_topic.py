@@ -60,7 +60,7 @@ def test_partitions_other_than_those_stored():
     lines = [*LOGS, *reconciled("b", 30, 3, "t-0")]
     assert found(lines, TOPIC) == [("other_assignment", "b")]
     (sentence,) = source_differences(logged(*lines), NO_GENERATIONS, stored_epochs(*TOPIC))["sentence"]
-    assert sentence == "Group g: epoch 3 gives b t-0, t-1, and by its log it has t-0."
+    assert sentence == "Group g: epoch 3 gives b t-0, t-1 in the topic, but t-0 in the member's log."
 
 
 def test_what_a_member_had_on_its_way_is_no_difference():

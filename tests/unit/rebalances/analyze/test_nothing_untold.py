@@ -152,7 +152,7 @@ def test_a_coordinator_without_a_query_is_named():
     (remark,) = log_remarks(log(found)).rows(named=True)
     assert remark["sentence"].endswith("till-1 found its coordinator: k-1:9092 (broker 7).")
     told = story(log(found, ("joining", {}), ("join_failed", {"reason": "x"})))
-    assert any("had the coordinator k-1:9092 (broker 7), did not get through: x" in each for each in told)
+    assert any("had the coordinator k-1:9092 (broker 7), did not complete the rebalance: x" in each for each in told)
 
 
 def test_a_coordinator_without_an_address_is_named_by_its_number():
@@ -181,5 +181,5 @@ def test_a_poll_timeout_that_only_the_leaving_names_is_a_finding():
 def test_a_failure_without_a_reason_is_described_without_its_layout():
     text = "2022-01-02T03:04:05Z host INFO [Consumer clientId=c, groupId=g] Rebalance failed."
     told = story(log(("joining", {}), ("join_failed", {"text": text})))
-    assert any(each.endswith("did not get through: Rebalance failed.") for each in told)
+    assert any(each.endswith("did not complete the rebalance: Rebalance failed.") for each in told)
     assert not any("host INFO" in each for each in told)

@@ -33,7 +33,7 @@ def kinds(found: Rebalances) -> list[str]:
 def test_a_failure_is_told_where_the_log_begins_behind_the_start(tmp_path, text):
     found = read(tmp_path, (1, text))
     assert kinds(found) == ["unfinished"]
-    assert "did not get through" in found.describe()[0]
+    assert "did not complete the rebalance" in found.describe()[0]
 
 
 def test_a_join_is_told_where_its_request_is_missing(tmp_path):

@@ -144,7 +144,7 @@ def test_metadata_that_is_no_text_costs_only_itself():
     good = written.commit_value(3, 10, "ab")
     first, second = commits((written.commit_key("g", "t", 0), value), (written.commit_key("g", "t", 1), good))
     assert (first["metadata"], first["committed_offset"]) == (None, 9)
-    assert first["error"] == "its metadata is no UTF-8"
+    assert first["error"] == "the commit's metadata is no UTF-8"
     assert (second["metadata"], second["error"]) == ("ab", None)
 
 

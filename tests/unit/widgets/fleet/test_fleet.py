@@ -76,9 +76,9 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
     toy.old, toy.age_s["b"], toy.modes["c"] = {"<a>"}, 12.4, KAFKA
     model.refresh()
     assert dict(model.rows.select("group_id", "not_ready_reason").rows()) == {
-        "<a>": "its stage is OZKCC",
-        "b": "its newest member registered 12 s ago",
-        "c": "its stage is Kafka coordination",
+        "<a>": "the group's stage is OZKCC",
+        "b": "the newest member registered 12 s ago",
+        "c": "the group's stage is Kafka coordination",
         "d": None,
         "e": None,
     }
@@ -229,7 +229,7 @@ def test_the_table_is_narrowed_by_stage_by_name_and_to_those_not_ready(view, mod
     assert "1 group." in text(view)
     field(view, "Show stage").value = ""
     field(view, "Show only groups that are not ready").value = True
-    assert "· its stage is OZKCC" in text(view)
+    assert "· the group's stage is OZKCC" in text(view)
     assert "✓ ready" not in text(view)
     field(view, "Show groups").value = "("
     assert "the group_id pattern '(' is not a regular expression" in text(view)

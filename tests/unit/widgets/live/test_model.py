@@ -28,13 +28,13 @@ def model(looks):
 
 def test_who_stands_still_comes_first_and_costs_are_summed(model):
     assert model.risks == {"unknown": 50}
-    assert model.cost.endswith(" 1 poll so far: 1,214 requests. Rates take 2 polls, and a trend 4.")
+    assert model.cost.endswith(" 1 poll so far: 1,214 requests. Rates need 2 polls, and a trend needs 4.")
     model.refresh()
     assert model.risks == {"standing": 25, "unknown": 25}
     assert (
         model.cost
         == "The last observation: 0.2 s, 14 requests to brokers and 1,200 to ZooKeeper. 2 polls so far: 2,428 "
-        "requests. Rates take 2 polls, and a trend 4."
+        "requests. Rates need 2 polls, and a trend needs 4."
     )
     rows, first, n = model.shown()
     assert (len(rows), first, n) == (ROWS, 0, 50)
