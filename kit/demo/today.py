@@ -114,7 +114,7 @@ def reset_and_undo(operations: Operations, say: Callable[[str], None]) -> None:
     say(f"{len(before)} offsets are 0 and were read back; each write was preceded by a commit of the lock in Kafka")
     done.undo().raise_unless(RunState.UNDONE)
     check(offsets_of(cluster), before)
-    say(f"undone: {len(before)} offsets are again what they were. Evidence: {(done.folder / REPORT).absolute()}")
+    say(f"undone: {len(before)} offsets have their former values again. Evidence: {(done.folder / REPORT).absolute()}")
 
 
 def offsets_of(cluster: Cluster) -> dict[tuple[str, int], int | None]:

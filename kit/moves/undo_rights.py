@@ -54,7 +54,7 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
     unknown = [f"{kind} {name!r}: {it}" for (kind, name), it in rights.items() if isinstance(it, str)]
     lacking = list(_lacking(wanted, rights))
     if not lacking and not unknown:
-        return UNDO_RIGHTS.found(True, "The login has them.")
+        return UNDO_RIGHTS.found(True, "The login has each right that an undo needs.")
     if not lacking:
         needed = sorted({(kind, code) for (kind, _), codes in wanted.items() for code in codes})
         asked = ", ".join(f"{_NAMES[code]} on each {kind}" for kind, code in needed)
@@ -85,7 +85,7 @@ def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Condition:
         )
     lacking = list(_lacking_below(needed, acls, who))
     if not lacking:
-        return UNDO_RIGHTS.found(True, "The login has them.")
+        return UNDO_RIGHTS.found(True, "The login has each right that an undo needs.")
     return UNDO_RIGHTS.found(
         False, f"The access lists do not let the login {_shortened(lacking)}. {_MEANS}. Grant these rights there"
     )

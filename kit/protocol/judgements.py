@@ -254,7 +254,7 @@ def monitoring(facts: GroupFacts) -> Iterator[Problem]:
     elif tools:
         yield Problem(
             f"{_some(tools)} will show the group as Dead from the first consumer-protocol member on.",
-            "Upgrade the tool, or inform its users before the canary.",
+            "Upgrade each of these tools, or inform its users before the canary.",
         )
 
 

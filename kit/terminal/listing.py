@@ -189,5 +189,5 @@ def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
         if not is_special:
             draft.unlink(missing_ok=True)
         why = error.strerror if isinstance(error, OSError) else None
-        raise InputError(f"--parquet {file}: it can't be written: {why or error}") from None
+        raise InputError(f"--parquet: {file} can't be written: {why or error}") from None
     tell(f"{quantity(len(rows), 'row')} in {file}")

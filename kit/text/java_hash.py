@@ -1,4 +1,4 @@
-"""The hash that Java gives a string: assignors order partitions by it, and it places groups in ``__consumer_offsets``."""
+"""Java's hash of a string: assignors order partitions by it, and it places groups in ``__consumer_offsets``."""
 
 from __future__ import annotations
 

@@ -144,9 +144,9 @@ def _outside(row: dict[str, Any]) -> Iterator[str]:
         if None in (row[store], row["log_start"], row["log_end"]):
             continue
         if row[store] > row["log_end"]:
-            yield f"{STORE_NAMES[store]}'s is beyond the log's end"
+            yield f"{STORE_NAMES[store]}'s offset is beyond the log's end"
         elif row[store] < row["log_start"]:
-            yield f"{STORE_NAMES[store]}'s is before the log's start"
+            yield f"{STORE_NAMES[store]}'s offset is before the log's start"
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:

@@ -93,7 +93,8 @@ def _topic_rights(topics: list[Any]) -> Iterator[Check]:
             "rights: topics",
             WARNING,
             f"The login sees {len(users):,} topics, and lacks READ on {len(unread):,}, among them "
-            f"{listed(unread[:_AT_MOST])}. Plans of their offsets are refused; ages of their records are unknown.",
+            f"{listed(unread[:_AT_MOST])}. Plans for offsets of these topics are refused, and the ages of their "
+            "records are unknown.",
         )
     else:
         yield Check("brokers", "rights: topics", OK, f"The login has READ on all {len(users):,} topics that it sees.")
@@ -135,7 +136,7 @@ def check_zookeeper_rights(component: str, client: KazooClient) -> Iterator[Chec
     if refused:
         problem = PartialRead(
             f"The login may not read {listed(refused)}. In security.zookeeper, use a login that the access lists "
-            "name, or have READ added for this one."
+            "name, or add READ for this login."
         )
         yield failed(component, "rights", problem)
     else:

@@ -57,7 +57,7 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
         endpoints = sorted({str(each.get("endpoints", "no endpoint")) for each in brokers})
         raise ConnectError(
             f"no broker in /brokers/ids has a PLAINTEXT listener ({', '.join(endpoints) or 'none is registered'}): an "
-            "old consumer speaks neither TLS nor SASL. A migration-enabled one can, with "
+            "old consumer speaks neither TLS nor SASL. A migration-enabled consumer can, with "
             "coordination.migration.bootstrap.servers, coordination.migration.security.protocol and so on"
         )
     return ",".join(plain)
@@ -106,7 +106,8 @@ def check_migration_settings(kafka: Mapping[str, Any]) -> None:
         said = cause.str() if isinstance(cause, KafkaError) else str(cause)
         known = ", ".join(MIGRATION_PREFIX + name for name in COMMON_MIGRATION_KEYS)
         raise InputError(
-            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Use enabled, poll.interval.ms and those of "
+            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Use enabled, poll.interval.ms and the "
+            f"settings of "
             f"librdkafka's consumer: {known} and others (its CONFIGURATION.md)"
         ) from None
 

@@ -239,14 +239,15 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
         journaled != [canonical(approval.to_json()) for approval in approvals][: len(journaled)]
         or len(approvals) > len(journaled) + 1
     ):
-        raise EvidenceError("the approvals are not the ones of the run")
+        raise EvidenceError("the approvals are not the run's approvals")
 
 
 def _older_notes(plan: Plan) -> Iterator[str]:
     """What a run of an older version could not have proven by today's rules."""
     if plan.format == 1:
         yield (
-            f"Its plan is of format {plan.format}. A plan of that format does not prove: that each step did what its "
+            f"The run's plan is of format {plan.format}. A plan of that format does not prove: that each step "
+            f"did what its "
             "text says; that the approval was valid at each write (it was checked between steps); which write was "
             "in progress when the run was cut off; who was logged in when the plan was made and approved; until "
             "when the undo was approved."

@@ -56,7 +56,7 @@ def _who(record: RunRecord) -> Iterator[str]:
     for it in record.approvals:
         yield f"{it.approved_by} approved it at {moment(it.approved_at.isoformat())}."
     if not record.approvals:
-        yield "It was not approved."
+        yield "The plan was not approved."
     for event in record.events:
         if event.event == "opened":
             found = evidence(event)

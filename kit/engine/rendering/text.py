@@ -54,16 +54,16 @@ def change_sentence(outcome: str | None, before: str | None, after: str | None) 
     """What became of one item, by the columns of its event. Not escaped.
 
     >>> change_sentence("CONFIRMED", '"zookeeper"', '"kafka"'), change_sentence("REFUSED", "7", None)
-    ('It was zookeeper. It is kafka now.', 'Nothing was written. It was 7.')
+    ('Before: zookeeper. Now: kafka.', 'Nothing was written. The value was 7.')
     """
     was, now = ("absent" if text in (None, "null") else worded_json(text) for text in (before, after))
     if outcome == Outcome.CONFIRMED:
-        return f"It was {was}. It is {now} now."
+        return f"Before: {was}. Now: {now}."
     if outcome == Outcome.UNCHANGED:
-        return f"Nothing was written. It is {now}."
+        return f"Nothing was written. The value is {now}."
     if outcome == Outcome.UNKNOWN:
-        return f"It was {was}. What it is now is not known."
-    return f"Nothing was written. It was {was}."
+        return f"Before: {was}. The present value is not known."
+    return f"Nothing was written. The value was {was}."
 
 
 def _nested(value: Json) -> str:

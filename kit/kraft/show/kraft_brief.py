@@ -114,7 +114,7 @@ def _failed_over(states: pl.DataFrame, changes: pl.DataFrame) -> str:
 def _not_read(states: pl.DataFrame, counts: dict[str, int]) -> str:
     n_unread = counts.get(NOT_READ, 0)
     if not n_unread:
-        return "Everything was read in each observation that compared."
+        return "Everything was read in each observation that compared both stores."
     return (
         f"In {quantity(n_unread, 'observation')} something could not be read. Results that depend on it are unknown, "
         "not clean."

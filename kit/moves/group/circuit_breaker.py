@@ -167,7 +167,7 @@ def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataF
     snapshot = observe_some(cluster, groups)
     errors = snapshot.read_errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
     if not errors.is_empty():
-        raise ConnectError(f"something could not be read: {errors['error'][0]}")
+        raise ConnectError(f"the watched groups could not be read completely: {errors['error'][0]}")
     return snapshot
 
 
@@ -180,5 +180,5 @@ def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFra
     snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
     errors = snapshot.read_errors.filter(pl.col("group_id").is_null() & pl.col("topic").is_null())
     if not errors.is_empty():
-        raise ConnectError(f"something could not be read: {errors['error'][0]}")
+        raise ConnectError(f"the watched groups could not be read completely: {errors['error'][0]}")
     return snapshot

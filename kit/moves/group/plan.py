@@ -295,7 +295,8 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
     risks = []
     if any(step.kind == REPLACE and step.changes[-1].after == OZKCC for step in steps):
         risks.append(
-            "Old consumers read ZooKeeper's offsets alone. If Kafka's offset is higher, ZooKeeper's is raised first."
+            "Old consumers read ZooKeeper's offsets alone. If Kafka's offset is higher, the offset in "
+            "ZooKeeper is raised first."
         )
     if any(step.kind == TOGGLE for step in steps):
         risks.append("While the toggle is followed each partition is stalled for a moment, mostly under a second.")

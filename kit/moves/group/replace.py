@@ -248,7 +248,7 @@ class ReplaceActor:
             self._clock.sleep(self._poll_s)
         raise RunError(
             f"in {step_timeout_s:g} s {said}. The order stays open until the run is resumed or undone;"
-            " both cancel it first"
+            " both cancel the order first"
         )
 
     def _seen(self, step: Step) -> GroupState | None:

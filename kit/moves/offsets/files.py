@@ -168,7 +168,8 @@ def _header(path: Path, first: str) -> Mapping[str, Any]:
         raise InputError(f"{path} is no file of offsets: the first line is no header of an export: {first[:80]!r}")
     if header.get("format") not in range(1, FORMAT + 1):
         raise InputError(
-            f"{path} is of format {header.get('format')!r}; this version of offramp reads formats 1 to {FORMAT}"
+            f"{path} is of format {header.get('format')!r}; this version of offramp reads formats 1 to "
+            f"{FORMAT}. Export the offsets again"
         )
     return header
 

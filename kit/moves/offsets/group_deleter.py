@@ -52,7 +52,7 @@ class GroupDeleter:
         count = quantity(len(groups), "group")
         if not busy:
             return Checked(True, f"{count}, none with a member")
-        left = f"{len(busy):,} of {count} will be left alone: {shortened(busy)}"
+        left = f"{len(busy):,} of {count} will not be deleted: {shortened(busy)}"
         return Checked(len(busy) < len(groups), left)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:

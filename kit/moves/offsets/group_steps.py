@@ -93,7 +93,9 @@ def _step(parameters: DeleteGroupsParameters) -> Step:
         step_id=f"delete-groups-{parameters.number}",
         kind=KIND,
         title=f"Delete {whose} with {describe_offsets(offsets)} from kafka",
-        precondition="Each group is without members, and has committed nothing since the plan; others are left alone.",
+        precondition=(
+            "Each group is without members, and has committed nothing since the plan. Any other group is not changed."
+        ),
         verification="No group of this step has an offset, or is there at all.",
         deadline_s=DEADLINE_S,
         changes=tuple(
@@ -113,7 +115,7 @@ def _refuse_odd(parameters: DeleteGroupsParameters) -> None:
         PlanError: what is kept of an offset is no offset.
     """
     if not parameters.kept:
-        raise PlanError("a step that deletes groups needs at least one")
+        raise PlanError("a step that deletes groups needs at least one group")
     for group_id, kept in parameters.kept.items():
         for name, fields in kept.items():
             is_odd = any(type(value) is not _FIELDS.get(field) for field, value in fields.items())

@@ -217,7 +217,7 @@ class StoppedActor:
         raise RunError(
             f"after {parameters.step_timeout_s:g} s {said or 'the cluster does not answer'}. The orders stay open"
             " until the"
-            " run is resumed or undone; both call them off first"
+            " run is resumed or undone; both cancel the orders first"
         )
 
     def _refuse_others(self, step: Step, goal: _Goal) -> None:

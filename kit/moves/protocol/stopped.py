@@ -121,7 +121,7 @@ def stop_step(step_id: str, parameters: StoppedParameters) -> Step:
         deadline_s=parameters.step_timeout_s,
         changes=tuple(Change(item, place["protocol"], None) for item, place in parameters.items.items()),
         undo="One member of the former protocol is started in the place of each member that this step stopped. An order"
-        f" without a visible result is called off first, and nothing may change for {parameters.quiet_s:g} s.",
+        f" without a visible result is cancelled first, and nothing may change for {parameters.quiet_s:g} s.",
         needs_person=parameters.instruction if parameters.by_person else None,
         performed_by=parameters.instruction,
         affects=MOVED,
@@ -148,7 +148,7 @@ def start_step(step_id: str, parameters: StoppedParameters) -> Step:
         deadline_s=parameters.step_timeout_s,
         changes=tuple(Change(item, None, to_protocol) for item in parameters.items),
         undo=f"Each {noun(to_protocol)} that this step started is stopped, until the group has no members. An order"
-        f" without a visible result is called off first, and nothing may change for {parameters.quiet_s:g} s.",
+        f" without a visible result is cancelled first, and nothing may change for {parameters.quiet_s:g} s.",
         needs_person=parameters.instruction if parameters.by_person else None,
         performed_by=parameters.instruction,
         affects=MOVED,

@@ -53,7 +53,7 @@ def delete_step(step_id: str, parameters: DeleteZnodesParameters) -> Step:
         step_id=step_id,
         kind=KIND,
         title=f"Delete {count} of members and owners of group {parameters.group!r} in ZooKeeper",
-        precondition=f"{beside}Each znode is persistent, and is the one that was planned; others are left alone.",
+        precondition=f"{beside}Each znode is persistent, and is the planned znode. Any other znode is not changed.",
         verification="None of these znodes exists any more as a persistent znode.",
         deadline_s=DEADLINE_S,
         changes=tuple(Change(each, parameters.texts[each], None) for each in parameters.paths()),
@@ -65,7 +65,7 @@ def delete_step(step_id: str, parameters: DeleteZnodesParameters) -> Step:
 def _refuse_odd(parameters: DeleteZnodesParameters) -> None:
     names = set(parameters.texts)
     if not names:
-        raise PlanError("a step that deletes znodes needs at least one")
+        raise PlanError("a step that deletes znodes needs at least one znode")
     if names != set(parameters.czxids) or names != set(parameters.versions):
         raise PlanError(f"group {parameters.group!r}: a znode lacks its text, its czxid or its version")
     for name in names:

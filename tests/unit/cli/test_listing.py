@@ -269,7 +269,7 @@ def test_a_parquet_file_is_whole_or_as_it_was(tmp_path):
     before = file.read_bytes()
     with pytest.raises(InputError) as refused:
         listing._write_parquet(FullDisk(), file)
-    assert str(refused.value) == f"--parquet {file}: it can't be written: No space left on device"
+    assert str(refused.value) == f"--parquet: {file} can't be written: No space left on device"
     assert (file.read_bytes(), list(tmp_path.iterdir())) == (before, [file])
 
 

@@ -290,7 +290,9 @@ def test_a_run_of_an_older_version_says_what_it_could_not_have_proven(tmp_path):
     assert "way_back_s" not in plan.to_json()
     folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)
     (note,) = load_run(folder).notes
-    assert note.startswith("Its plan is of format 1. A plan of that format does not prove: that each step did what")
+    assert note.startswith(
+        "The run's plan is of format 1. A plan of that format does not prove: that each step did what"
+    )
 
 
 @pytest.mark.parametrize("older", OLDER_FORMATS)

@@ -99,10 +99,10 @@ def test_the_picture_has_a_line_per_step_and_per_item_of_several(record):
 
 def test_what_became_of_an_item_is_a_sentence(record):
     page = record_html(record)
-    assert "<td>It was old. It is new now.</td>" in page
-    assert change_sentence("UNCHANGED", None, '"kafka"') == "Nothing was written. It is kafka."
-    assert change_sentence("REFUSED", None, '"kafka"') == "Nothing was written. It was absent."
-    assert change_sentence("UNKNOWN", "5", None) == "It was 5. What it is now is not known."
+    assert "<td>Before: old. Now: new.</td>" in page
+    assert change_sentence("UNCHANGED", None, '"kafka"') == "Nothing was written. The value is kafka."
+    assert change_sentence("REFUSED", None, '"kafka"') == "Nothing was written. The value was absent."
+    assert change_sentence("UNKNOWN", "5", None) == "Before: 5. The present value is not known."
 
 
 def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_said(record, tmp_path):

@@ -318,8 +318,8 @@ def test_an_offset_that_no_record_has_is_told_where_its_lag_would_be_none(view, 
     model.refresh()
     assert model.committed.offsets["kafka_lag"][0] == 0
     assert "Kafka has 3 offsets, 130 records behind (1 beyond the log's end, which is no lag)." in text(view)
-    assert "Kafka's is beyond the log's end" in text(view)
-    assert "ZooKeeper's is before the log's start" in text(view)
+    assert "Kafka's offset is beyond the log's end" in text(view)
+    assert "ZooKeeper's offset is before the log's start" in text(view)
 
 
 def test_from_selection_to_undo_by_buttons(view, model, toy):
