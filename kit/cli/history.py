@@ -102,7 +102,7 @@ def expire(
     folder: Folder,
     days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) to keep, today included.")],
     is_meant: Annotated[
-        bool, typer.Option("--delete", help=("Delete all older days; without this option they are only listed."))
+        bool, typer.Option("--delete", help="Delete all older days; without this option they are only listed.")
     ] = False,
 ) -> None:
     """Delete the days before the newest --days days. This cannot be undone."""

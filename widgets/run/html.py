@@ -254,7 +254,7 @@ def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
 
 def stage_before(stage: str) -> str:
     sentence = (
-        f"The stage before the present stage is {stage}." if stage else ("There is no stage before the present stage.")
+        f"The stage before the present stage is {stage}." if stage else "There is no stage before the present stage."
     )
     return f'<p class="soft">{html_text(sentence)}</p>'
 
