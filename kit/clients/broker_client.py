@@ -77,7 +77,8 @@ def describe_code(code: int) -> str:
     return f"{error.message if hasattr(error, 'message') else error.__name__} ({code})"
 
 
-_RESOURCES = {29: "topic", 30: "group", 31: "cluster"}
+_GROUP_AUTHORIZATION_FAILED = 30
+_RESOURCES = {29: "topic", _GROUP_AUTHORIZATION_FAILED: "group", 31: "cluster"}
 """…_AUTHORIZATION_FAILED → the resource."""
 
 
@@ -352,15 +353,18 @@ class BrokerClient:
         return bool(self._manager.broker_version_data.api_version(request) >= version)
 
     async def find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, int]:
-        """Group → id of its coordinator. Groups without a coordinator at the moment are left out."""
+        """Group → id of its coordinator. Groups without a coordinator at the moment are left out.
+
+        For a group that the login may not DESCRIBE it is any broker: each broker refuses such a group by that error.
+        """
+        found = dict[str, Any]()
         if self.supports(FindCoordinatorRequest, 4):
             request = FindCoordinatorRequest(key_type=0, coordinator_keys=group_ids, min_version=4)
-            response = await self.ask(request, None, deadline)
-            return {each.key: each.node_id for each in response.coordinators if each.error_code == 0}
-        coordinators = {}
-        for group_id in group_ids:
-            request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
-            response = await self.ask(request, None, deadline)
-            if response.error_code == 0:
-                coordinators[group_id] = response.node_id
-        return coordinators
+            found |= {each.key: each for each in (await self.ask(request, None, deadline)).coordinators}
+        else:
+            for group_id in group_ids:
+                request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
+                found[group_id] = await self.ask(request, None, deadline)
+        coordinators = {group_id: each.node_id for group_id, each in found.items() if each.error_code == 0}
+        hidden = [group_id for group_id, each in found.items() if each.error_code == _GROUP_AUTHORIZATION_FAILED]
+        return coordinators | dict.fromkeys(hidden, self.broker_ids()[0])

@@ -1,7 +1,8 @@
-"""The rule that an undo may write what it has to write: judged while the plan is made, before the first write.
+"""Rights that a run or its undo needs, asked before the first write.
 
-An undo needs rights that the run does not need. For example, a run that commits the first offset of a partition needs
-READ on the group, and its undo deletes this offset, which needs DELETE.
+The rule that an undo may write what it has to write is judged while the plan is made. An undo needs rights that the run
+does not need. For example, a run that commits the first offset of a partition needs READ on the group, and its undo
+deletes this offset, which needs DELETE.
 """
 
 from __future__ import annotations
@@ -46,11 +47,7 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
-    wanted: dict[tuple[str, str], Collection[int]] = {("group", each): groups[each] for each in sorted(groups)}
-    of_topics = fetch_topic_rights(client, topics)
-    wanted |= {("topic", each): (READ,) for each in sorted(of_topics)}
-    rights: dict[tuple[str, str], Rights] = {("topic", each): it for each, it in of_topics.items()}
-    rights |= {("group", each): it for each, it in fetch_group_rights(client, groups).items()}
+    wanted, rights = _fetched(client, groups, topics)
     unknown = [f"{kind} {name!r}: {it}" for (kind, name), it in rights.items() if isinstance(it, str)]
     lacking = list(_lacking(wanted, rights))
     if not lacking and not unknown:
@@ -61,8 +58,28 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
         return UNDO_RIGHTS.found(
             None, f"The rights of the login are not known: {_shortened(unknown)}. An undo needs {asked}"
         )
-    named = _shortened([f"{_NAMES[code]} on {kind} {name!r}" for kind, name, code in lacking])
-    return UNDO_RIGHTS.found(False, f"The login does not have {named}. {_MEANS}. Grant them: {_commands(lacking)}")
+    return UNDO_RIGHTS.found(False, f"The login does not have {_named(lacking)}. {_MEANS}. {_grant(lacking)}")
+
+
+def kafka_refusal(client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]) -> str | None:
+    """Why the brokers would refuse a write now, as a sentence with the commands that grant the missing rights.
+
+    Asked before the first write: the brokers refuse each item alone, so a write without one of its rights is half done.
+    None: the login has the rights, or the brokers do not report them. Arguments and errors as of :func:`kafka_finding`.
+    """
+    lacking = list(_lacking(*_fetched(client, groups, topics)))
+    return f"The login does not have {_named(lacking)}. {_grant(lacking)}" if lacking else None
+
+
+def _fetched(
+    client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]
+) -> tuple[dict[tuple[str, str], Collection[int]], dict[tuple[str, str], Rights]]:
+    """The operations that are needed on each group and topic, and the rights there."""
+    of_topics = fetch_topic_rights(client, topics)
+    wanted: dict[tuple[str, str], Collection[int]] = {("group", each): groups[each] for each in sorted(groups)}
+    wanted |= {("topic", each): (READ,) for each in sorted(of_topics)}
+    rights: dict[tuple[str, str], Rights] = {("topic", each): it for each, it in of_topics.items()}
+    return wanted, rights | {("group", each): it for each, it in fetch_group_rights(client, groups).items()}
 
 
 def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Condition:
@@ -109,12 +126,16 @@ def _lacking_below(needed: Mapping[str, int], acls: Acls, who: set[tuple[str, st
         yield from (f"{verb} below {path}" for right, verb in _BELOW.items() if lacks & right)
 
 
-def _commands(lacking: Collection[tuple[str, str, int]]) -> str:
+def _named(lacking: Collection[tuple[str, str, int]]) -> str:
+    return _shortened([f"{_NAMES[code]} on {kind} {name!r}" for kind, name, code in lacking])
+
+
+def _grant(lacking: Collection[tuple[str, str, int]]) -> str:
     """One command for each kind and operation, with the first names."""
     named: dict[tuple[str, int], list[str]] = {}
     for kind, name, code in lacking:
         named.setdefault((kind, code), []).append(name)
-    return "; ".join(
+    return "Grant them: " + "; ".join(
         f"kafka-acls --add --allow-principal User:LOGIN --operation {_NAMES[code].title().replace('_', '')}"
         + "".join(f" --{kind} {quote(each)}" for each in names[:_SHOWN])
         + (f" (and {len(names) - _SHOWN:,} more)" if len(names) > _SHOWN else "")

@@ -38,6 +38,12 @@ def commit(lab: Lab, group: str, *offsets: TopicPartition) -> None:
         wait_until(lambda: _has_accepted(consumer, list(offsets)), f"the commit of {group}", SECONDS)
 
 
+def committed(lab: Lab, group: str, *partitions: TopicPartition) -> list[int]:
+    """The committed offset of each partition; -1001 where there is none."""
+    with closing(_consumer(lab, group)) as consumer:
+        return [each.offset for each in consumer.committed(list(partitions), timeout=SECONDS)]
+
+
 def _consumer(lab: Lab, group: str) -> Consumer:
     return Consumer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "group.id": group})
 

@@ -13,20 +13,28 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
+from kit.clients.cluster import connect
 from kit.errors import NotFound, PartialRead, ReadError, RunError, UnsafePlan
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.members.python import PythonMember
+from kit.moves.protocol.group_configs import fetch_configs
+from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS
-from tests.servers.coordinators import await_coordinator, commit
+from tests.servers.coordinators import await_coordinator, commit, committed
 from tests.servers.issuer import SECRET, Issuer
-from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, Right, SaslLab, allowed, by_tokens, grant
+from tests.servers.sasl_lab import FIRST_LOCK, OFFSETS, Right, SaslLab, allowed, by_tokens, grant, revoke
 from tests.servers.verb_rights import (
+    ALTER_GROUP,
+    CONFIGS_OF_CLUSTER,
+    DESCRIBE_GROUPS,
+    DESCRIBE_TOPICS,
     ELSEWHERE,
     GROUP,
     LOCK_NAMES,
     LOCK_TOPIC,
     MOVING,
     OBSERVED,
+    PROTOCOL,
     RUNS,
     VERBS,
     WITH_ZOOKEEPER,
@@ -72,7 +80,10 @@ class Login(NamedTuple):
         return CliRunner().invoke(app, [*words, *place])
 
     def act(self, *words: str) -> Result:
-        """Plan, approve, act; with an override where the plan is refused because its undo lacks a right."""
+        return self.type("act", self.approved(*words))
+
+    def approved(self, *words: str) -> str:
+        """The id of a plan; with an override where the plan is refused because its undo lacks a right."""
         planned = self.type(*words, "--group", self.name)
         if planned.exit_code == UnsafePlan.exit_code and "undo_rights" in planned.output:
             planned = self.type(*words, "--group", self.name, "--override", "undo_rights")
@@ -80,11 +91,16 @@ class Login(NamedTuple):
         (plan,) = (self.runs / "plans").glob("????????????.json")
         approved = self.type("approve", plan.stem, "--subject", self.name, "--digest", plan.stem)
         assert approved.exit_code == 0, approved.output
-        return self.type("act", plan.stem)
+        return plan.stem
+
+    @property
+    def run(self) -> str:
+        """The id of the only run."""
+        (run,) = [each.name for each in self.runs.iterdir() if (each / "approval.json").exists()]
+        return run
 
     def undo(self) -> Result:
-        (run,) = [each.name for each in self.runs.iterdir() if (each / "report.html").exists()]
-        return self.type("undo", run)
+        return self.type("undo", self.run)
 
 
 def profile_of(lab: SaslLab, issuer: Issuer, name: str, folder: Path) -> Path:
@@ -115,7 +131,7 @@ def test_the_rights_of_offset_plans_are_enough_and_not_more(login: Callable[...,
     assert login("second", *OFFSETS).act(*RESET).exit_code == 0
     deletion = login("third", *OFFSETS).act("plan", "delete-groups")
     assert deletion.exit_code == RunError.exit_code
-    assert "DELETE to delete offsets or the group" in deletion.output
+    assert "does not have DELETE on group 'third'" in deletion.output
 
 
 def test_a_reader_reads_and_writes_nothing(login: Callable[..., Login]) -> None:
@@ -124,24 +140,6 @@ def test_a_reader_reads_and_writes_nothing(login: Callable[..., Login]) -> None:
     refused = reader.act(*RESET)
     assert refused.exit_code == RunError.exit_code
     assert "--operation Read --group offramp.lock. --resource-pattern-type prefixed" in refused.output
-
-
-@pytest.mark.parametrize(
-    ("name", "rights", "said"),
-    [
-        ("no-read-topic", (DESCRIBE_CLUSTER, *SEEN, *LOCK, READ_GROUPS), "the login lacks READ on the topic"),
-        ("no-read-group", (DESCRIBE_CLUSTER, *SEEN, *LOCK, READ_TOPICS), "READ to commit offsets"),
-        ("no-read-lock", (DESCRIBE_CLUSTER, *SEEN, READ_TOPICS, ("Read", "Group", "no-read-lock")), "offramp.lock"),
-    ],
-)
-def test_a_run_without_a_right_names_the_right(
-    login: Callable[..., Login], lab: SaslLab, name: str, rights: tuple[Right, ...], said: str
-) -> None:
-    if "offramp.lock" not in lab.admin.list_topics(timeout=10).topics:
-        lab.create_topic("offramp.lock", 1)
-    ended = login(name, *rights).act(*RESET)
-    assert ended.exit_code == RunError.exit_code, ended.output
-    assert said in ended.output
 
 
 def test_a_topic_that_the_login_does_not_see_is_named_as_a_reason(login: Callable[..., Login]) -> None:
@@ -156,7 +154,7 @@ def test_an_undo_of_a_new_offset_needs_delete_and_says_so(login: Callable[..., L
     assert user.act(*RESET, "--topic", OTHER).exit_code == 0
     halted = user.undo()
     assert halted.exit_code == RunError.exit_code
-    assert "DELETE to delete offsets" in halted.output
+    assert "does not have DELETE on group 'no-delete'" in halted.output
     grant(lab, "no-delete", DELETE_GROUPS)
     assert user.undo().exit_code == 0
 
@@ -241,6 +239,122 @@ def needs_exactly(lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, neede
         lacking = typed(f"{verb} without {' '.join(right)}", rest)
         assert isinstance(lacking.exception, SystemExit | None), lacking.exception
         assert sentence in " ".join(lacking.output.split()), (right, lacking.output)
+
+
+READ_GROUP: Right = ("Read", "Group", "{group}")
+DELETE_GROUP: Right = ("Delete", "Group", "{group}")
+READ_TOPIC, READ_OTHER, SEE_TOPICS = ("Read", "Topic", TOPIC), ("Read", "Topic", OTHER), ("Describe", "Topic", "*")
+RUNNING: tuple[Right, ...] = (DESCRIBE_CLUSTER, SEE_TOPICS, READ_TOPIC, READ_OTHER, READ_GROUP, DELETE_GROUP, *LOCK)
+BOTH = (*RESET, "--topic", TOPIC, "--topic", OTHER)
+"""One offset is moved, and one is new: its undo deletes it."""
+OFFSETS_GONE = ("plan", "offsets", "delete", "--store", "kafka", "--override", "kept_elsewhere")
+GROUP_GONE = ("plan", "delete-groups")
+HIDDEN_GROUP, HIDDEN_TOPIC = (READ_GROUP, DELETE_GROUP), (SEE_TOPICS, READ_TOPIC)
+LOCK_GROUP_SAID = "--operation Read --group offramp.lock. --resource-pattern-type prefixed"
+LOCK_TOPIC_SAID = "--operation Read --topic offramp.lock"
+NO_READ_GROUP, NO_DELETE = "does not have READ on group '{group}'", "does not have DELETE on group '{group}'"
+NO_READ_TOPIC, NO_READ_OTHER = f"does not have READ on topic '{TOPIC}'", f"does not have READ on topic '{OTHER}'"
+SEE_EVERYTHING = "grant the login DESCRIBE on all topics and on the cluster"
+LACKING: list[tuple[tuple[str, ...], str, tuple[Right, ...], str]] = [
+    (BOTH, "act", (READ_OTHER,), NO_READ_OTHER),
+    (BOTH, "act", (LOCK[1],), LOCK_TOPIC_SAID),
+    (RESET, "act", HIDDEN_GROUP, "the login lacks DESCRIBE on the group"),
+    (BOTH, "undo", (DELETE_GROUP,), NO_DELETE),
+    (BOTH, "act", (LOCK[0],), LOCK_GROUP_SAID),
+    (BOTH, "act", (READ_GROUP,), NO_READ_GROUP),
+    (BOTH, "act", HIDDEN_TOPIC, f"the login may not describe '{TOPIC}'"),
+    ((*RESET, "--exclusive"), "act", (READ_GROUP,), NO_READ_GROUP),
+    ((*RESET, "--exclusive"), "act", (READ_TOPIC,), NO_READ_TOPIC),
+    (BOTH, "undo", (READ_GROUP,), NO_READ_GROUP),
+    (BOTH, "undo", (READ_OTHER,), NO_READ_OTHER),
+    (BOTH, "undo", HIDDEN_GROUP, NO_READ_GROUP),
+    (BOTH, "undo", HIDDEN_TOPIC, NO_READ_TOPIC),
+    (BOTH, "undo", (LOCK[0],), LOCK_GROUP_SAID),
+    (BOTH, "undo", (LOCK[1],), LOCK_TOPIC_SAID),
+    (OFFSETS_GONE, "act", (DELETE_GROUP,), NO_DELETE),
+    (OFFSETS_GONE, "act", (READ_TOPIC,), NO_READ_TOPIC),
+    (OFFSETS_GONE, "act", HIDDEN_GROUP, "the login lacks DESCRIBE on the group"),
+    (OFFSETS_GONE, "act", HIDDEN_TOPIC, f"the login may not describe '{TOPIC}'"),
+    (OFFSETS_GONE, "undo", (READ_GROUP,), NO_READ_GROUP),
+    (OFFSETS_GONE, "undo", HIDDEN_TOPIC, NO_READ_TOPIC),
+    (GROUP_GONE, "act", (DESCRIBE_CLUSTER,), SEE_EVERYTHING),
+    (GROUP_GONE, "act", HIDDEN_TOPIC, SEE_EVERYTHING),
+    (GROUP_GONE, "act", (DELETE_GROUP,), NO_DELETE),
+    (GROUP_GONE, "act", HIDDEN_GROUP, NO_DELETE),
+    (GROUP_GONE, "act", (LOCK[0],), LOCK_GROUP_SAID),
+    (GROUP_GONE, "act", (LOCK[1],), LOCK_TOPIC_SAID),
+    (GROUP_GONE, "undo", (READ_GROUP,), NO_READ_GROUP),
+    (GROUP_GONE, "undo", (READ_TOPIC,), NO_READ_TOPIC),
+    (GROUP_GONE, "undo", HIDDEN_GROUP, NO_READ_GROUP),
+    (GROUP_GONE, "undo", HIDDEN_TOPIC, NO_READ_TOPIC),
+]
+"""A plan; whether it is executed or undone; which rights its login has lost since; what is said then."""
+
+
+@pytest.mark.parametrize(("words", "moment", "lost", "said"), first(LACKING, 4))
+def test_a_run_whose_login_lost_a_right_names_it_writes_nothing_and_goes_on_with_it(
+    watched: SaslLab,
+    login: Callable[..., Login],
+    words: tuple[str, ...],
+    moment: str,
+    lost: tuple[Right, ...],
+    said: str,
+) -> None:
+    name = f"lost-{LACKING.index((words, moment, lost, said))}"
+
+    def of_group(*rights: Right) -> list[Right]:
+        return [(operation, kind, resource.format(group=name)) for operation, kind, resource in rights]
+
+    def offsets() -> list[int]:
+        return committed(watched, name, TopicPartition(TOPIC, 0), TopicPartition(OTHER, 0))
+
+    user = login(name, *of_group(*RUNNING))
+    plan = user.approved(*words)
+    if moment == "undo":
+        acted = user.type("act", plan)
+        assert acted.exit_code == 0, acted.output
+    before = offsets()
+    revoke(watched, name, *of_group(*lost))
+    refused = user.type("act", plan) if moment == "act" else user.undo()
+    assert refused.exit_code == RunError.exit_code, refused.output
+    assert said.format(group=name) in " ".join(refused.output.split())
+    assert offsets() == before
+    grant(watched, name, *of_group(*lost))
+    again = user.type("resume", user.run) if moment == "act" else user.undo()
+    assert again.exit_code == 0, again.output
+    assert offsets() != before
+
+
+SEE_CONFIGS: Right = ("DescribeConfigs", "Group", MOVING)
+PROTOCOL_RUNNING: tuple[Right, ...] = (*VERBS["plan protocol with configs"].said, *LOCK)
+PROTOCOL_LACKING = (
+    ((ALTER_GROUP,), (), "the login lacks DESCRIBE_CONFIGS on the group"),
+    ((ALTER_GROUP,), (SEE_CONFIGS,), "the login lacks ALTER_CONFIGS on the group"),
+    ((DESCRIBE_GROUPS, ALTER_GROUP), (), "Kafka hides each group that the login may not DESCRIBE"),
+    ((DESCRIBE_TOPICS,), (), "the login lacks DESCRIBE on the topic"),
+    ((CONFIGS_OF_CLUSTER,), (), "Grant the login DESCRIBE_CONFIGS on the cluster"),
+)
+"""Which rights a login loses after the plan of a protocol was made; what it keeps of them; what is said."""
+
+
+@pytest.mark.parametrize(("lost", "kept", "said"), first(PROTOCOL_LACKING))
+def test_a_run_of_a_protocol_whose_login_lost_a_right_names_it_and_writes_nothing(
+    moving: SaslLab, issuer: Issuer, tmp_path: Path, lost: tuple[Right, ...], kept: tuple[Right, ...], said: str
+) -> None:
+    name = f"moves-{PROTOCOL_LACKING.index((lost, kept, said))}"
+    grant(moving, name, *PROTOCOL_RUNNING, *kept)
+    user = Login(MOVING, profile_of(moving, issuer, name, tmp_path), tmp_path / "runs")
+    words = (each for each in PROTOCOL if each not in ("-g", MOVING))
+    plan = user.approved(*words, "--group-config", "consumer.session.timeout.ms=50000")
+    revoke(moving, name, *lost)
+    refused = user.type("act", plan)
+    assert refused.exit_code == RunError.exit_code, refused.output
+    assert said in " ".join(refused.output.split())
+    with connect(load_profile(file=user.profile)) as cluster:
+        grant(moving, name, *lost)
+        own = fetch_configs(cluster, MOVING, ["consumer.session.timeout.ms"])
+    assert own == {"consumer.session.timeout.ms": None}
+    assert user.undo().exit_code == 0
 
 
 CONSUMING: dict[Right, str] = {

@@ -136,6 +136,8 @@ class Lease:
         try:
             await self._confirm()
         except LockLost as error:
+            if isinstance(error.__cause__, RunError):  # A right is missing.
+                raise error.__cause__ from None
             raise ConnectError(f"the lock of {self._target} can't be taken: {error}") from error
         if parse_mark(await self._committed()) != self._mark:
             raise ConnectError(f"the mark of the lock of {self._target} was written, but another value was read back")
@@ -185,7 +187,9 @@ class Lease:
             if code == _REBALANCE or self._is_overtaken(code, generation):
                 await self._rejoin(generation)
             elif code > 0 and code not in RETRIABLE_CODES and code != UNKNOWN_TOPIC:
-                raise self._loses(f"the coordinator refused the commit: {why}")
+                lacks_right = code in (_NO_RIGHT_TO_TOPIC, _NO_RIGHT_TO_GROUP)
+                lost = self._loses(f"the coordinator refused the commit: {_described(code)}")
+                raise lost from _refusal(self.group_id, code) if lacks_right else None
             elif time.monotonic() > until:
                 raise LockLost(f"{self._named} can't be confirmed within {SESSION_S:g} s: {why}{await self._cause()}")
             else:
@@ -229,7 +233,7 @@ class Lease:
                 elif code in RETRIABLE_CODES:
                     await self._found_again()
                 elif code:
-                    self._loses(f"the coordinator refused a heartbeat: {describe_code(code)}")
+                    self._loses(f"the coordinator refused a heartbeat: {_described(code)}")
             except RETRIABLE_FAILURES:
                 await self._found_again()
             except OfframpError:
@@ -363,7 +367,8 @@ def _commit_code(answer: Any) -> int:
     return int(answer.topics[0].partitions[0].error_code)
 
 
-def _refusal(group_id: str, code: int) -> RunError:
+def _described(code: int) -> str:
+    """The error code of a refusal, with what to do where that is known."""
     grant = "kafka-acls.sh --bootstrap-server ADDRESS --add --allow-principal User:OFFRAMP --operation Read"
     why = {
         _NOT_OURS: "another application uses a group of this name, or one of another protocol type",
@@ -371,5 +376,9 @@ def _refusal(group_id: str, code: int) -> RunError:
         " group.max.session.timeout.ms below it: set both, and restart the brokers",
         _NO_RIGHT_TO_GROUP: f"grant the right: {grant} --group {LOCK_GROUPS} --resource-pattern-type prefixed",
         _NO_RIGHT_TO_TOPIC: f"grant the right: {grant} --topic {TOPIC}",
-    }.get(code, "the lock can't be used")
-    return RunError(f"group {group_id}, offramp's lock, was refused with {describe_code(code)}: {why}")
+    }.get(code)
+    return describe_code(code) if why is None else f"{describe_code(code)}: {why}"
+
+
+def _refusal(group_id: str, code: int) -> RunError:
+    return RunError(f"group {group_id}, offramp's lock, was refused with {_described(code)}")

@@ -14,6 +14,7 @@ from kit.clients.cluster import Cluster
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Step
 from kit.errors import ReadError, RunError
+from kit.groups.read.rights import DELETE, READ
 from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_present, fetch_topics
 from kit.moves.offsets.group_steps import before_of, describe_offsets, groups_of
@@ -23,6 +24,7 @@ from kit.moves.offsets.open_transactions import fetch_unstable
 from kit.moves.offsets.rules import why_busy
 from kit.moves.offsets.selection import Key, Place
 from kit.moves.offsets.topics import Present, made_again
+from kit.moves.undo_rights import kafka_refusal
 from kit.text.quantity import quantity
 
 GROUPS_PER_BATCH = 100
@@ -44,12 +46,16 @@ class GroupDeleter:
         self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
-        """Whether any group may go now. Those that may not are named; ``act`` refuses each alone."""
+        """Whether the login may delete each group, and any group may go now. Those that may not are named; ``act``
+        refuses each alone."""
         groups = groups_of(step)
         known = fetch_kafka(self._cluster, groups.__contains__)
         busy = [f"group {each!r} {why}" for each in sorted(groups) if (why := why_busy(known.get(each, NOT_IN_KAFKA)))]
         busy += [f"group {each!r}: {why}" for each, why in self._made_again(before_of(step)).items()]
         count = quantity(len(groups), "group")
+        refused = kafka_refusal(self._cluster.broker_client, dict.fromkeys(groups, (DELETE,)), ())
+        if refused is not None:
+            return Checked(False, refused)
         if not busy:
             return Checked(True, f"{count}, none with a member")
         left = f"{len(busy):,} of {count} will not be deleted: {shortened(busy)}"
@@ -92,9 +98,14 @@ class GroupDeleter:
         return Verified(True, f"{quantity(len(before), 'group')} read back as deleted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Always true: ``undo`` examines each group alone, so a group that is in use again stops no other group."""
+        """Whether the login may commit what an undo commits. ``undo`` examines each group alone, so a group that is in
+        use again stops no other group."""
         before = before_of(step)
         parts = self._parts({it.item: before[it.item] for it in acted.written})
+        topics = {topic for part in parts.values() for topic, _ in part.wanted}
+        rights = {each: (READ,) for each, part in parts.items() if part.wanted}
+        if (refused := kafka_refusal(self._cluster.broker_client, rights, topics)) is not None:
+            return Checked(False, refused)
         alone = {each: part.left_out for each, part in parts.items() if not part.wanted and part.left_out}
         sentence = f"{quantity(len(acted.written), 'group was', 'groups were')} deleted by this run"
         return Checked(True, sentence, alone)

@@ -22,6 +22,7 @@ from kit.clients.broker_client import (
     RETRIABLE_FAILURES,
     Deadline,
     describe_code,
+    describe_refusal,
 )
 from kit.groups.read.sweep import GROUPS_PER_REQUEST
 from kit.moves.offsets.group_offsets import IN_FLIGHT, NO_COORDINATOR, GroupOffsets, chunks, stored_of
@@ -52,15 +53,14 @@ COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR. The records may be in the log all 
 TOO_LARGE = ({28}, {-1})
 """Coordinators before Kafka 4.0 answer INVALID_COMMIT_OFFSET_SIZE for each offset of a request that is larger than a
 batch; those since 4.0 answer UNKNOWN_SERVER_ERROR."""
-_GROUP_ID_NOT_FOUND = 69
+_GROUP_ID_NOT_FOUND, _GROUP_AUTHORIZATION_FAILED = 69, 30
+_READ, _DELETE = "READ", "DELETE"
 _MEANINGS = {
     3: "the topic or partition no longer exists",
     12: "the metadata is too large",
     28: "the offset is larger than a batch of __consumer_offsets may be (max.message.bytes)",
     22: "the group has members now, and only members can commit: stop them",
     25: "the group has members now, and only members can commit: stop them",
-    29: "the login lacks READ on the topic",
-    30: "the login lacks a right on the group: READ to commit offsets, DELETE to delete offsets or the group",
     68: "the group has members now: stop them",
     86: "the group is subscribed to this topic: stop its members",
 }
@@ -115,8 +115,8 @@ class KafkaWriter(GroupOffsets):
         """
         commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
         deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
-        sent = self._write(commits, known, commit_of, commit_codes)
-        return sent | self._write(deletes, known, delete_of, delete_codes)
+        sent = self._write(commits, known, commit_of, commit_codes, _READ)
+        return sent | self._write(deletes, known, delete_of, delete_codes, _DELETE)
 
     def take_made_parents(self) -> Mapping[str, int]:
         """Kafka has no parents."""
@@ -131,13 +131,14 @@ class KafkaWriter(GroupOffsets):
         known: Mapping[Key, Stored],
         request: Callable[[str, Asked], Any],
         codes: Callable[[Asked], Codes],
+        right: str,
     ) -> dict[Key, Answer]:
         by_group: dict[str, dict[Place, Stored]] = {}
         for (group_id, topic, partition), stored in wanted.items():
             by_group.setdefault(group_id, {})[topic, partition] = stored
         answers: dict[Key, Answer] = {}
         if by_group:
-            writing = _Writing(request, codes, answers, known)
+            writing = _Writing(request, codes, right, answers, known)
             self._client.run(self._carry_out, by_group, writing, Deadline(self._deadline_s))
         return answers
 
@@ -208,10 +209,11 @@ class KafkaWriter(GroupOffsets):
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One kind of write, and the answers so far."""
+    """One kind of write, and the answers so far. ``right``: what it needs on the group."""
 
     request: Callable[[str, Asked], Any]
     codes: Callable[[Asked], Codes]
+    right: str
     answers: dict[Key, Answer]
     known: Mapping[Key, Stored]
 
@@ -235,7 +237,7 @@ class _Writing:
             halves = places[: len(places) // 2], places[len(places) // 2 :]
             return [(group_id, {place: asked[place] for place in half}) for half in halves]
         for place, code in found.items():
-            take(self.answers, (group_id, *place), answer_of(code))
+            take(self.answers, (group_id, *place), answer_of(code, self.right))
         self.take(group_id, asked.keys() - found, UNANSWERED)
         return []
 
@@ -289,13 +291,15 @@ def _deleted(code: int | None, before: Answer) -> Answer:
         return UNANSWERED
     if code == _GROUP_ID_NOT_FOUND:
         return ABSENT if before.is_certain else ACCEPTED
-    return answer_of(code)
+    return answer_of(code, _DELETE)
 
 
-def answer_of(code: int) -> Answer:
+def answer_of(code: int, right: str = _READ) -> Answer:
+    """``right``: what the request needs on the group. On the topic every write needs READ."""
     if code == 0:
         return ACCEPTED
-    error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
+    refusal = describe_refusal(code, right if code == _GROUP_AUTHORIZATION_FAILED else _READ)
+    error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else refusal
     if code in RETRIABLE_CODES:
         return Passing(error, is_certain=code == _LOADING)
     return Answer(error)

@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.observation import EXACT, IGNORED, MAY_GROW, Observation
+from kit.engine.model.observation import EXACT, IGNORED, MAY_GROW, Observation, differences
 from kit.engine.model.values import Json
-from kit.moves.offsets.fetch import STORES, GroupInStore, Stores, fetch_kafka, fetch_logs, fetch_zookeeper
-from kit.moves.offsets.moves import Stored
+from kit.errors import ReadError
+from kit.moves.offsets.fetch import (
+    STORES,
+    GroupInStore,
+    Stores,
+    fetch_kafka,
+    fetch_logs,
+    fetch_unsure,
+    fetch_zookeeper,
+)
+from kit.moves.offsets.moves import Stored, shortened
 from kit.moves.offsets.selection import Place
 from kit.moves.offsets.steps import (
     GROUP,
@@ -28,6 +37,7 @@ from kit.moves.offsets.steps import (
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
 
 LOG_STARTS, LOG_ENDS = "log starts", "log ends"
+_BY_PLACE = (LOG_STARTS, LOG_ENDS, *(observed_name(store, OFFSETS, "") for store in STORES))
 _FIELDS = {OFFSETS: "offset", VERSIONS: "version", METADATA: "metadata", LEADER_EPOCHS: "leader_epoch"}
 
 
@@ -72,8 +82,10 @@ def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -
 def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
     """The observations of this module among ``observed``, read again, under the same names.
 
+    What can't be read any more has not changed: it is unknown.
+
     Raises:
-        ConnectError, ReadError: the cluster could not be read.
+        ConnectError, ReadError: the cluster, a group, an offset or a log could not be read, or a topic is hidden.
     """
     now: dict[str, Json] = {}
     for store, fetch in ((ZOOKEEPER, fetch_zookeeper), (KAFKA, fetch_kafka)):
@@ -83,10 +95,35 @@ def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> di
         stores = Stores(groups, groups)
         for part, group_ids in named.items():
             for group_id in group_ids:
-                group = stores.group(store, group_id)
-                value = _group(store, group) if part == GROUP else _part(part, group.offsets)
-                now[observed_name(store, part, group_id)] = value
-    return now | _observe_logs(cluster, observed)
+                group, name = stores.group(store, group_id), observed_name(store, part, group_id)
+                now[name] = _group(store, group) if part == GROUP else _part(part, group.offsets)
+                if (error := _unread(part, group)) and differences({name: observed[name]}, {name: now[name]}):
+                    raise ReadError(f"{store} group {group_id!r} can't be read: {error}")
+    now |= _observe_logs(cluster, observed)
+    if unsure := fetch_unsure(cluster, _lost_topics(observed, now)):
+        raise ReadError(shortened(unsure.values()))
+    return now
+
+
+def _unread(part: str, group: GroupInStore) -> str | None:
+    """Why the group, or one of its offsets, can't be read."""
+    errors = [stored.error for stored in group.offsets.values() if stored.error is not None] if part == OFFSETS else []
+    return group.error or next(iter(errors), None)
+
+
+def _lost_topics(observed: Mapping[str, Observation], now: Mapping[str, Json]) -> set[str]:
+    """Topics of planned offsets and logs that are not found now. They may be hidden from the login."""
+    lost = set[str]()
+    for name, observation in observed.items():
+        found, planned = now.get(name), observation.value
+        if observation.tolerance != IGNORED and name.startswith(_BY_PLACE) and isinstance(planned, Mapping):
+            there = found if isinstance(found, Mapping) else {}
+            lost |= {
+                _parse_place(place)[0]
+                for place, value in planned.items()
+                if value is not None and there.get(place) is None
+            }
+    return lost
 
 
 def _groups_named(observed: Iterable[str], store: str, part: str) -> frozenset[str]:
@@ -106,6 +143,13 @@ def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict
         return {}
     logs = fetch_logs(cluster, {topic for topic, _ in places})
     fields = {LOG_STARTS: "log_start_offset", LOG_ENDS: "log_end_offset"}
+    known = {
+        _parse_place(name) for by in planned.values() if isinstance(by, Mapping) for name in by if by[name] is not None
+    }
+    errors = {place: log.error for place in sorted(known) if (log := logs.get(place)) and log.error is not None}
+    if errors:
+        unread = (f"{topic}-{partition}: {error}" for (topic, partition), error in errors.items())
+        raise ReadError(f"these logs can't be read: {shortened(unread)}")
     return {name: _log(logs, sorted(places), fields[name]) for name in planned}
 
 

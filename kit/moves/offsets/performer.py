@@ -18,6 +18,7 @@ from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.engine.plan_kind import PlanContext
 from kit.errors import PlanError, ReadError, RunError
+from kit.groups.read.rights import DELETE, READ
 from kit.moves.offsets.exclusive import ExclusiveWriter
 from kit.moves.offsets.fetch import (
     NOT_IN_KAFKA,
@@ -37,6 +38,7 @@ from kit.moves.offsets.steps import RECIPES, after_of, before_of, deletes, group
 from kit.moves.offsets.subject import STEP_KINDS
 from kit.moves.offsets.topics import Present, made_again
 from kit.moves.offsets.zookeeper import ZookeeperWriter, parents_of
+from kit.moves.undo_rights import kafka_refusal
 from kit.tables.groups import KAFKA
 from kit.text.quantity import quantity
 
@@ -88,6 +90,8 @@ class OffsetsActor:
         reasons = {each.reason for each in again if each is not None}
         if reasons:
             return Checked(False, f"{shortened(sorted(reasons))}. Make a new plan")
+        if (refused := self._refused(step, after_of(step))) is not None:
+            return Checked(False, refused)
         if deletes(step):
             return Checked(True, f"{quantity(len(groups), 'group has', 'groups have')} no members")
         outside = self._outside(step)
@@ -146,9 +150,14 @@ class OffsetsActor:
         return Verified(True, f"{quantity(len(after), 'offset')} read back as wanted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Always true: ``undo`` checks each offset alone, so an offset that was moved since stops no other."""
+        """Whether the login may write what an undo writes. ``undo`` checks each offset alone, so an offset that was
+        moved since stops no other."""
+        back, before = self._back(step, acted), before_of(step)
+        refused = self._refused(step, {key: before[key] for key in back.ours if key not in back.gone})
+        if refused is not None:
+            return Checked(False, refused)
         sentence = f"{quantity(len(acted.written), 'offset was', 'offsets were')} written by this run"
-        return Checked(True, sentence, {item_of(key): why for key, why in self._back(step, acted).alone.items()})
+        return Checked(True, sentence, {item_of(key): why for key, why in back.alone.items()})
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Restore each offset that this run wrote and no other client moved since, with its metadata.
@@ -198,6 +207,15 @@ class OffsetsActor:
         is_forgotten = store_of(step) == KAFKA
         gone = {key for key in ours if is_forgotten and key not in alone and present.is_gone(key[1:])}
         return _Back([key for key in ours if key not in alone], gone, alone)
+
+    def _refused(self, step: Step, wanted: Mapping[Key, Stored]) -> str | None:
+        """Why the login may not write these offsets to Kafka; None: it may, that is not known, or it is ZooKeeper."""
+        if store_of(step) != KAFKA:
+            return None
+        rights: dict[str, set[int]] = {}
+        for (group_id, *_), stored in wanted.items():
+            rights.setdefault(group_id, set()).add(DELETE if stored.offset is None else READ)
+        return kafka_refusal(self._cluster.broker_client, rights, {topic for _, topic, _ in wanted})
 
     def _present(self, offsets: Iterable[tuple[Place, Stored]]) -> Present:
         return fetch_present(self._cluster, offsets)

@@ -15,7 +15,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from kit.clients.broker_client import describe_code
+from kit.groups.read import offset_fetch
 from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.selection import Place
 
@@ -31,7 +31,7 @@ Codes: TypeAlias = Callable[[Any], Iterable[tuple[Place, int]]]
 
 def parse_stored(each: Any) -> Stored:
     if each.error_code:
-        return Stored(error=describe_code(each.error_code))
+        return Stored(error=offset_fetch.describe(each.error_code))
     if each.committed_offset < 0:
         return Stored()
     epoch = each.committed_leader_epoch

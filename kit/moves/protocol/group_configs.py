@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from kit.clients.broker_client import DEADLINE_S, Deadline, describe_code
+from kit.clients.broker_client import DEADLINE_S, Deadline, describe_refusal
 from kit.clients.cluster import Cluster
 from kit.engine.model.parameters import StepParameters
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
@@ -99,7 +99,7 @@ def _described(cluster: Cluster, group_id: str, names: Sequence[str]) -> dict[st
     wanted = [resource(resource_type=GROUP, resource_name=group_id, configuration_keys=list(names))]
     (result,) = _ask(cluster, DescribeConfigsRequest(resources=wanted)).results
     if result.error_code:
-        raise ReadError(f"configs of group {group_id} can't be read: {_describe(result)}")
+        raise ReadError(f"configs of group {group_id} can't be read: {_described_refusal(result, 'DESCRIBE_CONFIGS')}")
     return {each.name: each for each in result.configs}
 
 
@@ -207,13 +207,14 @@ def _alter(
     ]
     wanted = [resource(resource_type=GROUP, resource_name=group_id, configs=changes)]
     (result,) = _ask(cluster, IncrementalAlterConfigsRequest(resources=wanted, validate_only=validate_only)).responses
-    return _describe(result) if result.error_code else None
+    return _described_refusal(result, "ALTER_CONFIGS") if result.error_code else None
 
 
 def _ask(cluster: Cluster, request: Any) -> Any:
     return cluster.broker_client.run(cluster.broker_client.ask, request, None, Deadline(DEADLINE_S))
 
 
-def _describe(result: Any) -> str:
+def _described_refusal(result: Any, right: str) -> str:
+    """The brokers' answer. ``right``: what the request needs on the group."""
     reason = f": {result.error_message}" if result.error_message else ""
-    return f"{describe_code(result.error_code)}{reason}"
+    return f"{describe_refusal(result.error_code, right)}{reason}"
