@@ -31,6 +31,9 @@ from kit.kraft import status as kraft
 from kit.kraft.move.parameters import OrderParameters
 from kit.kraft.move.steps import start_step
 from kit.kraft.show import kraft_charts
+from kit.moves.group.deploy import Manual
+from kit.moves.group.group_state import CLASSIC, CONSUMER
+from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.operations import evidence, frames
 from kit.operations.operations import Operations
 from kit.profile import Profile
@@ -43,7 +46,9 @@ from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.looks import ToyLooks
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
+from tests.models.protocol_groups import group as classic_group
 from tests.unit.kraft.move.move_plans import WORDS, plan_to
+from tests.unit.protocol.test_checks import GROUP as protocol_group, facts as protocol_facts
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
@@ -54,6 +59,9 @@ from widgets.live import html as live_html
 from widgets.live.model import Monitor
 from widgets.live.view import MonitorView
 from widgets.offsets import html as offsets_html
+from widgets.protocol import html as protocol_html
+from widgets.protocol.fleet import ProtocolFleet
+from widgets.protocol.fleet_view import ProtocolFleetWizard
 from widgets.run import html
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -67,7 +75,7 @@ CHARTS = {
     and "Chart" in str(draw.__annotations__.get("return"))
     if not name.startswith("_")
 }
-FRAGMENTS = (html, fleet_html, offsets_html, live_html, kraft_html)
+FRAGMENTS = (html, fleet_html, offsets_html, live_html, kraft_html, protocol_html)
 SHORT = tuple(name for name in hostile.GROUPS if 0 < len(name) <= 250 and name.strip())
 ALL_IN_ONE = (
     "".join(hostile.SCRIPTS),
@@ -188,6 +196,7 @@ class Wizards:
             self._offsets(monkeypatch)
             self._monitor()
             self._kraft()
+            self._protocols()
         finally:
             sys.setprofile(before)
             threading.setprofile(None)  # type: ignore[arg-type]
@@ -269,6 +278,28 @@ class Wizards:
         model.overrides = self.name
         model.record = _run_to_kraft(self.name, runs)
         self._keep("kraft told", view)
+        model.close()
+
+    def _protocols(self) -> None:
+        """Verdicts of groups of these names, and a run over one of them that failed."""
+        told = replace(protocol_group, group_id=self.group, error=self.name)
+        cluster, runs = SimpleNamespace(cluster_id="abc"), self.home / "protocols"
+        model = ProtocolFleet(
+            lambda say, tell: SimpleNamespace(runs=runs, cluster=cluster, needs_second_person=lambda plan: False),  # type: ignore[arg-type, return-value]
+            lambda offsets_topic: replace(protocol_facts(), groups={self.group: told}, problems=(self.name,)),
+        )
+        view = ProtocolFleetWizard(model)
+        model.stop_watching()
+        classic = classic_group(CLASSIC, CLASSIC)
+        plan = plan_from(
+            Observed(classic, classic), "abc", Manual(), ProtocolPlanRequest(self.group, CONSUMER), self.name
+        )
+        failed = Event(
+            "r", 1, "2026-11-23T12:00:01Z", 0, "failed", "FAILED", plan.steps[0].step_id, *[None] * 9, previous=""
+        )
+        model.record = RunRecord("r", runs / "r", plan, (), (replace(failed, error=self.name, sentence=self.name),), "")
+        model.plan, model.watch_error = plan, self.name
+        self._keep("protocols", view)
         model.close()
 
     def _through(self, model: Any, views: Sequence[Any], what: str) -> None:

@@ -13,6 +13,7 @@
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
     widgets.kraft_wizard(widgets.open_kraft("production"))     # a cluster, from ZooKeeper to KRaft and back
     widgets.move_protocol("production", "shop")                # to KIP-848 or back; open_protocol, protocol_wizard
+    widgets.move_protocols("production")                       # many groups; open_protocol_fleet, protocol_fleet_wizard
     widgets.monitor("production")                              # all groups, poll after poll; it only reads
 
 Nothing else is imported before one of these is called.
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from widgets.live.view import MonitorView
     from widgets.offsets.model import OffsetMove
     from widgets.offsets.view import OffsetsWizard
+    from widgets.protocol.fleet import ProtocolFleet
+    from widgets.protocol.fleet_view import ProtocolFleetWizard
     from widgets.protocol.model import ProtocolMove
     from widgets.protocol.view import ProtocolWizard
     from widgets.run.connection import Connection
@@ -49,8 +52,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "choose_group", "fleet_wizard", "group_picker", "kraft_wizard", "migrate", "monitor", "move_offsets",
-    "move_protocol", "offsets_wizard", "open_fleet", "open_group", "open_kraft", "open_offsets", "open_protocol",
-    "protocol_wizard", "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
+    "move_protocol", "move_protocols", "offsets_wizard", "open_fleet", "open_group", "open_kraft", "open_offsets",
+    "open_protocol", "open_protocol_fleet", "protocol_fleet_wizard", "protocol_wizard", "rollback_wizard",
+    "toggle_fleet", "toggle_wizard", "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
@@ -206,6 +210,25 @@ def move_protocol(
 ) -> ProtocolWizard:
     """The wizard that moves one group to the consumer protocol or back; see :func:`open_protocol`."""
     return protocol_wizard(open_protocol(profile, group_id, runs, cluster_id))
+
+
+def open_protocol_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> ProtocolFleet:
+    """The model of moving many groups between protocols, connected; arguments and errors as of :func:`open_group`."""
+    from widgets.protocol.fleet import ProtocolFleet
+
+    return _open(profile, runs, cluster_id, ProtocolFleet.connected)
+
+
+def protocol_fleet_wizard(fleet: ProtocolFleet) -> ProtocolFleetWizard:
+    """A view of a model; it watches all groups until ``fleet.close()``."""
+    from widgets.protocol.fleet_view import ProtocolFleetWizard
+
+    return ProtocolFleetWizard(fleet)
+
+
+def move_protocols(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> ProtocolFleetWizard:
+    """The wizard that moves many groups to the consumer protocol or back, in waves; see :func:`open_group`."""
+    return protocol_fleet_wizard(open_protocol_fleet(profile, runs, cluster_id))
 
 
 def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> MonitorView:

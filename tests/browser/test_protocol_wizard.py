@@ -1,6 +1,6 @@
-"""The wizard of protocols in a real JupyterLab moves a group to the consumer protocol and back, under load.
+"""The wizards of protocols in a real JupyterLab move groups to the consumer protocol and back, under load.
 
-There with all members stopped, which is chosen in the wizard, and back one by one.
+One group: there with all members stopped, which is chosen in the wizard, and back one by one. Many: in waves.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.browser.notebook_page import NotebookPage
 from tests.browser.wizard import Wizard
 from tests.notebooks.executed import fill_in
 from tests.servers.protocol_group import ProtocolGroup, assert_each_once
+from widgets.protocol.view import READY
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,8 +35,9 @@ class Site:
     jupyter: Jupyter
 
 
-@pytest.fixture
-def site(tmp_path) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[Site]:
+    tmp_path = tmp_path_factory.mktemp("protocols")
     with Lab(brokers=1, kraft=True) as lab:
         profile_file = lab.folder / "offramp.toml"
         profile_file.write_text(lab.profile_toml(), encoding="utf-8")
@@ -71,7 +73,48 @@ def test_to_the_consumer_protocol_and_back_by_the_wizard(site, tab):
     back = wizard.approve(GROUP)
     wizard.carry_out()
     wizard.expect_stage("classic")
-    runs = list_runs(site.group.lab.folder / "runs")
+    runs = [run for run in list_runs(site.group.lab.folder / "runs") if run.subject == GROUP]
     assert {(run.state, run.plan_digest) for run in runs} == {("VERIFIED", digest), ("VERIFIED", back)}
     assert tab.elsewhere == []
     assert_each_once(site.group)
+
+
+def test_many_groups_to_the_consumer_protocol_in_waves_and_back_by_the_wizard(site, tab):
+    lab = site.group.lab
+    groups = [ProtocolGroup(lab, site.group.cluster, f"mail-{number}", rate=20.0) for number in range(2)]
+    for each in groups:
+        each.start([NewMember(each.name, [each.name], f"{each.name}-0")])
+    profile = f"kit.load_profile(None, {str(lab.folder / 'offramp.toml')!r})"
+    site.jupyter.keep(
+        "protocols.ipynb",
+        f"import kit, widgets\nfleet = widgets.open_protocol_fleet({profile})",
+        "fleet.set_request(soak_s=0.0, pause_s=2.0)",
+        "widgets.protocol_fleet_wizard(fleet)",
+        "print('it is open')",
+    )
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1500, "height": 2200})
+    notebook.open(site.jupyter.address("protocols.ipynb"))
+    notebook.run_all("it is open")
+    wizard.all.scroll_into_view_if_needed()
+    wizard.field("Group ids that match").fill("mail-.*")
+    wizard.field("Group ids that match").press("Tab")
+    wizard.field("Groups at a time").fill("1")
+    wizard.field("Groups at a time").press("Tab")
+    wizard.field(READY).check()
+    wizard.button("Make the plan").click()
+    wizard.expect("2 groups, made by")
+    wizard.expect("✓ The plan can begin now")
+    wizard.picture("protocol-fleet-wizard-plan")
+    wizard.approve("2 groups", "Type “N groups”")
+    wizard.carry_out()
+    wizard.expect("2 of 2 groups moved by this run.")
+    assert [each.settled(1).stage for each in groups] == ["consumer"] * 2
+    wizard.picture("protocol-fleet-wizard-light")
+    wizard.field("To undo, type “N groups”").fill("2 groups")
+    wizard.button("Undo this run").click()
+    wizard.expect_end("✓ UNDONE")
+    assert [each.settled(1).stage for each in groups] == ["classic"] * 2
+    assert tab.elsewhere == []
+    for each in groups:
+        assert_each_once(each)

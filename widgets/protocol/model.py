@@ -14,7 +14,7 @@ from kit.moves.group.rules import Limits, after_one_reading, findings_of_members
 from kit.moves.protocol.plan import ProtocolPlanRequest, canary_of
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
 from kit.moves.protocol.subject import KIND
-from kit.protocol.facts import ROLLING, WAYS, Answers
+from kit.protocol.facts import ROLLING, STOPPED, WAYS, Answers
 from kit.protocol.stage import Stage
 from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations, Procedure
@@ -32,18 +32,13 @@ NEXT_STEPS = {
 }
 
 
-class ProtocolMove(Procedure):
-    """``look`` reads the group on its own connection; ``close_all`` closes the connections of the model.
+class ProtocolProcedure(Procedure):
+    """What moves of one group and of many have in common: the request for each group."""
 
-    Raises:
-        NotFound, PlanError, ConnectError: the group does not exist, is no group of consumers, or can't be read.
-    """
+    REQUEST: tuple[str, ...] = (
+        "to_protocol", "how", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides",
+    )  # fmt: skip
 
-    REQUEST = ("to_protocol", "how", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides")
-
-    group_id = t.Unicode(read_only=True)
-    group_state = t.Any(None, help="The last reading: a kit.moves.protocol.state.ProtocolState.")
-    checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
     to_protocol = t.Enum(PROTOCOLS, CONSUMER, help="The requested protocol of all members.")
     how = t.Enum(WAYS, ROLLING, help="Replace members one by one (rolling), or stop all and then start all (stopped).")
     canary = t.Int(1, help="How many members change first.")
@@ -52,6 +47,53 @@ class ProtocolMove(Procedure):
     clients_ready = t.Bool(False, help="A person's answer: every client supports the consumer protocol.")
     on_failure = t.Enum([STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the executed steps.")
     overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
+
+    def prepare(self, approval_digest: str = "", to_protocol: str = "") -> None:
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
+
+        Raises:
+            InputError: the plan does not lead to ``to_protocol`` (empty: any).
+            OfframpError: see ``load_plan`` and ``make_plan``.
+        """
+        super().prepare(approval_digest)
+        leads = self._required_plan().parameters["to_protocol"]
+        if to_protocol and leads != to_protocol:
+            self._void()
+            raise InputError(f"plan {approval_digest[:8]} leads to the {leads} protocol, not to {to_protocol!r}")
+
+    def of_group(self, group_id: str) -> ProtocolPlanRequest:
+        """What the fields ask for, of one group.
+
+        Raises:
+            InputError: the request is not valid.
+        """
+        return ProtocolPlanRequest(
+            group_id,
+            self.to_protocol,
+            canary=1 if self.how == STOPPED else self.canary,
+            soak_s=self.soak_s,
+            lag_tolerance=self.lag_tolerance,
+            on_failure=self.on_failure,
+            answers=self.answers,
+            how=self.how,
+        )
+
+    @property
+    def answers(self) -> Answers:
+        """A person's answers; None: not answered."""
+        return Answers(clients_ready=self.clients_ready or None)
+
+
+class ProtocolMove(ProtocolProcedure):
+    """``look`` reads the group on its own connection; ``close_all`` closes the connections of the model.
+
+    Raises:
+        NotFound, PlanError, ConnectError: the group does not exist, is no group of consumers, or can't be read.
+    """
+
+    group_id = t.Unicode(read_only=True)
+    group_state = t.Any(None, help="The last reading: a kit.moves.protocol.state.ProtocolState.")
+    checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
 
     def __init__(
         self,
@@ -100,19 +142,6 @@ class ProtocolMove(Procedure):
         """Set several traits of the request; an empty ``to_protocol``: the other protocol than now."""
         super().set_request(to_protocol=to_protocol or self.next_protocol, **values)
 
-    def prepare(self, approval_digest: str = "", to_protocol: str = "") -> None:
-        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
-
-        Raises:
-            InputError: the plan does not lead to ``to_protocol`` (empty: any).
-            OfframpError: see ``load_plan`` and ``make_plan``.
-        """
-        super().prepare(approval_digest)
-        leads = self._required_plan().parameters["to_protocol"]
-        if to_protocol and leads != to_protocol:
-            self._void()
-            raise InputError(f"plan {approval_digest[:8]} leads to the {leads} protocol, not to {to_protocol!r}")
-
     @showing
     def plan_rollback(self) -> None:
         """Plan the classic protocol for all members.
@@ -131,16 +160,7 @@ class ProtocolMove(Procedure):
         return self.group_state is not None and self.group_state.count(CONSUMER) > 0
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
-        request = ProtocolPlanRequest(
-            self.group_id,
-            self.to_protocol,
-            canary=self.planned_canary or 1,
-            soak_s=self.soak_s,
-            lag_tolerance=self.lag_tolerance,
-            on_failure=self.on_failure,
-            answers=Answers(clients_ready=self.clients_ready or None),
-            how=self.how,
-        )
+        request = self.of_group(self.group_id)
         overrides = self.overrides.replace(",", " ").split()
         return f"planning the {self.to_protocol} protocol", lambda: self.operations.make_plan(request, overrides)
 

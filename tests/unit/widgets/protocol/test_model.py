@@ -80,7 +80,7 @@ def test_a_canary_is_asked_for_only_where_some_members_change_first(tmp_path):
         model.make_plan()
         with pytest.raises(PlanError):
             model.wait(20)
-        assert model.operations.requests[-1][0].canary == (3 if has_canary else 1)
+        assert model.operations.requests[-1][0].canary == (1 if how == "stopped" else 3)
     model.close()
 
 
