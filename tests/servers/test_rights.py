@@ -14,9 +14,11 @@ from typer.testing import CliRunner, Result
 
 from kit.cli.main import app
 from kit.clients.cluster import connect
-from kit.errors import NotFound, PartialRead, ReadError, RunError, UnsafePlan
+from kit.errors import ConnectError, NotFound, PartialRead, ReadError, RunError, UnsafePlan
 from kit.lab.members.new_consumers import NewMember
 from kit.lab.members.python import PythonMember
+from kit.lab.servers.migrating import connected
+from kit.moves.group.toggle import read_toggle
 from kit.moves.protocol.group_configs import fetch_configs
 from kit.profile import load_profile
 from tests.servers.awaiting import SECONDS
@@ -204,6 +206,40 @@ def test_each_verb_with_zookeeper_needs_exactly_its_rights(
 
 
 @soak_only
+@pytest.mark.parametrize("moment", ["act", "undo"])
+@pytest.mark.parametrize("verb", WITH_ZOOKEEPER)
+def test_a_run_of_groups_whose_login_lost_a_right_names_it_and_goes_on_with_it(
+    old_lab: SaslLab, issuer: Issuer, tmp_path: Path, verb: str, moment: str
+) -> None:
+    """The group is left in the store that it had."""
+    said = {DESCRIBE_TOPICS: f"lacks DESCRIBE on the topic {TOPIC}", DESCRIBE_GROUPS: "lacks DESCRIBE on the group"}
+    words = [word for word in WITH_ZOOKEEPER[verb].words if word not in ("-g", MOVING, RUNS)]
+    for right, sentence in said.items():
+        name = f"{verb} {moment} without {' '.join(right)}"
+        grant(old_lab, name, *said)
+        user = Login(MOVING, profile_of(old_lab, issuer, name, tmp_path), tmp_path / name.replace("*", "every"))
+        plan = user.approved(*words)
+        if moment == "undo":
+            assert user.type("act", plan).exit_code == 0
+        before = toggle(old_lab)
+        revoke(old_lab, name, right)
+        refused = user.type("act", plan) if moment == "act" else user.undo()
+        assert refused.exit_code in (RunError.exit_code, ConnectError.exit_code), refused.output
+        assert sentence in " ".join(refused.output.split())
+        assert toggle(old_lab) == before
+        grant(old_lab, name, right)
+        if moment == "act":
+            assert user.type("resume", user.run).exit_code == 0
+        assert user.undo().exit_code == 0
+        assert toggle(old_lab) is None
+
+
+def toggle(lab: SaslLab) -> str | None:
+    with connected(lab.zookeeper_connect) as client:
+        return read_toggle(client, MOVING).mode
+
+
+@soak_only
 @pytest.mark.parametrize("right", [None, *OBSERVED])
 def test_a_report_names_each_right_that_its_login_lacks(
     watched: SaslLab, issuer: Issuer, tmp_path: Path, right: Right | None
@@ -331,7 +367,7 @@ PROTOCOL_LACKING = (
     ((ALTER_GROUP,), (), "the login lacks DESCRIBE_CONFIGS on the group"),
     ((ALTER_GROUP,), (SEE_CONFIGS,), "the login lacks ALTER_CONFIGS on the group"),
     ((DESCRIBE_GROUPS, ALTER_GROUP), (), "Kafka hides each group that the login may not DESCRIBE"),
-    ((DESCRIBE_TOPICS,), (), "the login lacks DESCRIBE on the topic"),
+    ((DESCRIBE_TOPICS,), (), f"the login lacks DESCRIBE on the topic {TOPIC}"),
     ((CONFIGS_OF_CLUSTER,), (), "Grant the login DESCRIBE_CONFIGS on the cluster"),
 )
 """Which rights a login loses after the plan of a protocol was made; what it keeps of them; what is said."""

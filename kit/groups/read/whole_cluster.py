@@ -32,7 +32,7 @@ EVERY_GROUP = ".*"
 
 _GONE = "no broker knows this topic: it was deleted, or never existed"
 _HIDDEN_GROUP = "the login lacks DESCRIBE on the group: its state, members and offsets in Kafka are unknown"
-_HIDDEN = "the login lacks DESCRIBE on the topic: its offsets, and whether it exists, are unknown"
+_HIDDEN = "the login lacks DESCRIBE on the topic {}: its offsets, and whether it exists, are unknown"
 
 _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 """Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
@@ -130,7 +130,7 @@ def _partitions(cluster: Cluster, metadata: ClusterMetadata, registered: Brokers
     rows = list(metadata.topic_partitions)
     unknown = sorted((registered.topics if registered else frozenset()) - {row.topic for row in rows})
     errors = dict.fromkeys(unknown, "registered in ZooKeeper, unknown to the brokers: being created or deleted")
-    errors |= dict.fromkeys(fetch_undescribable(cluster.broker_client, unknown), _HIDDEN)
+    errors |= {each: _HIDDEN.format(each) for each in fetch_undescribable(cluster.broker_client, unknown)}
     return rows + [TopicPartition(topic, 0, False, None, None, (), (), error) for topic, error in errors.items()]
 
 
@@ -206,7 +206,7 @@ def _vanished(cluster: Cluster, known: set[tuple[str, int]], *referring: tables.
     existing = {topic for topic, _ in known}
     absent = sorted({topic for topic, _ in vanished} - existing)
     errors = dict.fromkeys(existing, "the topic exists, but has no such partition") | dict.fromkeys(absent, _GONE)
-    errors |= dict.fromkeys(fetch_undescribable(cluster.broker_client, absent), _HIDDEN)
+    errors |= {each: _HIDDEN.format(each) for each in fetch_undescribable(cluster.broker_client, absent)}
     return [LogOffset(topic, partition, None, None, errors[topic]) for topic, partition in vanished]
 
 
