@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import TopicPartition
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
@@ -26,6 +27,8 @@ from kit.moves.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
 from tests.reporting import Permissive
 from tests.servers.awaiting import SECONDS
+from tests.servers.coordinators import commit, committed
+from tests.servers.offset_verbs import OffsetVerbs
 
 NO_TOGGLE = Toggle(None, None)
 
@@ -68,6 +71,37 @@ def make_all(cluster: Cluster, group: str) -> list[str]:
     made = [f"{base}/offsets/orders/{number}" for number in range(3)] + [f"{base}/owners/orders/0", mode_path(group)]
     made += [f"{base}/ids/me", f"{base}/migration/ids/me", base, f"{base}/offsets", f"{base}/owners/orders"]
     return [*made, f"{LOCKS}/{group}", LOCKS]
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
+def test_offsets_of_both_stores_are_reset_and_put_back_by_password(
+    cluster: Cluster, secured_lab: Lab, tmp_path: Path, mechanism: str
+) -> None:
+    """Brokers by the mechanism over TLS, ZooKeeper by digest; no file of a run has a secret."""
+    group = topic = f"by-{mechanism.lower()}"
+    secured_lab.create_topic(topic, 1)
+    secured_lab.produce(topic, 5)
+    offset = f"/consumers/{group}/offsets/{topic}/0"
+    cluster.zookeeper.create(offset, b"1", makepath=True)
+    commit(secured_lab, group, TopicPartition(topic, 0, 1))
+    file = tmp_path / "mechanism.toml"
+    text = secured_lab.profile_toml("SASL_SSL").replace("SCRAM-SHA-512", mechanism)
+    file.write_text(text, encoding="utf-8")
+    verbs, seen = OffsetVerbs(file, tmp_path / "runs"), []
+
+    def offsets() -> tuple[int, bytes]:
+        (kafka,) = committed(secured_lab, group, TopicPartition(topic, 0))
+        return kafka, cluster.zookeeper.get(offset)[0]
+
+    for store in ("kafka", "zookeeper"):
+        verbs.reset(group, 3, store)
+        seen.append(offsets())
+        verbs.undo()
+        seen.append(offsets())
+    assert seen == [(3, b"1"), (1, b"1"), (1, b"3"), (1, b"1")]
+    assert "ApiVersions" in verbs.typed("kraft", "status")
+    written = "".join(each.read_text(errors="replace") for each in (tmp_path / "runs").rglob("*") if each.is_file())
+    assert [name for name, secret in secured_lab.secrets.items() if secret in written] == []
 
 
 def test_what_is_made_below_a_closed_znode_is_closed(cluster: Cluster, secured_lab: Lab) -> None:
