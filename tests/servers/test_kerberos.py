@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 from typer.testing import CliRunner
@@ -20,12 +21,13 @@ from kit.clients.connections import check_connections
 from kit.clients.zookeeper_rights import fetch_identities
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, PartialRead, ProfileError, SetupError
 from kit.lab import topics
+from kit.lab.entities import done
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kafka import Broker
-from kit.lab.servers.security import Security
+from kit.lab.servers.security import SCRAM_ITERATIONS, Security
 from kit.moves.group.group_state import read_group_state
 from kit.moves.group.plan import GroupPlanRequest
 from kit.operations.operations import Operations
@@ -34,15 +36,15 @@ from kit.profile.security.clients import librdkafka_has_kerberos
 from kit.profile.security.kerberos import KerberosLogin, credentials
 from kit.rebalances.offsets_topic.bounds import fetch_bounds
 from tests.servers.awaiting import SECONDS, awaited
-from tests.servers.coordinators import await_coordinator, commit
+from tests.servers.coordinators import await_coordinator, commit, committed
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.offset_verbs import OffsetVerbs
 from tests.servers.realm import KAFKA, PEER, REALM, USER, Realm, missing
-from tests.servers.sasl_lab import OFFSETS, SaslLab, grant
+from tests.servers.sasl_lab import MODULES, OFFSETS, SaslLab, grant
 from tests.soak import first
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-TOPIC = "settlements"
+TOPIC, SCRAM = "settlements", "SCRAM-SHA-512"
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +58,11 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 
 class TlsLab(SaslLab):
-    """Two brokers with a third listener, SASL_SSL, by which they call each other."""
+    """Two brokers with a third listener, SASL_SSL, by which they call each other. The second takes passwords too."""
 
     def __init__(self, realm: Realm, **shape: Any) -> None:
-        super().__init__(realm.kafka_login(), brokers=2, **shape)
+        passwords = {SCRAM: {"sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;"}}
+        super().__init__({**realm.kafka_login(), **passwords}, brokers=2, **shape)
         self._between = realm.jaas_config(PEER)
 
     def _servers(self) -> Servers:
@@ -236,6 +239,29 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 20}
         verbs.undo()
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 10}
+
+
+def test_each_component_has_a_login_of_its_own(
+    lab: SaslLab, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZooKeeper by Kerberos, brokers by SCRAM; their rights are of two names."""
+    how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, SCRAM_ITERATIONS)
+    done(lab.admin.alter_user_scram_credentials([UserScramCredentialUpsertion("dora", how, b"by-password")]), "SCRAM")
+    grant(lab, "dora", *OFFSETS)
+    commit(lab, "by-both", TopicPartition(TOPIC, 0, 0))
+    lab.produce(TOPIC, 40)
+    monkeypatch.setenv("DORAS_PASSWORD", "by-password")
+    file = tmp_path / "both.toml"
+    kafka, zookeeper = 'username = "dora"\npassword = { env = "DORAS_PASSWORD" }', login(realm, KAFKA)
+    file.write_text(lab.sasl_profile(SCRAM, kafka, f'mechanism = "GSSAPI"\n{zookeeper}'), encoding="utf-8")
+    rows = check_connections(load_profile(file=file), 10)
+    assert [row for row in rows if row.state == "failed"] == []
+    verbs = OffsetVerbs(file, tmp_path / "runs")
+    assert "ApiVersions" in verbs.typed("kraft", "status")
+    verbs.reset("by-both", 3)
+    assert committed(lab, "by-both", TopicPartition(TOPIC, 0)) == [3]
+    verbs.undo()
+    assert committed(lab, "by-both", TopicPartition(TOPIC, 0)) == [0]
 
 
 def over_tls(lab: TlsLab, realm: Realm, kafka: str, folder: Path) -> Path:
