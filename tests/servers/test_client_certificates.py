@@ -90,6 +90,7 @@ def test_offsets_are_reset_and_put_back_by_the_mapped_principal_and_by_no_other(
     grant(lab, "ALICE", *OFFSETS)
     wait_until(lambda: right_of_cluster(file) == "ok", "the rights", SECONDS)
     verbs = OffsetVerbs(file, tmp_path / "runs")
+    assert "ApiVersions" in verbs.typed("kraft", "status")
     verbs.reset("by-certificate", 20)
     with connect(load_profile(file=file), SECONDS) as cluster:
         site = OffsetOperations(cluster, tmp_path)
