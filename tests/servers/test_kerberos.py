@@ -40,8 +40,8 @@ from tests.servers.coordinators import await_coordinator, commit, committed
 from tests.servers.offset_operations import OffsetOperations
 from tests.servers.offset_verbs import OffsetVerbs
 from tests.servers.realm import KAFKA, PEER, REALM, USER, Realm, missing
-from tests.servers.sasl_lab import MODULES, OFFSETS, SaslLab, grant
-from tests.soak import first
+from tests.servers.sasl_lab import FIRST_LOCK, MODULES, OFFSETS, SaslLab, grant
+from tests.soak import first, soak_only
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 TOPIC, SCRAM = "settlements", "SCRAM-SHA-512"
@@ -239,6 +239,25 @@ def test_offsets_are_read_reset_and_put_back_by_the_verbs(
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 20}
         verbs.undo()
         assert site.offsets("kafka", "by-kerberos") == {(TOPIC, 0): 10}
+
+
+@soak_only
+def test_brokers_without_zookeeper_are_read_and_written_by_kerberos(realm: Realm, tmp_path: Path) -> None:
+    """Kafka 4.4: the lock of the run is in Kafka, so its connections log in by tickets too."""
+    with SaslLab(realm.kafka_login(), kraft=True) as lab:
+        await_coordinator(lab)
+        grant(lab, USER, *OFFSETS, FIRST_LOCK)
+        lab.create_topic(TOPIC, 1)
+        lab.produce(TOPIC, 40)
+        commit(lab, "today", TopicPartition(TOPIC, 0, 10))
+        file = tmp_path / "today.toml"
+        file.write_text(lab.sasl_profile("GSSAPI", login(realm)), encoding="utf-8")
+        verbs = OffsetVerbs(file, tmp_path / "runs")
+        assert "today" in verbs.typed("groups")
+        verbs.reset("today", 20)
+        assert committed(lab, "today", TopicPartition(TOPIC, 0)) == [20]
+        verbs.undo()
+        assert committed(lab, "today", TopicPartition(TOPIC, 0)) == [10]
 
 
 def test_each_component_has_a_login_of_its_own(
