@@ -365,6 +365,8 @@ class BrokerClient:
             for group_id in group_ids:
                 request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
                 found[group_id] = await self.ask(request, None, deadline)
-        coordinators = {group_id: each.node_id for group_id, each in found.items() if each.error_code == 0}
-        hidden = [group_id for group_id, each in found.items() if each.error_code == _GROUP_AUTHORIZATION_FAILED]
-        return coordinators | dict.fromkeys(hidden, self.broker_ids()[0])
+        return {
+            group_id: self.broker_ids()[0] if each.error_code else each.node_id
+            for group_id, each in found.items()
+            if each.error_code in (0, _GROUP_AUTHORIZATION_FAILED)
+        }
