@@ -271,11 +271,24 @@ def found_events(instance: ConsumerInstance) -> list[Event]:
 def _events_by_kind(instance: ConsumerInstance) -> dict[str, list[Event]]:
     closed_at = min(_times(instance, "closing")[:1], default=None)
     found: dict[str, list[Event]] = {}
+    sought: set[str] = set()
     for event, found_at in zip(instance.events, _found_after(instance.events)):
+        if event["kind"] == "sought":
+            sought.update(event["partitions"] or ())
+        if event["kind"] == "offset_reset" and _is_asked_for(event, sought):
+            continue
         kind = "poll_timeout" if _is_evicted(event) else event["kind"]
         if kind in _KINDS and _matters(event, found_at, closed_at):
             found.setdefault(kind, []).append(event)
     return found
+
+
+def _is_asked_for(event: Event, sought: set[str]) -> bool:
+    """Whether the application chose the position: such partitions are taken from ``sought``."""
+    partitions = set(event["partitions"] or ())
+    is_asked_for = bool(partitions) and partitions <= sought
+    sought -= partitions
+    return is_asked_for
 
 
 def _is_evicted(event: Event) -> bool:

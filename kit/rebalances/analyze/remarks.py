@@ -33,13 +33,14 @@ from kit.text.time_format import worded
 
 _BESIDE_REBALANCES = (
     *("closing", "commit_failed", "coordinator_failed", "coordinator_lost", "left", "listener_failed", "member_fatal"),
-    *("member_fenced", "member_reset", "not_assigned", "offset_reset", "offsets_failed", "session_expired"),
+    *("member_fenced", "member_reset", "not_assigned", "offset_reset", "offsets_failed", "out_of_range"),
+    *("session_expired", "sought"),
     *("unsubscribed", "reconcile_failed", "restarting", "waiting_for_owner", "without_partitions"),
 )
 """Events within a rebalance of a consumer that are no step of it and no reason."""
 _STEPS = ("group_rebalancing", "group_stabilized", "group_assigned", "group_empty", "epoch_bumped", "target_computed")
 """A broker's lines that the sentence about their generation describes."""
-_POSITIONS = ("offset_found", "offset_reset")
+_POSITIONS = ("offset_found", "offset_reset", "out_of_range")
 _MOST_NAMES = 10
 
 

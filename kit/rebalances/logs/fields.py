@@ -27,7 +27,7 @@ from kit.rebalances.logs.texts import (
 )
 
 _CLIENTS = "Consumer|ShareConsumer|Worker|Schema registry"
-CONSUMER_PREFIX = rf"^\[(?:{_CLIENTS}) (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+CONSUMER_PREFIX = rf"^\[(?:{_CLIENTS}) +(?:instanceId=([^,\]]+), +)?clientId=([^\]]*?)(?:, +groupId=([^\]]*))?\]:? +"
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIXES = (
@@ -96,6 +96,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     ),
     r"[Mm]ember (?:id )?(\S+) (?:with epoch|sending|in group|has left|is triggering|sent|attempting|callback)",
     r"member\.id ([^\]\s]+)\]",
+    r"^Member id: '([^']+)'",
     r"[Cc]reated a new member(?: id)? (\S+)",
     r"^Heartbeat: \S+?\[\d+\] (\S+)$",
     r"with member_id (\S+)",
@@ -111,11 +112,11 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"^(?:Consumer )?(\S+?)(?:-\d+)? (?:successfully owned|attempting to claim|selected partitions)",
     r"^Consumer (\S+) rebalancing the following",
     r"by consumer thread (\S+)-\d+ for topic",
-    r"(\S+) can't rebalance after",
+    r"([^\s:]\S*) can't rebalance after",
 )
 _GENERATIONS = (
     r"generation_id=(\d+)",
-    r"generationId=(\d+)",
+    r"generationId[= ](\d+)",
     r"GenerationId (\d+),",
     r"generation[ -]id (\d+)",
     r"\(generation (\d+)\)",
@@ -156,6 +157,9 @@ _REASONS: tuple[Pattern, ...] = (
     r"this thread (missed a rebalance and dropped out of the consumer group)",
     r"^Error sending .* \[(.*)\] -- marking coordinator dead",
     r"(can't rebalance after \d+ retries)",
+    r"^(?:WorkerSinkTask\{.*?\} )?Ignoring invalid task provided offset .* -- ([\w ]+)",
+    r"^Error (\w+) occurred while committing",
+    r"^Heartbeat failed \((.+?)(?:: )?\); retrying",
     r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
     Unless(r"client reason: (.*?)\.?\s*$", ("not provided",)),
@@ -204,16 +208,35 @@ _NEW_BROKER_PREFIX = (
 _OLD_CLASS = r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
 PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
-_SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
+_SINGLE = (
+    *(
+        "offset_found",
+        "offset_missing",
+        "offset_reset",
+        "out_of_range",
+        "sought",
+        "commit_ok",
+        "commit_failed",
+        "owned",
+        "claiming",
+    ),
+)
 _SPELLED = (
     (r"TopicPartition\(topic=u?'([^']+)', partition=(\d+)\)", "${1}-${2}"),
     (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
-    (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "${1}-${2}"),
+    (r"Partition\(topic=Topic\(name='([^']+)'\), index=(\d+)\)", "${1}-${2}"),
+    (r"([\w.-]+)\[(\d+)\]@\w+", "${1}-${2},"),
+    (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)(?::(?:#|-?\d+))?\]", "${1}-${2}"),
+    (r"([\w.-]+)/(\d+): offset=[^;}]*", "${1}-${2}"),
+    (r"provided offset ([\w.-]+-\d+)/.*$", "partition ${1}"),
 )
-_LIST = r"(?:partitions?:?|revoking|assignment) *(?:(?:frozen)?set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
+_LIST = (
+    r"(?:[Pp]artition(?:s|\(s\)) (?:assigned|revoked|to revoke):|partitions?:?|TPL|revoking|assignment) *"
+    r"(?:(?:frozen)?set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:: \d+)?(?:[,;] *)?)*)"
+)
 _ONE = (
     r"^([\w.-]+-\d+): offset reset",
-    r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
+    r"(?:partitions?|failed for|Response:|owned|claim) +([\w.-]+-\d+)(?:[^\w-]|$)",
 )
 _COUNTED = r"of \d+ partition\(s\)|for \d+ pending"
 """librdkafka has a count in such lines, and lists the partitions in separate lines."""

@@ -62,6 +62,11 @@ _FORM = rf"{fields.UUID}|\w [\w.]+=[^\s=]|^\s*\[[^\s\]\[(][^\]\[(]+\] \S|\b\w+\.
 a line of a source file."""
 _SENTENCE = r"^\s*(?:[A-Za-z']+[,.]? ){12}"
 """How whoever explains a log begins, also where an id is quoted later."""
+_CODE = (
+    r"(?i)\b_?(?:log|logger|logging|console|fmt|print)\w*\.\w+\(\s*[$@a-z]{0,2}[\"'`]"
+    r"|\b(?:new|raise|throw) [\w.]+(?:Exception|Error)\("
+)
+"""A line of a program that prints or throws a text."""
 _TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
 
 
@@ -132,7 +137,9 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
     facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
     return frame.with_columns(front=front).with_columns(
-        message=pl.when(~is_part(raw)).then(pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))),
+        message=pl.when(~is_part(raw) & ~has(raw, _CODE)).then(
+            pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))
+        ),
         known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
         is_prose=~is_rdkafka
         & (pl.col("is_prose") | pl.col("is_heading") & pl.col("found").is_not_null()).fill_null(False),

@@ -106,8 +106,11 @@ offset_reset|0.9+|Resetting offset for partition
 offset_reset|0.9|Fetch offset {} is out of range, resetting
 offset_reset|0.10-2.5|Fetch offset {} is out of range for partition {}, resetting
 offset_reset|2.6+|Fetch position {}resetting offset
+out_of_range|2.3-2.5|Fetch offset {}raising error to the application
+out_of_range|2.6+|Fetch position {}raising error to the application
+out_of_range|2.3+|Truncation detected for partition {}but no reset policy is set
 offset_reset|2.3+|Truncation detected for partition
-offset_reset|2.3+|Seeking to
+sought|2.3+|Seeking to
 offsets_failed|0.10.2+|Offset fetch
 offsets_failed|0.10-0.11|Group {} failed to fetch offset
 offsets_failed|1.0+|Failed to fetch offset for partition
@@ -279,6 +282,8 @@ leader_assigning|0.9+|Performing task assignment
 commit_failed|0.9+|WorkerSinkTask{id={} Commit of offsets t
 commit_failed|0.9+|WorkerSinkTask{id={} Offset commit failed
 commit_failed|2.0+|WorkerSinkTask{id={} Ignoring offset commit
+commit_failed|2.0+|WorkerSinkTask{id={} Ignoring invalid task provided offset
+commit_failed|0.9-1.1|Ignoring invalid task provided offset
 context|0.9+|WorkerSinkTask{id={} Committing offsets
 context|0.9+|WorkerSinkTask{id={} Finished offset commit
 rebalance_ended|4.0+|Finished rebalance with {} election result
@@ -310,6 +315,8 @@ context|1.3+|Committing on assignment:
 commit_failed|0.10+|Commit cannot be completed since the group has already rebalanced
 commit_failed|2.2+|Offset commit cannot be completed since the consumer is not part of an active group
 commit_failed|2.3+|Offset commit cannot be completed since the consumer is undergoing a rebalance
+out_of_range|0.10+|Offsets out of range with no configured reset policy
+offset_missing|0.9+|Undefined offset with no reset policy
 commit_failed|2.5+|Commit retries exhausted
 commit_failed|2.5+|These offsets could not be committed; partition(s) lost
 commit_failed|2.5+|Non-fatal commit failure

@@ -71,7 +71,12 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     is_sure = is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance())
     known = known.filter(is_sure | ~pl.col("is_prose")).with_columns(is_prose=pl.col("is_prose") | ~is_sure)
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
-    best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
+    # A thread's name may be a known text, too: what begins with a client's own prefix is the message.
+    is_message = _is_own(pl.col("found")) & pl.col("kind").is_not_null() & (pl.col("kind") != wordings.CONTEXT)
+    known = known.with_columns(is_message=is_message.fill_null(False))
+    best = known.sort(
+        "place", "is_prose", pl.col("kind").is_null(), ~pl.col("is_message"), pl.col("front").str.len_bytes()
+    )
     return (
         best.group_by("place", maintain_order=True)
         .first()

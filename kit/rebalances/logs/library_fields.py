@@ -55,7 +55,7 @@ _PATTERNS = {
         r"^re-joining group, reason: ?\{?:?(.+?),?$",
         r"^\[Consumer\] Crash: (.+?)(?: \{|$)",
         r"^\[Consumer\] Restarting the consumer (in \d+ms)",
-        r"^kafka: error while consuming \S+: kafka server: (.+?)\.?$",
+        r"^kafka: error while consuming \S+: kafka server: (.+?)\.?(?:\s+\w+=.*)?$",
         r"^consumergroup/\S+ lost ownership of .* due to (.+)$",
         r"^(Error code \d+) ",
         r"^rebalance failed for consumer group, [^:]+: (.+)$",
@@ -94,6 +94,7 @@ _OF_ONE = re.compile(
     r"^kafka: error while consuming ([^\s/]+)/(\d+):"
     r'|\bunable to commit .*?\btopic"?: ?"?([^\s,"]+).*?\bpartition"?: ?(\d+)'
 )
+_OF_SARAMA_CLUSTER = re.compile(r"^&\{Type:rebalance OK .*Current:map\[(.*)\]\}")
 _OF_BROD = re.compile(r"assignments received:(.*)$")
 _BROD_TOPIC = re.compile(r"(\S+):((?: partition=\d+ begin_offset=\S+)*)")
 _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
@@ -120,6 +121,8 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-0', 'a-b-1']
     >>> _partitions("subscribed to topics and partitions: map[{topic:a-b partition:1}:591 {topic:a-b partition:0}:-2]")
     ['a-b-0', 'a-b-1']
+    >>> _partitions("&{Type:rebalance OK Claimed:map[c:[1]] Released:map[] Current:map[a-b:[0] c:[1 2]]}")
+    ['a-b-0', 'c-1', 'c-2']
     >>> _partitions("kafka: error while consuming a-b/3: kafka server: Out of range")
     ['a-b-3']
     >>> _partitions("in default commit: unable to commit offsets; group: g, topic: a-b, partition: 3, error: X")
@@ -145,7 +148,7 @@ def _partitions(text: str) -> list[str] | None:
     named = _OF_KAFKA_GO.findall(text)
     if named:
         return sorted(f"{topic}-{number}" for topic, number in named)
-    listing = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
+    listing = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text) or _OF_SARAMA_CLUSTER.search(text)
     if listing is None:
         return None
     lists = (

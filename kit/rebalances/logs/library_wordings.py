@@ -193,6 +193,14 @@ rebalancing|1.26+|loop check partition number coroutine will exit
 rebalancing|1.0+|cluster/consumer {} rebalance
 context|1.0+|cluster/consumer {} consume
 offset_reset|1.0+|kafka: error while consuming {}The requested offset is outside the range
+heartbeat_failed|1.19+|kafka: error while consuming /-1: kafka server:
+commit_failed|1.19+|kafka: error while consuming {}The provided member is not known
+commit_failed|1.19+|kafka: error while consuming {}The provided generation id is not the current
+commit_failed|1.19+|kafka: error while consuming {}A rebalance for the group is in progress
+commit_failed|1.19+|kafka: error while consuming {}a consumer group that is not coordinated by this broker
+rebalancing|2.1+|&{Type:rebalance start
+group_assignment|2.1+|&{Type:rebalance OK
+join_failed|2.1+|&{Type:rebalance error
 context|1.0+|consumer/broker/{} added subscription to
 context|1.0+|consumer/broker/{} closed dead subscription to
 context|1.0+|consumer/broker/{} accumulated
@@ -311,7 +319,7 @@ context|1.0+|kafka-node:ConsumerGroup {} fetchOffset Response:
 context|1.0+|kafka-node:ConsumerGroup No saved offsets
 context|1.0+|kafka-node:ConsumerGroup Has saved offsets
 context|1.0+|kafka-node:ConsumerGroup Connecting
-context|1.0+|kafka-node:ConsumerGroup generationId
+synced|1.0+|kafka-node:ConsumerGroup generationId
 context|1.0+|kafka-node:ConsumerGroup startFetch is
 context|1.0+|kafka-node:ConsumerGroup {} started heartbeats
 """,

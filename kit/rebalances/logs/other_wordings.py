@@ -65,6 +65,8 @@ KAFKA_PYTHON = rows(
     PYTHON,
     """
 coordinator_query|1.3+|Sending group coordinator request for group
+context|1.3+|Completed autocommit of offsets
+context|1.3+|No partitions assigned; sleeping
 leader_assigning|1.3+|Elected group leader -- performing partition assignments
 not_assigned|1.3+|No partition metadata for topic
 leaving|1.3+|Leaving consumer group
@@ -79,6 +81,7 @@ join_failed|2.2+|Failed to join group
 lost|3.0|Group {} lost membership; forcibly revoking
 join_reason|3.0|Group {} is rebalancing; rejoining
 heartbeat_ok|1.0-1.2|Heartbeat successful
+context|1.0-1.3|Heartbeat failed ([Error {}); retrying
 heartbeat_failed|1.3+|Heartbeat failed
 heartbeat_failed|1.3+|Heartbeat session expired
 poll_timeout|1.4+|Heartbeat poll expired, leaving group
@@ -267,6 +270,33 @@ leaving|0.9+|Group "{}": leave
 leaving|0.11+|Leaving group
 left|1.0+|LeaveGroup response
 poll_timeout|1.0+|Application maximum poll interval
+poll_timeout|1.0+|Maximum application poll interval (
+context|0.9+|Commit failed: Local: No offset stored
+commit_failed|0.9+|Commit failed: Broker:
+commit_failed|0.9+|Commit failed: Local:
+assigned|0.1+|New partitions assigned:
+revoked|0.1+|Partitions to revoke:
+revoked|0.1+|Partitions revoked: [
+context|0.1+|Partition revocation complete
+context|0.1+|Member id: ''
+member_id|0.1+|Member id: '
+assigned|19.1+|Topics/partitions assigned:
+revoked|19.1+|Rebalance initiated. Revoking partitions:
+without_partitions|20.1+|Got empty assignment: Not enough partitions
+commit_failed|19.1+|All commit attempts failed
+commit_failed|19.1+|Exception during commit attempt:
+assigned|0.9+|Local: Assign partitions
+revoked|0.9+|Local: Revoke partitions
+out_of_range|2.0+|fetch failed due to requested offset not available on the broker
+offset_missing|2.0+|no previously committed offset available
+assigned|1.6+|COOPERATIVE rebalance: {} new partition(s) assigned:
+revoked|1.6+|COOPERATIVE rebalance: {} partition(s) revoked:
+assigned|1.6+|EAGER rebalance: {} new partition(s) assigned:
+revoked|1.6+|EAGER rebalance: {} partition(s) revoked:
+context|0.10+|Pre rebalance Assign(
+assigned|0.10+|Post rebalance Assign(
+revoked|0.10+|Pre rebalance Revoke(
+context|0.10+|Post rebalance Revoke(
 member_fatal|1.4+|Fatal error: {}tatic consumer fenced
 member_fatal|2.6+|Fatal error: {}ConsumerGroupHeartbeat
 session_timeout|1.5+|Consumer group session timed out

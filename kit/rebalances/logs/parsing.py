@@ -14,6 +14,8 @@ _CUT, _CUT_LIST = 2_000, 2_000_000
 """A longer text is cut; one that lists a group's members is as long as they are many."""
 _IS_CUT_OFF = r"(?:,|\.\.\.|…)(?: ?\(?\+?\d+ more\)?)?[\])}\"'\s]*$|\btruncated[\])>]*\s*$"
 """How a list ends that is not whole: who pasted it, or what collected it, left the rest out."""
+_ENDS_WITH_A_COMMA = "Local: "
+"""How a list begins that has a comma behind its last entry, too: librdkafka's example of a rebalance callback."""
 _LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
 
 
@@ -63,7 +65,8 @@ def _of_record() -> dict[str, pl.Expr]:
     empty = pl.when((kind == "group_assignment") & (pl.col("source") == wordings.LIBRDKAFKA)).then(
         pl.lit([], pl.List(pl.String))
     )
-    is_cut_off = has(pl.when(pl.col("said_partitions").is_not_null()).then("phrase"), _IS_CUT_OFF).fill_null(False)
+    is_list = pl.col("said_partitions").is_not_null() & ~pl.col("phrase").str.starts_with(_ENDS_WITH_A_COMMA)
+    is_cut_off = has(pl.when(is_list).then("phrase"), _IS_CUT_OFF).fill_null(False)
     # All lines of librdkafka name its client, or none does.
     by_member = pl.when(pl.col("source") != wordings.LIBRDKAFKA).then(fields.client_in(pl.col("member_id")))
     listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)

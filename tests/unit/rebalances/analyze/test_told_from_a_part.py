@@ -76,3 +76,15 @@ def test_a_group_that_ends_has_no_further_generation(tmp_path):
         (6, f"[GroupCoordinator 1]: Stabilized group g generation 1 {COORDINATOR}"),
     )
     assert found.generations.select("generation", "duration_ms").rows() == [(1, 1000)]
+
+
+SOUGHT = "[Consumer clientId=c, groupId=g] Seeking to EARLIEST offset of partition t-0 (a.SubscriptionState)"
+RESET = "[Consumer clientId=c, groupId=g] Resetting offset for partition t-0 to offset 7. (a.SubscriptionState)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [([SOUGHT, RESET], []), ([RESET], ["offset_reset"]), ([SOUGHT, RESET, RESET], ["offset_reset"])],
+)
+def test_a_position_that_the_application_chose_is_no_reset(tmp_path, texts, expected):
+    assert kinds(read(tmp_path, *((number, text) for number, text in enumerate(texts)))) == expected

@@ -115,6 +115,17 @@ def test_an_unknown_text_about_coordination_in_an_unknown_layout_is_shown(tmp_pa
     assert (len(logs.events), len(logs.unknown_lines)) == (0, 1)
 
 
+def test_a_line_of_a_program_is_no_line_of_a_log(tmp_path):
+    logs = read(
+        tmp_path,
+        f'+        log.info("{JOINED}");',
+        f'    _logger.LogDebug($"{JOINED}");',
+        '-   log.error("Error {} occurred while committing offsets for group {}", error, groupId);',
+        '    future.raise(new CommitFailedException("Commit cannot be completed due to group rebalance"));',
+    )
+    assert (len(logs.events), len(logs.unknown_lines)) == (0, 0)
+
+
 def test_a_layout_that_was_given_is_the_only_one(tmp_path):
     logs = read(tmp_path, f"web: {JOINED}", layout="kafka")
     assert logs.files.select("n_events", "n_unknown", "problem").rows() == [(0, 0, "layout")]
