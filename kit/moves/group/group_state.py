@@ -320,6 +320,11 @@ def _threads(subscriptions: Iterable[Row]) -> dict[str, dict[str, int]]:
     return threads
 
 
+def describe_toggle(mode: str | None) -> str:
+    """Return what ``migration/mode`` holds, as a clause; None: the znode does not exist."""
+    return "there is no toggle" if mode is None else f"the toggle holds {mode!r}"
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Members by flavour, in words."""
     words = (

@@ -21,6 +21,7 @@ from kit.moves.group.group_state import (
     GroupState,
     MemberState,
     counted,
+    describe_toggle,
     noun,
 )
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
@@ -130,7 +131,7 @@ def replace_step(step_id: str, parameters: ReplaceParameters) -> Step:
         f"First, each order without a visible result is cancelled, and nothing may change for {parameters.quiet_s:g} "
         "s.",
         needs_person=parameters.instruction if parameters.by_person else None,
-        performed_by=f"{parameters.instruction}  (whom: {whom})",
+        performed_by=f"{parameters.instruction}  (members: {whom})",
         affects=parameters.affects,
         parameters=parameters.to_json(),
     )
@@ -177,7 +178,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
     if effective != parameters.mode:
         return f"{STORE_NAMES[parameters.mode]}'s assignment must be in force, found {effective}"
     if KC in parameters.flavours and state.mode != KAFKA:
-        return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read the same records as the KCs"
+        return f"{describe_toggle(state.mode)}, but a MEZKCC beside KCs needs the toggle {KAFKA!r}"
     return None
 
 

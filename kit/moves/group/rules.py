@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from kit.moves.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
+from kit.moves.group.group_state import KC, MEZKCC, OZKCC, GroupState, describe_toggle, listed
 from kit.moves.group.movement import seconds_between, silent_members, storage
 from kit.tables.conditions import NEVER, WARN, Condition, Rule
 from kit.text.quantity import quantity
@@ -189,7 +189,7 @@ def _metadata(now: GroupState) -> Condition:
 
 def _toggle(now: GroupState, to_stage: str) -> Condition:
     """With KCs alone no member follows the toggle; the first MEZKCC that comes back would."""
-    holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
+    holds = describe_toggle(now.mode)
     if now.count(KC) and now.mode != "kafka":
         return TOGGLE.found(False, f"KCs are members, and {holds}. Set the toggle to 'kafka' before a MEZKCC joins.")
     if now.count(OZKCC) and now.mode == "kafka":

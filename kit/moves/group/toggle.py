@@ -21,7 +21,16 @@ from kit.engine.model.step import Change, Step
 from kit.engine.model.values import Json
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
 from kit.groups.read.owner_history import LOOK_S, OwnerWatch
-from kit.moves.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
+from kit.moves.group.group_state import (
+    MEZKCC,
+    OZKCC,
+    GroupState,
+    Partition,
+    counted,
+    describe_toggle,
+    listed,
+    read_group_state,
+)
 from kit.moves.group.rules import SETTLE_S
 from kit.moves.undo_rights import zookeeper_finding
 from kit.tables.conditions import Condition
@@ -66,13 +75,13 @@ def toggle_step(step_id: str, parameters: ToggleParameters) -> Step:
         step_id=step_id,
         kind=KIND,
         title=f"Toggle {parameters.group} to {name}'s assignment",
-        precondition="every member is a MEZKCC, each partition has an owner, no rebalance is in progress, and the "
-        f"toggle holds {parameters.before!r} still{of_version(parameters.version)}",
+        precondition="every member is a MEZKCC, each partition has an owner, no rebalance is in progress, and "
+        f"{describe_toggle(parameters.before)}{of_version(parameters.version)}, as planned",
         verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
         "committed offset moves or has reached the end",
         deadline_s=parameters.deadline_s,
         changes=(Change(mode_path(parameters.group), parameters.before, parameters.after),),
-        undo=f"If it is as this step left it, {back}.",
+        undo=f"If the znode is as this step left it, {back}.",
         affects=("stage", "toggle"),
         parameters=parameters.to_json(),
     )
@@ -343,7 +352,7 @@ def not_ready_for_back(state: GroupState, after: str) -> str | None:
 def not_following(state: GroupState, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if state.effective_mode != mode:
-        holds = f"the toggle holds {state.mode!r}, and there are {counted(state.counts)}"
+        holds = f"{describe_toggle(state.mode)}, and there are {counted(state.counts)}"
         return f"the effective mode is {state.effective_mode}: {holds}"
     if not state.is_settled:
         return f"the group is not settled yet: {state.unsettled}"
