@@ -72,8 +72,9 @@ class KraftObservation:
         if self.diff is None:
             return f"There is nothing to compare: there is no dual write in the phase {self.status.state.phase}."
         return (
-            f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
-            f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."
+            f"Compared: ZooKeeper at checkpoint {self.diff.checkpoint} and the metadata log up to offset "
+            f"{self.diff.until}, "
+            f"read {quantity(self.diff.n_reads, 'time')}: {'equal' if self.diff.is_clean else 'not equal'}."
         )
 
     @property

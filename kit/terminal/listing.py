@@ -30,17 +30,23 @@ class Listing:
     """The options of a listing verb, as typed."""
 
     sort: Annotated[
-        str | None, typer.Option("--sort", metavar="COLUMN", help="Numbers largest first, text from A to Z.")
+        str | None,
+        typer.Option("--sort", metavar="COLUMN", help="Sort by this column: numbers largest first, text from A to Z."),
     ] = None
     where: Annotated[
-        str | None, typer.Option("--where", metavar="SQL", help='Only rows for which this holds, as in "lag > 1000".')
+        str | None,
+        typer.Option(
+            "--where", metavar="SQL", help='Show only rows for which this condition holds, as in "lag > 1000".'
+        ),
     ] = None
     everything: Annotated[bool, typer.Option("--all", help=f"Show all rows on a terminal, even more than {SHOWN}.")] = (
         False
     )
     as_json: AsJson = False
-    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV on standard output.")] = False
-    parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="As a Parquet file.")] = None
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output.")] = False
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Write the rows to this Parquet file.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.as_json + self.as_csv + (self.parquet is not None) > 1:

@@ -35,7 +35,7 @@ RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists t
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
 EVERY_GROUP = ".*"
 """As ``kit.groups.snapshot`` has it, which loads clients and frames."""
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 
 LONGEST_WAIT_S = 86_400.0
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "'")

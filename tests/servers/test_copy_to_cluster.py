@@ -125,7 +125,7 @@ def test_each_offset_is_found_by_the_records_on_both_sides_and_taken_back(cluste
     assert offsets_of(clusters[1], GROUP) == wanted
     stored = fetch_stores(clusters[1], GROUP.__eq__).group("kafka", GROUP).offsets.values()
     assert {each.leader_epoch for each in stored} == {None}  # An epoch of another cluster can stop consumers.
-    with pytest.raises(NothingToDo, match="as wanted already"):  # The proof: records of both sides, read again.
+    with pytest.raises(NothingToDo, match="as requested already"):  # The proof: records of both sides, read again.
         planned(clusters)
     assert run.undo().state == RunState.UNDONE
     assert offsets_of(clusters[1], GROUP) == {}

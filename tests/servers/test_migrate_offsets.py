@@ -118,7 +118,7 @@ def test_a_copy_to_kafka_and_back_writes_what_was_asked_for_and_nothing_before_t
     assert operations.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
     outcomes = {it.item: it.outcome for it in run.record.acted(plan.steps[0]).outcomes}
     assert outcomes == dict.fromkeys([f"{group}/{topic}-0", f"{group}/{topic}-1"], Outcome.CONFIRMED)
-    with pytest.raises(NothingToDo, match="every offset is as wanted already"):
+    with pytest.raises(NothingToDo, match="every offset is as requested already"):
         plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
 
     operations.commit(group, topic, {0: 50, 1: 70})
@@ -377,7 +377,7 @@ def test_offsets_outside_the_log_are_moved_to_its_nearest_end(operations, lab, t
         (10, 30, "10 is before the log's start: raised to 30"),
         (500, 100, "500 is beyond the log's end: lowered to 100"),
     ]
-    assert "Not as wanted: 2 of 2 offsets" in plan.risks[0]
+    assert "Not as requested: 2 of 2 offsets" in plan.risks[0]
     operations.act(plan)
     assert operations.offsets("kafka", group) == in_topic(topic, p0=30, p1=100)
 

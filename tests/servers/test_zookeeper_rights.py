@@ -140,7 +140,7 @@ def test_epochs_of_partitions_that_are_hidden_are_told(connect):
             with_max_state_epoch(client, fetch_control(client)),
             fetch_metadata_znodes(client, lambda _: False),
         )
-    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of its znodes were refused: "
+    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of the znodes below were refused: "
     for found in (alone, whole.control):
         assert found.max_state_epoch == 5
         assert found.refused("/brokers/topics").startswith(told)

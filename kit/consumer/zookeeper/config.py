@@ -112,14 +112,14 @@ the old consumer's: ``socket.receive.buffer.bytes`` is 0, the system's own; its 
 
 
 _FORCED = {
-    "group.id": "it is the consumer's own group.id (KIP-125)",
-    "client.id": "it is the consumer's id, which members use to identify each other (KIP-125)",
+    "group.id": "the Kafka group has the consumer's own group.id (KIP-125)",
+    "client.id": "members identify each other by the consumer's id (KIP-125)",
     "enable.auto.commit": "the consumer commits to both stores itself",
     "enable.auto.offset.store": "the consumer commits to both stores itself",
     "auto.offset.reset": "the embedded consumer fetches nothing; set auto.offset.reset without the prefix",
     "group.protocol": "the consumer protocol (KIP-848) has no point at which every member has stopped, which the "
     "consumer needs. Use classic",
-    "on_commit": "the consumer sets it itself",
+    "on_commit": "the consumer sets on_commit itself",
 }
 COMMON_MIGRATION_KEYS = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",

@@ -169,7 +169,7 @@ def records_in(body: bytes, count: int, base_offset: int, first_ms: int) -> Iter
         delta_ms, place = varint(body, start + 1)
         delta, place = varint(body, place)
         if not 0 <= delta < 2**31:
-            raise DecodeError(f"a record can't be {delta} behind its batch's first")
+            raise DecodeError(f"the offset delta {delta} of a record does not fit the records of its batch")
         if body.startswith(NULL, place):  # Only control records have keys.
             key, place = None, place + 1
         else:

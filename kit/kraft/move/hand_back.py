@@ -227,7 +227,10 @@ def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
     if missing:
         return f"ZooKeeper has no {', '.join(missing)}"
     if (before[CONTROLLER].ephemeral_owner == 0) is not has_claim:
-        return f"/controller holds {before[CONTROLLER].text!r}: it is not {'KRaft' if has_claim else 'a broker'}'s"
+        return (
+            f"/controller holds {before[CONTROLLER].text!r}: no "
+            f"{'KRaft controller' if has_claim else 'broker'} wrote that"
+        )
     if not before[EPOCH].text.isdigit():
         return f"/controller_epoch holds {before[EPOCH].text!r}, which is no number"
     return None

@@ -219,7 +219,7 @@ def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
 @app.command()
 @with_options
 def save(
-    profile: ChosenProfile, file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")]
+    profile: ChosenProfile, file: Annotated[Path, typer.Argument(help="The file to write: a zip of Parquet tables.")]
 ) -> None:
     """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
 
@@ -248,7 +248,7 @@ def rehearse_(
     runs: Annotated[
         Path,
         typer.Option(
-            "--runs", help=("Folder of plans and runs. The result is kept there, and a plan of the move reads it.")
+            "--runs", help="Folder of plans and runs. The result is kept there, and a plan of the move reads it."
         ),
     ] = Path("runs"),
     as_json: AsJson = False,

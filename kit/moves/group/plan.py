@@ -73,7 +73,7 @@ class GroupPlanRequest:
         if self.to_stage not in PATH:
             raise InputError(f"there is no stage {self.to_stage!r}; the stages are {', '.join(PATH)}")
         if self.canary < 1:
-            raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
+            raise InputError(f"a canary needs at least 1 member, not {self.canary}")
         limits = (self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s or 0)
         if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(

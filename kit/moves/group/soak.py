@@ -50,7 +50,8 @@ def soak_step(step_id: str, parameters: SoakParameters) -> Step:
         precondition=f"the group has at least one {noun(parameters.flavour)}",
         verification=(
             f"each {noun(parameters.flavour)} has its fair share; the lag of its partitions did not grow by more than"
-            f" {parameters.lag_tolerance} records while the lag of all other partitions did not; its offsets moved on;"
+            f" {parameters.lag_tolerance} records while the lag of all other partitions did not; its "
+            f"committed offsets advanced;"
             f" ownership changed at most"
             f" {MOST_CHANGES} times"
         ),

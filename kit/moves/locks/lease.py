@@ -209,7 +209,7 @@ class Lease:
             return ""
         logs = {each.partition: each for each in metadata.topic_partitions if each.topic == OFFSETS_TOPIC}
         if not any(each.topic == TOPIC and each.error is None for each in metadata.topic_partitions):
-            return f"; topic {TOPIC} is not there"
+            return f"; topic {TOPIC} does not exist"
         log = logs.get(offsets_partition(self.group_id, len(logs))) if logs else None
         if log is None or len(log.isr) == len(log.replicas):
             return ""

@@ -61,7 +61,10 @@ def break_(
     group: GroupToo = None,
     whole: Whole = False,
     typed_run: Annotated[
-        str | None, typer.Option("--run", help="The run that holds it, as a confirmation; without it you are asked.")
+        str | None,
+        typer.Option(
+            "--run", help="The run that holds the lock, as a confirmation; without this option you are asked."
+        ),
     ] = None,
 ) -> None:
     """End a lock, for example of a process that hangs. Its run stops before its next write."""

@@ -134,7 +134,7 @@ def _refuse_no_change(kind: str, clamped: Clamped, busy: Mapping[str, str]) -> N
         return
     left_out = _left_out(clamped)
     moved = [(move.item, move.reason) for move in clamped.unchanged if move.reason]
-    why = "every offset is as wanted already" if clamped.unchanged else "no offset is left to be written"
+    why = "every offset is as requested already" if clamped.unchanged else "no offset is left to be written"
     if moved:
         n_offsets = quantity(len(clamped.unchanged), "offset")
         why = f"no offset would change, but {len(moved):,} of {n_offsets} are not as requested: {_named(moved)}"
@@ -170,7 +170,8 @@ def _risks(inputs: PlanInputs, clamped: Clamped) -> list[str]:
     clamped_changes = [(move.item, move.reason) for move in changes if move.reason]
     if clamped_changes:
         risks.append(
-            f"Not as wanted: {len(clamped_changes):,} of {quantity(len(changes), 'offset')}: {_named(clamped_changes)}"
+            f"Not as requested: {len(clamped_changes):,} of {quantity(len(changes), 'offset')}: "
+            f"{_named(clamped_changes)}"
         )
     if left_out:
         risks.append(f"{quantity(len(left_out), 'offset is', 'offsets are')} left out: {_named(left_out.items())}")

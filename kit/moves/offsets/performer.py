@@ -144,10 +144,10 @@ class OffsetsActor:
         if wrong:
             return Verified(
                 False,
-                f"not as wanted: {len(wrong):,} of {quantity(len(after), 'offset')}: {shortened(wrong)}",
+                f"not as requested: {len(wrong):,} of {quantity(len(after), 'offset')}: {shortened(wrong)}",
                 evidence,
             )
-        return Verified(True, f"{quantity(len(after), 'offset')} read back as wanted.", evidence)
+        return Verified(True, f"{quantity(len(after), 'offset')} read back as requested.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Whether the login may write what an undo writes. ``undo`` checks each offset alone, so an offset that was

@@ -106,7 +106,7 @@ class ProtocolPlanRequest:
         if self.checked.how == STOPPED and (self.members or self.canary != 1):
             raise InputError("with --how stopped all members stop: leave --member and --canary out")
         if self.canary < 1:
-            raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
+            raise InputError(f"a canary needs at least 1 member, not {self.canary}")
         limits = (self.soak_s, self.observe_s, self.lag_tolerance, self.quiet_s or 0)
         if not (all(each >= 0 for each in limits) and self.step_timeout_s > 0):
             raise InputError(

@@ -54,11 +54,13 @@ def approve(
     plan: Named,
     typed_subject: Annotated[
         str | None,
-        typer.Option("--subject", help=("Subject of the plan, as a confirmation; without this option you are asked.")),
+        typer.Option("--subject", help="Subject of the plan, as a confirmation; without this option you are asked."),
     ] = None,
     typed_digest: Annotated[
         str | None,
-        typer.Option("--digest", help="The first eight or more characters of the digest; without it you are asked."),
+        typer.Option(
+            "--digest", help="The first eight or more characters of the digest; without this option you are asked."
+        ),
     ] = None,
     approver: Annotated[str | None, typer.Option("--by", help="Your name; by default the login name.")] = None,
     hours: Annotated[

@@ -24,8 +24,11 @@ WAY_BACK_HOURS = WAY_BACK_S / 3600
 Overrides = Annotated[
     list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given more than once.")
 ]
-GroupToo = Annotated[str | None, typer.Option("--group", "-g", help="The same, as an option.")]
-GroupsToo = Annotated[list[str] | None, typer.Option("--group", "-g", help="The same, as an option; can be repeated.")]
+GroupToo = Annotated[str | None, typer.Option("--group", "-g", help="The group, in place of the argument.")]
+GroupsToo = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", help="A group, in place of the arguments; can be given more than once."),
+]
 WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
 UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the done steps if a step fails.")]
 

@@ -117,8 +117,8 @@ def verified(files: pl.DataFrame) -> str:
     sentences = [
         f"{quantity(len(files), 'file')}, {quantity(files['n_lines'].sum(), 'line')}: "
         f"{quantity(files['n_events'].sum(), 'event')}, "
-        f"{quantity(files['n_context'].sum(), 'known line')} without one, "
-        f"{quantity(files['n_unknown'].sum(), 'line')} like coordination, not understood."
+        f"{quantity(files['n_context'].sum(), 'known line')} without an event, "
+        f"{quantity(files['n_unknown'].sum(), 'line')} about coordination that offramp does not understand."
     ]
     problems = files.filter(pl.col("problem").is_not_null())
     sentences += [

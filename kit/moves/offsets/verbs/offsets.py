@@ -29,7 +29,8 @@ _HELP = "Copy, reset, import, delete or export committed offsets."
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 Store = Annotated[
-    str | None, typer.Option("--store", help="kafka or zookeeper; needed only for groups with offsets in both.")
+    str | None,
+    typer.Option("--store", help="The store: kafka or zookeeper; needed only for groups with offsets in both."),
 ]
 New = Annotated[bool, typer.Option("--new-groups", help="Also write groups that neither store knows.")]
 
@@ -126,19 +127,25 @@ class Target:
     """The options that name where a reset goes."""
 
     to: Annotated[
-        str | None, typer.Option("--to", help="earliest, latest, an offset, +n, -n, or a time (ISO 8601).")
+        str | None, typer.Option("--to", help="Reset to earliest, latest, an offset, +n, -n, or a time (ISO 8601).")
     ] = None
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="As --to earliest.")] = False
     to_latest: Annotated[bool, typer.Option("--to-latest", help="As --to latest.")] = False
     to_offset: Annotated[int | None, typer.Option("--to-offset", help="As --to OFFSET.")] = None
-    shift_by: Annotated[int | None, typer.Option("--shift-by", help="Records, backwards if negative.")] = None
-    to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", help="YYYY-MM-DDThh:mm:ss.sss, in UTC without a zone.")
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", help="Shift by this number of records; backwards if negative.")
     ] = None
-    by_duration: Annotated[str | None, typer.Option("--by-duration", help="PnDTnHnMnS ago, such as PT1H30M.")] = None
+    to_datetime: Annotated[
+        str | None,
+        typer.Option("--to-datetime", help="Reset to this time: YYYY-MM-DDThh:mm:ss.sss; UTC if no zone is given."),
+    ] = None
+    by_duration: Annotated[
+        str | None,
+        typer.Option("--by-duration", help="Reset to the time this long ago: PnDTnHnMnS, such as PT1H30M."),
+    ] = None
     from_file: Annotated[
         Path | None,
-        typer.Option("--from-file", help="Offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
+        typer.Option("--from-file", help="File of offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
     ] = None
 
     def reset(self) -> Reset | Path:
@@ -268,7 +275,7 @@ def import_(
         Path | None,
         typer.Option(
             "--from-file",
-            help=("Instead of the file: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat."),
+            help="Instead of the file: offsets by kafka-consumer-groups --export, kafkactl, AKHQ or kcat.",
         ),
     ] = None,
     other_cluster: Annotated[
@@ -337,7 +344,9 @@ def export(
     store: Store = None,
     form: Annotated[
         Literal["offramp", "kafka"],
-        typer.Option("--format", help="kafka: CSV for kafka-consumer-groups --reset-offsets --from-file."),
+        typer.Option(
+            "--format", help="Format of the file. kafka: CSV for kafka-consumer-groups --reset-offsets --from-file."
+        ),
     ] = "offramp",
 ) -> None:
     """Save offsets to a new file, as a backup or for another cluster. Writes nothing to the cluster.

@@ -278,5 +278,5 @@ def test_a_request_that_was_moved_to_the_end_is_not_as_wanted_already():
         NothingToDo, match="no offset would change, but 1 of 1 offset are not as requested: g/t-0: 99 is"
     ):
         plan_of({key: 10}, {key: 99}, log)
-    with pytest.raises(NothingToDo, match=r"every offset is as wanted already$"):
+    with pytest.raises(NothingToDo, match=r"every offset is as requested already$"):
         plan_of({key: 10}, {key: 10}, log)

@@ -30,7 +30,7 @@ NOTHING = {"n_events": 0}
     [
         (
             files({}),
-            "3 events, 1 known line without one, 2 lines like coordination, not understood.$",
+            "3 events, 1 known line without an event, 2 lines about coordination that offramp does not understand.$",
         ),
         (files(NOTHING, n_lines=0), "a.log is empty"),
         (files(NOTHING), "a.log holds no line about coordination"),

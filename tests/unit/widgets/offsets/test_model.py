@@ -237,7 +237,7 @@ def test_a_frame_is_a_selection(model, toy):
         ({"groups": "shop", "partitions": "0"}, InputError, "without their topics"),
         ({"groups": "shop", "topics": "orders", "partitions": "0, x"}, InputError, "'x' is no number"),
         ({"groups": "shop", "source": "kafka"}, InputError, "copies nothing"),
-        ({"groups": "shop", "topics": "orders", "partitions": "1"}, NothingToDo, "as wanted already"),
+        ({"groups": "shop", "topics": "orders", "partitions": "1"}, NothingToDo, "as requested already"),
         ({"what": "reset", "groups": "shop", "to": "soon"}, InputError, "'soon' is none of"),
         ({"what": "reset", "groups": "shop", "to": "-99999999999d"}, InputError, "is none of"),
         ({"what": "import"}, InputError, "name the file to import"),
