@@ -65,7 +65,9 @@ VERBS = {
         DESCRIBE_GROUPS: OBSERVED[DESCRIBE_GROUPS],
         READ_TOPICS: "the login lacks READ on the topic",
     }),
-    "watch": Verb(("watch", "--count", "1"), OBSERVED | {DESCRIBE_CLUSTER: "groups may be missing"}),
+    "watch": Verb(("watch", "--count", "1"), {
+        **OBSERVED, DESCRIBE_CLUSTER: "some groups may be hidden from this login",
+    }),
     "export": Verb(("export", "--once", "--no-times"), OBSERVED),
     "ownership": Verb(("ownership",), OBSERVED),
     "readiness": Verb(("readiness",), OBSERVED),
