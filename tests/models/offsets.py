@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from kit.engine.execution.run import Run
 from kit.errors import ConnectError
 from kit.groups.read.commit_limits import CommitLimits
+from kit.groups.read.rights import EVERYTHING
 from kit.groups.read.topics import TopicSight
 from kit.moves.offsets import build, current, observations, performer, plan
 from kit.moves.offsets.fetch import GroupInStore, Stores
@@ -130,7 +131,10 @@ class ToyDesk(Operations):
     def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:
         self.toy = toy
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
-        client = SimpleNamespace(supports=lambda request, version: True)
+        client = SimpleNamespace(
+            supports=lambda request, version: True,
+            run=lambda request, client, names, deadline: dict.fromkeys(names, EVERYTHING),  # the rights of the login
+        )
         cluster = SimpleNamespace(
             profile=profile,
             cluster_id="toy",

@@ -51,7 +51,7 @@ OF_CONSUMERS = {
     "selected": "selected partitions",
     "session_expired": "lost its ZooKeeper session",
     "session_timeout": "had no answer to its heartbeats",
-    "sought": "was told by its application to begin at the start or end of partitions",
+    "sought": "was set by its application to begin at the start or end of partitions",
     "state_change": "changed its state",
     "subscribed": "subscribed",
     "sync_sent": "asked for its assignment",
