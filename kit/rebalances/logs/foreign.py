@@ -33,6 +33,7 @@ _MARKUP = (
     (r"(?:\*\*|`|\s)+$", ""),
     (r"\*\*|`", ""),
     (r"\x1f", "`"),
+    (r"\b([a-z][a-z -]+[a-z]) ?\[group ([^\s\]]+)([^\]]*)\]", "${1}; group: ${2}${3}"),  # how Go prints franz-go's keys
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
 """What markup writes, and what it means, in this order."""

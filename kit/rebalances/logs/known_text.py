@@ -40,6 +40,8 @@ _FRONT = (
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+(?::\d+)?\s+)$"
 )
 """How the front of a log line ends; a sentence that quotes a log ends otherwise."""
+_WORDS_BEFORE = r"(?:\b[A-Za-z']+,? ){8}$"
+"""What no layout prints in front of a text, but a sentence that quotes it does."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
 _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"
@@ -64,7 +66,7 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     tails = every.select("place", "is_logged", front=front.list.join(""), tail=tail.list.join("")).with_columns(
         found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
     )
-    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), _EXCEPTION)
+    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), rf"{_EXCEPTION}|{_WORDS_BEFORE}")
     known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
     known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
     is_line = ~pl.col("is_prose") & (pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))

@@ -15,6 +15,7 @@ _DAYS = (
     (rf"\b(\d{{1,2}}[ /-][A-Z][a-z]{{2}}[ /-]\d{{4}}[ :T]{_CLOCK})", "%d %b %Y %H:%M:%S%.f"),
     (rf"\b(\d{{4}} [A-Z][a-z]{{2}} \d{{1,2}} {_CLOCK})", "%Y %b %d %H:%M:%S%.f"),
     (r"\b([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M)", "%b %d %Y %I:%M:%S %p"),
+    (rf"\b([A-Z][a-z]{{2,8}} \d{{1,2}}(?:st|nd|rd|th) \d{{4}}, {_CLOCK})", "%B %d %Y %H:%M:%S%.f"),
     (
         rf"\b(?:[A-Z][a-z]{{2}} )?([A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} {_CLOCK} (?:[A-Z]{{3,4}} )?\d{{4}})\b",
         "%b %d %H:%M:%S%.f %Y",
@@ -53,6 +54,8 @@ def _as_iso(text: pl.Expr, form: str) -> pl.Expr:
         " ",
     )
     plain = replaced(plain, r" [A-Z]{3,4} (\d{4})$", " ${1}")  # the name of a zone is of several places
+    if form.startswith("%B"):
+        plain = replaced(plain, r"^(\w+ \d+)[a-z]{2} (\d{4})\. ", "${1} ${2} ")
     if form.startswith("%d %b"):
         plain = replaced(
             replaced(plain, r"^(\d+)[/-](\w+)[/-](\d+)", "${1} ${2} ${3}"), r"^(\S+ \S+ \d{4})[:T]", "${1} "
