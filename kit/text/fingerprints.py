@@ -42,4 +42,4 @@ class Fingerprints:
         return "Fingerprints()"
 
     def __reduce__(self) -> str:
-        raise TypeError("fingerprints are of one process: their key is never written down")
+        raise TypeError("a fingerprint can't leave its process, because its key is never written down")

@@ -75,7 +75,7 @@ def goes_on(wizard: Wizard) -> bool:
     if wizard.button("Resume this run").is_enabled():
         with suppress(NotInTime):  # It was pressed before, and is disabled just now.
             wizard.button("Resume this run").click(timeout=PRESS_MS)
-    return wizard.all.get_by_text("is being executed from here").is_visible()
+    return wizard.all.get_by_text("This notebook executes the run").is_visible()
 
 
 def test_forward_and_back_by_the_wizard_with_proof(site, tab):

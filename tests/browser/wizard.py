@@ -58,7 +58,7 @@ class Wizard:
 
     def carry_out(self) -> None:
         self.button("Execute the plan").click()
-        self.expect("is being executed from here")
+        self.expect("This notebook executes the run")
         expect(self.button("Stop")).to_be_enabled()
         self.expect_end("✓ VERIFIED")
 

@@ -199,7 +199,7 @@ def verdict(record: RunRecord | None, is_here: bool = False) -> str:
     if record is None:
         return ""
     mood, mark = _MOODS.get(record.state, ("open", "…"))
-    sentence = "The run is being executed from here." if is_here else record.sentence
+    sentence = "This notebook executes the run." if is_here else record.sentence
     parts = [
         f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(sentence)}</p>',
         f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '

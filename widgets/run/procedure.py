@@ -153,7 +153,9 @@ class Procedure(PlanModel):
         """
         run = self._run
         if run is None:
-            raise IllegalMove("no run is executed from here: stop the run where it was started, or with `offramp stop`")
+            raise IllegalMove(
+                "this notebook executes no run: stop the run where it was started, or with `offramp stop`"
+            )
         run.request_stop(operator())
         self.sentence = "The run was asked to stop. It stops after the current write."
 

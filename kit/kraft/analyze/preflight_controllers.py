@@ -67,7 +67,7 @@ def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
                 "controller, or its file names other voters."
             )
             remedy = (
-                f"Compare {VOTERS} and the controllers' listener in its file with the controllers' files, and "
+                f"Compare {VOTERS} and the controllers' listener in the broker's file with the controllers' files, and "
                 "check the network between both."
             )
             yield Problem(f"broker {node.address}", sentence, remedy)

@@ -20,10 +20,10 @@ def with_gaps(records: Iterable[Record], first: int | None = None) -> Iterator[R
                 yield _problem(record, f"offsets {gap[0]}..{gap[1]} are missing")._replace(gap=gap)
             elif expected is not None and record.offset < expected:
                 yield _problem(
-                    record, f"offset {record.offset} comes after {expected - 1}: this belongs to another log"
+                    record, f"offset {record.offset} comes after {expected - 1}: this record belongs to another log"
                 )
             if record.epoch < epoch:
-                yield _problem(record, f"epoch {record.epoch} comes after {epoch}: this belongs to another log")
+                yield _problem(record, f"epoch {record.epoch} comes after {epoch}: this record belongs to another log")
             expected, epoch = record.offset + 1, record.epoch
         yield record
 

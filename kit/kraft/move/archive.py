@@ -91,7 +91,7 @@ class ArchiveActor(_ReadingActor):
         RunError: there is no folder: only a run has one.
         """
         if self.hands.folder is None:
-            raise RunError("there is no run to whose folder ZooKeeper's content could be saved")
+            raise RunError("there is no run with a folder for ZooKeeper's content")
         return self.hands.folder / ARCHIVE
 
 

@@ -117,7 +117,7 @@ def gap(last: int | None, zxid: int | None) -> str | None:
     if last is None or zxid is None or zxid >> 32 > last >> 32 or zxid == last + 1:
         return None
     if zxid <= last:
-        return f"transaction {zxid:#x} comes after {last:#x}: this belongs to another log"
+        return f"transaction {zxid:#x} comes after {last:#x}: this transaction belongs to another log"
     return f"transactions {last + 1:#x} to {zxid - 1:#x} are missing"
 
 

@@ -186,7 +186,7 @@ def _readable(groups: Mapping[str, GroupInStore]) -> Condition:
 
 
 def _limit(count: int, at_most: int) -> Condition:
-    return AT_MOST_RULE.found(count <= at_most, f"{quantity(count, 'group')}, {at_most:,} at the most (--at-most)")
+    return AT_MOST_RULE.found(count <= at_most, f"{quantity(count, 'group')}; --at-most allows {at_most:,}")
 
 
 def _unseen(cluster: Cluster, request: DeleteGroupsRequest) -> list[str]:

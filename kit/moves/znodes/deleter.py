@@ -163,7 +163,11 @@ class ZnodeDeleter:
             return ItemOutcome(item, Outcome.NOT_ATTEMPTED, text, None, f"it {refusal(found)}")
         if found is not None:
             is_as_before = _is_persistent(found) and _text(found) == text
-            error = None if is_as_before else "another client has created a znode at this path: it is not changed"
+            error = (
+                None
+                if is_as_before
+                else ("another client has created a znode at this path, and the run does not change it")
+            )
             outcome = Outcome.UNCHANGED if is_as_before else Outcome.REFUSED
             return ItemOutcome(item, outcome, text, _text(found), error)
         report.attempt([item])

@@ -137,8 +137,8 @@ def _rules() -> dict[str, nw.Expr]:
         "overlap": _counting("overlapping_records", "delivered after another member had begun"),
         "doubtful_overlap": _counting(
             "doubtful_overlaps",
-            "times a member returned exactly to where it had stopped although others had read meanwhile (a stale owner,"
-            " or one that took over from a member that had committed nothing: only an owner history can show it)",
+            "times a member continued where it had stopped, although other members had read the partition meanwhile: "
+            "a stale owner, or a new owner after members without a commit (only an owner history distinguishes them)",
         ),
         "unowned": _counting("unowned", "delivered without holding its owner znode"),
         "tail": _counting("duplicates_tail", "read again by a successor, an uncommitted tail"),

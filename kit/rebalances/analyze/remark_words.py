@@ -88,5 +88,5 @@ OF_BROKERS = {
     "store_failed": "the group could not be stored or loaded",
     "sync_expired": "a member did not sync in time",
     "target_computed": "a target assignment was computed",
-    "upgrade_refused": "an upgrade was refused",
+    "upgrade_refused": "the group's upgrade to the consumer protocol was refused",
 }

@@ -198,7 +198,7 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     while not model.instruction:
         time.sleep(0.01)
     assert "Do this now, manually: Now replace one OZKCC by one MEZKCC." in text(view)
-    assert "The run is being executed from here." in text(view)
+    assert "This notebook executes the run." in text(view)
     assert not button(view, "Stop").disabled
     assert button(view, "Undo this run").disabled
     field(view, "To undo, type the group's name").value = GROUP

@@ -129,11 +129,11 @@ def test_files_of_two_clusters_are_told(tmp_path):
     written.write_log(one, {0: written.segment(*THREE, epoch=4)})
     written.write_log(other, {3: written.segment(NO_OP, base_offset=3, epoch=2)})
     log = read_log([one, other])
-    assert log.image.stopped == "after offset 2: epoch 2 comes after 4: this belongs to another log"
+    assert log.image.stopped == "after offset 2: epoch 2 comes after 4: this record belongs to another log"
     overlapping = tmp_path / "overlapping"
     written.write_log(overlapping, {1: written.segment(NO_OP, base_offset=1, epoch=4)})
     log = read_log([one, overlapping])
-    assert log.image.stopped == "after offset 2: offset 1 comes after 2: this belongs to another log"
+    assert log.image.stopped == "after offset 2: offset 1 comes after 2: this record belongs to another log"
 
 
 def test_a_transaction_that_goes_on_in_the_next_segment(tmp_path):
