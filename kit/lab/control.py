@@ -25,14 +25,14 @@ ANSWER_SECONDS = 120.0
 class Control:
     """Serves one lab; ``replace`` is called with group, member and flavour, ``move`` with role, id, action and mode.
 
-    Both say what they did. Each caller is served at once; orders for one node, or of members, one after the other.
+    Both say what they did. Each caller is served at once; orders for one node, or for one group, one after the other.
     """
 
     def __init__(
         self, folder: Path, replace: Callable[[str, str, str], str], move: Callable[[str, int, str, str], str]
     ) -> None:
         self._replace, self._move = replace, move
-        self._turns: defaultdict[int | None, threading.Lock] = defaultdict(threading.Lock)
+        self._turns: defaultdict[int | str, threading.Lock] = defaultdict(threading.Lock)
         self._path = folder / NAME
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(self._path))
@@ -58,7 +58,7 @@ class Control:
     def _answer(self, line: bytes) -> dict[str, str]:
         try:
             asked: dict[str, Any] = json.loads(line)
-            with self._turns[asked.get("node")]:
+            with self._turns[asked["node"] if "node" in asked else asked["group"]]:
                 return {"said": self._carry_out(asked)}
         except (OfframpError, ValueError, KeyError) as error:
             return {"error": f"{error}"}

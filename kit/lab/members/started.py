@@ -46,6 +46,11 @@ class LabMembers:
         self._known: dict[str, _Started] = {}
 
     @property
+    def _all(self) -> list[_Started]:
+        """A copy: orders for several groups start members at the same time."""
+        return list(self._known.values())
+
+    @property
     def zookeeper_connect(self) -> str:
         """``host:port`` with the chroot, unencrypted."""
         return self.servers.zookeeper_connect
@@ -154,7 +159,7 @@ class LabMembers:
 
     def consumers(self, group: str) -> list[Consumer]:
         """Every consumer of a group that was started here, those that ended among them, oldest first."""
-        return [known.consumer for known in self._known.values() if known.consumer.group == group]
+        return [known.consumer for known in self._all if known.consumer.group == group]
 
     def replace(self, group: str, consumer_id: str, flavour: str) -> str:
         """Stop a consumer in order and start one of another flavour in its place; what was done, in a sentence.
@@ -168,7 +173,7 @@ class LabMembers:
             InputError: the group has no consumer here, or the flavour isn't one.
             LabError: the old one did not leave, or the new one did not become a member.
         """
-        mine = [known for known in self._known.values() if known.consumer.group == group]
+        mine = [known for known in self._all if known.consumer.group == group]
         if not mine:
             raise InputError(f"The lab has started no consumer of group {group!r}.")
         stopping = self._known.get(consumer_id)
@@ -181,7 +186,7 @@ class LabMembers:
 
     def _end(self, consumer: Consumer) -> None:
         """With its process, unless others are members in it."""
-        same_process = [each.consumer for each in self._known.values() if each.consumer.process is consumer.process]
+        same_process = [each.consumer for each in self._all if each.consumer.process is consumer.process]
         if any(not each.has_left for each in same_process if each is not consumer):
             consumer.leave()
         else:
