@@ -57,7 +57,7 @@ for words in {verbs}:
 CLUSTER = """
 from types import SimpleNamespace
 from contextlib import nullcontext
-import kit.cli.groups, kit.clients.cluster, kit.groups.snapshot
+import kit.cli.groups, kit.clients.cluster, kit.groups.read.whole_cluster as whole_cluster
 from kit.clients.brokers import ClusterMetadata
 from kit.groups.read.coordinator import CoordinatedGroups
 from kit.groups.read.topics import TopicSight
@@ -76,10 +76,10 @@ profile = SimpleNamespace(name="fake", leave_out_groups=())
 seeing = SimpleNamespace(run=lambda *_: TopicSight())
 cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=seeing, zookeeper=None, profile=profile)
 brokers = (Broker(1, "h", 1, None, True, None),)
-kit.groups.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
-kit.groups.snapshot.fetch_unseen_groups = lambda client: None
-kit.groups.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
-kit.groups.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
+whole_cluster.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
+whole_cluster.fetch_unseen_groups = lambda client: None
+whole_cluster.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
+whole_cluster.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
 kit.cli.groups.load_profile = lambda name, file: profile
 kit.clients.cluster.connect = lambda profile, **named: nullcontext(cluster)
 """

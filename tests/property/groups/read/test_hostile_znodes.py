@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from kit.clients.brokers import ClusterMetadata
 from kit.clients.multiread import OCTETS_PER_REQUEST
 from kit.groups import snapshot as snapshots, views
+from kit.groups.read import whole_cluster
 from kit.groups.read.coordinator import CoordinatedGroups
 from kit.groups.read.zookeeper import fetch_brokers, fetch_consumers
 from kit.groups.snapshot import Snapshot
@@ -106,7 +107,7 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
         "fetch_log_offsets": lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
     }
     for name, answer in answers.items():
-        monkeypatch.setattr(snapshots, name, answer)
+        monkeypatch.setattr(whole_cluster, name, answer)
 
 
 def cluster_of(root: Node) -> Any:
