@@ -163,12 +163,18 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
         is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
         if not records.select(is_object.any()).item():
             break
-        json_text: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
+        # Each step is a column of its own: an expression that is named twice is computed twice.
+        records = records.with_columns(json_text=pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT)))
+        json_text = pl.col("json_text")
         torn = json_text.str.head(-1)  # one brace too many is pasted with it
-        json_text = pl.when(json_text.str.json_path_match("$").is_null()).then(torn).otherwise(json_text)
-        message = with_keys(pl.coalesce([json_text.str.json_path_match(key) for key in _MESSAGE_KEYS]), json_text)
-        has_text_in_front = message.is_null() & json_text.str.json_path_match("$['group']").is_not_null()
+        is_torn = json_text.str.json_path_match("$").is_null()
+        records = records.with_columns(json_text=pl.when(is_torn).then(torn).otherwise(json_text))
+        records = records.with_columns(said=pl.coalesce([json_text.str.json_path_match(key) for key in _MESSAGE_KEYS]))
+        records = records.with_columns(said=with_keys(pl.col("said"), json_text), has_said=pl.col("said").is_not_null())
+        message = pl.col("said")
+        has_text_in_front = ~pl.col("has_said") & json_text.str.json_path_match("$['group']").is_not_null()
         in_front: pl.Expr = pl.when(has_text_in_front).then(extracted(pl.col("raw"), r"^([^{]*\S)\s+\{"))
+        records = records.with_columns(in_front=in_front)
         facts = replaced(json_text, r'":\s+', '":')
         parts = {
             "time_text" if part == "time" else part: [json_text.str.json_path_match(f"$['{key}']") for key in keys]
@@ -176,8 +182,8 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
             if part != "message"
         }
         records = records.with_columns(
-            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), with_keys(in_front, facts), "raw"),
+            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), with_keys(pl.col("in_front"), facts), "raw"),
             layout=pl.when(message.is_not_null()).then(pl.lit(layouts.JSON)).otherwise("layout"),
             **{name: pl.coalesce(name, *ways) for name, ways in parts.items()},
-        )
+        ).drop("json_text", "said", "has_said", "in_front")
     return records
