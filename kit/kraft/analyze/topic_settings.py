@@ -59,7 +59,7 @@ def wrong(key: str, value: str | None) -> str | None:
     """What is wrong with a topic's setting, as the end of a sentence; None: nothing, or its value is not known.
 
     >>> wrong("retention.ms", "-2"), wrong("retention.ms", "-1"), wrong("retention", "1")
-    ('it takes -1 to 9223372036854775807', None, 'Kafka 3.9 knows no such setting')
+    ('Kafka 3.9 takes -1 to 9223372036854775807', None, 'Kafka 3.9 knows no such setting')
     """
     if key not in KNOWN:
         return "Kafka 3.9 knows no such setting"

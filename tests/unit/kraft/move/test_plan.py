@@ -496,7 +496,7 @@ SAVED = {"/controller": saved_znode("{}"), "/controller_epoch": saved_znode("7")
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"/controller": saved_znode("{}", owner=9)}, "it is not KRaft's"),
+        ({"/controller": saved_znode("{}", owner=9)}, "no KRaft controller wrote that"),
         ({"/controller_epoch": saved_znode("x")}, "no number"),
         ({"/migration": None}, "ZooKeeper has no /migration"),
     ],

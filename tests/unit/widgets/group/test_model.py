@@ -212,9 +212,9 @@ def test_what_fails_in_the_worker_is_shown_and_raised(model, toy):
 
 def test_invalid_requests(model):
     model.canary = 0
-    with pytest.raises(InputError, match="canary of 0"):
+    with pytest.raises(InputError, match="a canary needs at least 1 member, not 0"):
         model.make_plan()
-    assert "canary of 0" in model.error
+    assert "a canary needs at least 1 member, not 0" in model.error
     model.canary, model.to_stage = 2, "canary MEZKCC"
     model.make_plan()
     with pytest.raises(UnsafePlan, match="canary_size: 2 of 3"):
