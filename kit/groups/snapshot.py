@@ -15,9 +15,10 @@ from kit.errors import NotFound, PartialRead
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.read.whole_cluster import EVERY_GROUP, read_cluster
 from kit.tables import schema as tables
-from kit.tables.groups import SnapshotInfo
+from kit.tables.groups import KAFKA, SnapshotInfo
 from kit.tables.polars import stamped_frame
 from kit.tables.spark import in_spark
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.naming import listed
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -100,12 +101,15 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
 
     Raises:
         NotFound: neither ZooKeeper nor Kafka has that group.
+        PartialRead: the group was not read, and not every group could be listed.
     """
     frames = {table.name: nw.from_native(getattr(snapshot, table.name)) for table in tables.ALL}
     for name, frame in frames.items():
         if "group_id" in frame.collect_schema().names() and name != tables.READ_ERRORS.name:
             frames[name] = frame.filter(nw.col("group_id") == group_id)
     if collect(nw.to_native(frames["groups"])).is_empty():
+        if unlisted := _unlisted(snapshot):
+            raise PartialRead(f"group {group_id!r} is not among the groups that could be read: {unlisted[0]}")
         raise NotFound(
             f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
         )
@@ -117,6 +121,13 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
         [errors.filter(nw.col("group_id") == group_id), of_all.filter(is_whole), of_topics]
     )
     return Snapshot(snapshot.snapshot_id, **{name: nw.to_native(frame) for name, frame in frames.items()})
+
+
+def _unlisted(snapshot: Snapshot[Frame]) -> list[str]:
+    """Why not every group of Kafka could be listed."""
+    rows = failed_reads(snapshot).filter(pl.col("source") == KAFKA, pl.col("group_id").is_null())
+    rows = rows.filter(pl.col("topic").is_null() | (pl.col("topic") == OFFSETS_TOPIC))
+    return [f"{subject}: {error}" for subject, error in rows.select("subject", "error").rows()]
 
 
 def verify_read(snapshot: Snapshot[Frame]) -> str:

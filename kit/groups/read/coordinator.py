@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from kit.clients.broker_client import (
     DEADLINE_S,
@@ -25,7 +26,9 @@ from kit.clients.broker_client import (
     Deadline,
     describe_code,
 )
+from kit.clients.brokers import ask_metadata, metadata_of
 from kit.clients.consumer_protocol import is_embedded, parse_member
+from kit.errors import ConnectError
 from kit.groups.read import consumer_group_describe, offset_fetch, other_groups
 from kit.groups.read.kafka_member import kafka_member
 from kit.groups.read.sweep import sweep
@@ -41,17 +44,20 @@ from kit.tables.groups import (
     Ownership,
     ReadError,
     Subscription,
+    TopicPartition,
 )
+from kit.text.java_hash import OFFSETS_TOPIC
+from kit.text.naming import listed
 
 LOCK_GROUPS = "offramp.lock."
 """The names of offramp's own locks (``kit.moves.locks.lease``) begin so: no consumer is in these groups."""
-_TAKE_OVER_ATTEMPT = 3
+_TAKE_OVER_ATTEMPT, _ELECTION_ATTEMPTS = 3, 2
 _TYPES_READ = (None, CLASSIC, CONSUMER, SHARE, STREAMS)
 
 
 @dataclass(frozen=True)
 class CoordinatedGroups:
-    """All groups of all coordinators; ``errors`` are brokers that could not list theirs.
+    """All groups of all coordinators; ``errors`` are brokers that could not list theirs, and partitions without one.
 
     ``unsupported``: ids of groups whose type the brokers or offramp can't describe; their rows have an ``error``.
     """
@@ -81,6 +87,25 @@ def fetch_groups(
     """
     wanted = lambda group_id: group_id.startswith(LOCK_GROUPS) == locks and accepts(group_id)  # noqa: E731
     return client.run(_fetch_groups, client, wanted, Deadline(deadline_s), only_stable)
+
+
+def await_coordinator(client: BrokerClient, group_id: str, deadline_s: float = DEADLINE_S) -> None:
+    """Wait until the group's coordinator answers for the group, whatever the answer is.
+
+    Between the death of a coordinator and the moment when the next one begins to load, no broker lists its groups: a
+    group that is listed nowhere is absent only if it is so after this.
+
+    Raises:
+        ConnectError: the coordinator did not answer before the deadline, so whether the group exists is unknown.
+    """
+
+    def answered(response: Any) -> Iterator[tuple[str, int, None]]:
+        return ((each, code if code in RETRIABLE_CODES else 0, None) for each, code, _ in described(response))
+
+    anywhere = {group_id: client.broker_ids()[0]}
+    failed = client.run(sweep, client, anywhere, describe_request, answered, lambda *_: None, Deadline(deadline_s))
+    if failed:
+        raise ConnectError(f"the coordinator of group {group_id!r} does not answer for it: {failed[group_id]}")
 
 
 async def _fetch_groups(
@@ -261,15 +286,39 @@ async def list_groups(client: BrokerClient, deadline: Deadline) -> tuple[dict[st
 
 
 async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline: Deadline) -> None:
-    """Every broker's groups. If a broker dies meanwhile, the remaining brokers are asked again: its groups have moved
-    to them.
+    """Every broker's groups. If a broker dies meanwhile, or a partition of the offsets topic has no leader, the brokers
+    are asked again: the groups move to them.
     """
+    n_without_leader = 0
     while True:
         asked = [partial(_list_groups, client, broker_id, collected, deadline) for broker_id in client.broker_ids()]
-        if not any(await client.gather(asked)):
+        has_left = any(await client.gather(asked))
+        without_leader = [] if has_left else await _without_leader(client, deadline)
+        if not has_left and (not without_leader or n_without_leader == _ELECTION_ATTEMPTS):
+            collected.errors += without_leader
             return
+        n_without_leader += not has_left
         # The controller needs a moment to move the coordinators; the new ones then answer that they are loading.
         await client.pause(_TAKE_OVER_ATTEMPT)
+
+
+async def _without_leader(client: BrokerClient, deadline: Deadline) -> list[ReadError]:
+    """Partitions of the offsets topic that no broker leads: no broker lists their groups. A login that may not DESCRIBE
+    the topic gets none."""
+    topic = MetadataRequest.MetadataRequestTopic(name=OFFSETS_TOPIC)
+    request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False)
+    found = metadata_of(await ask_metadata(client, request, deadline))
+    return [
+        ReadError(KAFKA, None, OFFSETS_TOPIC, f"{OFFSETS_TOPIC}-{each.partition}", _unled(each))
+        for each in found.topic_partitions
+        if each.leader is None
+    ]
+
+
+def _unled(partition: TopicPartition) -> str:
+    replicas = listed([str(each) for each in partition.replicas])
+    name = f"{partition.topic}-{partition.partition}"
+    return f"partition {name} has no leader, so its groups are unknown: start a broker that has a replica ({replicas})"
 
 
 async def _list_groups(client: BrokerClient, broker_id: int, collected: _Collected, deadline: Deadline) -> bool:

@@ -18,9 +18,11 @@ from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBI
 from kit.errors import ConnectError, NotFound
 from kit.groups import analyses, views
 from kit.groups.analyze.stages import group_stages
+from kit.groups.read.coordinator import await_coordinator
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
 
 OZKCC, MEZKCC, KC, EKC = "OZKCC", "MEZKCC", "KC", "EKC"
@@ -157,7 +159,11 @@ def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
         ConnectError: something could not be read, so the group's state is unknown.
     """
-    return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
+    try:
+        return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
+    except NotFound:  # Or its coordinator moves.
+        await_coordinator(cluster.broker_client, group_id)
+        return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
 
 
 def group_states(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[GroupState]:
@@ -203,6 +209,8 @@ class _Seen:
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
         if not groups:
+            if unlisted := [self._errors[None, each] for each in (None, OFFSETS_TOPIC) if (None, each) in self._errors]:
+                raise ConnectError(f"group {group_id} can't be read: {unlisted[0]}")
             raise NotFound(
                 f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
             )

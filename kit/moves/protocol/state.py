@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
 from kit.errors import ConnectError, NotFound, PlanError
+from kit.groups.read.coordinator import await_coordinator
 from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import observe
 from kit.moves.group.group_state import GroupState, MemberState, group_states, listed
@@ -53,11 +54,19 @@ def read_protocol_state(cluster: Cluster, group_id: str) -> ProtocolState:
         PlanError: it is not a group of consumers.
         ConnectError: something could not be read, so the group's state is unknown.
     """
+    try:
+        return _read(cluster, group_id)
+    except NotFound:  # Or its coordinator moves.
+        await_coordinator(cluster.broker_client, group_id)
+        return _read(cluster, group_id)
+
+
+def _read(cluster: Cluster, group_id: str) -> ProtocolState:
     why = ""
     for _ in range(TRIES):  # A group that is converted meanwhile is described by the other request then.
         found = fetch_group_protocols(cluster.broker_client, group_id.__eq__)
-        if found.errors:
-            raise ConnectError(f"group {group_id} can't be read: {found.errors[0].subject}: {found.errors[0].error}")
+        if unlisted := [each for each in found.errors if each.topic is None]:  # An other partition's groups are not it.
+            raise ConnectError(f"group {group_id} can't be read: {unlisted[0].subject}: {unlisted[0].error}")
         protocol = found.groups.get(group_id)
         if protocol is None:
             raise NotFound(f"there is no group {group_id!r} of type classic or consumer: see offramp groups{IF_HIDDEN}")
