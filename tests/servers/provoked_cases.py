@@ -162,7 +162,7 @@ CASES: tuple[Case, ...] = (
             "Start the brokers that hold its replicas",
         ),
         ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until the reassignment or election has ended"),
-        ("Z07", "/config/brokers/one", BLOCK, "its name is no broker id", "delete the znode"),
+        ("Z07", "/config/brokers/one", BLOCK, "its name is no broker id", "delete its znode"),
         ("Z08", "/config/clients/fast", BLOCK, "producer_byte_rate is 'fast'", "Set the quota again"),
         ("Z09", "user ann", BLOCK, "is no base64", "Set the user's password again"),
         ("Z10", "ACL of TOPIC:LITERAL:orders", BLOCK, "'alice'", "Remove the ACL from the znode"),

@@ -65,7 +65,7 @@ _GROUPS: tuple[Pattern, ...] = (
     ),
     Unless(
         r"\bconsumer group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
-        ("because", "anymore", "at", "with", "management", "is", "assignor", "initial", "heartbeat"),
+        ("because", "anymore", "at", "with", "management", "is", "assignor", "initial", "heartbeat", "that"),
     ),
     Unless(
         r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
