@@ -84,7 +84,7 @@ def test_a_look_asks_no_more_often_for_sixty_groups_than_for_one(lab):
             before = n_received(lab, cluster.zookeeper)
             look = looks.take()
             assert Counter(look.partitions["store"]) == {"kafka": n_groups, "zookeeper": n_groups}
-            assert (look.n_requests, look.n_zookeeper_requests) == (7, 9)
+            assert (look.n_requests, look.n_zookeeper_requests) == (8, 9)
             assert n_received(lab, cluster.zookeeper) - before >= 9  # Pings are among them.
 
 
