@@ -73,6 +73,6 @@ def start(settings: SparkSettings, app_name: str) -> SparkSession:
 
 
 def _java_options() -> str:
-    own = ("-XX:+UseSerialGC", *_LATER, f"-Dlog4j2.configurationFile=file:{_LOGGING}")
+    own = ("-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", *_LATER, f"-Dlog4j2.configurationFile=file:{_LOGGING}")
     options = (*own, *spark_archive.java_options())
     return " ".join(shlex.quote(option) for option in options)

@@ -31,6 +31,10 @@ from tests.bench.site import PARTITIONS, RECORDS, TOPIC, Site, commit_groups, cr
 FULL = 10_000
 """Groups of the middle size, at scale 1."""
 _HEAP_MB = 1_024
+_SPARK = """[clusters.lab.spark.conf]
+"spark.driver.memory" = "4g"
+"""
+"""Two million rows do not fit into Spark's default of 1 GB."""
 _MOST = 1.2
 """So many times the cost per group at the middle size may be that at the largest."""
 _VERBS = {"groups": (), "lag": (), "export": ("--once",), "report": ("--output",)}
@@ -54,7 +58,7 @@ def compared(site: Site) -> Iterator[Row]:
     KRaftBroker.heap_mb = _HEAP_MB
     with Lab(kraft=True) as lab, tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "offramp.toml"
-        profile.write_text(lab.profile_toml().replace(QUICK_SPARK, ""), encoding="utf-8")
+        profile.write_text(lab.profile_toml().replace(QUICK_SPARK, _SPARK), encoding="utf-8")
         lab.create_topic(TOPIC, PARTITIONS)
         lab.produce(TOPIC, RECORDS)
         create_offsets_topic(lab.bootstrap_servers)
