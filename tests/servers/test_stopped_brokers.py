@@ -126,6 +126,10 @@ def test_groups_in_a_partition_without_a_leader_are_unknown_and_not_absent(tmp_p
             ConnectError, match=f"group {stopped} can't be read: partition {OFFSETS_TOPIC}-2 has no leader"
         ):
             read_group_state(site.cluster, stopped)
+        site.cluster.zookeeper.ensure_path(f"/consumers/{stopped}/offsets/{SEEN}/0")
+        site.cluster.zookeeper.set(f"/consumers/{stopped}/offsets/{SEEN}/0", b"0")
+        with pytest.raises(ConnectError, match=f"group {stopped} can't be read: .* {OFFSETS_TOPIC}-2 has no leader"):
+            read_group_state(site.cluster, stopped)
         with pytest.raises(ConnectError, match=f"coordinator of group '{stopped}' does not answer for it"):
             await_coordinator(site.cluster.broker_client, stopped, deadline_s=1.0)
         with pytest.raises(NotFound):

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from kit.clients.broker_client import (
     DEADLINE_S,
@@ -26,11 +25,11 @@ from kit.clients.broker_client import (
     Deadline,
     describe_code,
 )
-from kit.clients.brokers import ask_metadata, metadata_of
 from kit.clients.consumer_protocol import is_embedded, parse_member
 from kit.errors import ConnectError
 from kit.groups.read import consumer_group_describe, offset_fetch, other_groups
 from kit.groups.read.kafka_member import kafka_member
+from kit.groups.read.offsets_partitions import partitions_without_leader
 from kit.groups.read.sweep import sweep
 from kit.tables import schema as tables
 from kit.tables.groups import (
@@ -44,10 +43,7 @@ from kit.tables.groups import (
     Ownership,
     ReadError,
     Subscription,
-    TopicPartition,
 )
-from kit.text.java_hash import OFFSETS_TOPIC
-from kit.text.naming import listed
 
 LOCK_GROUPS = "offramp.lock."
 """The names of offramp's own locks (``kit.moves.locks.lease``) begin so: no consumer is in these groups."""
@@ -291,34 +287,16 @@ async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline
     """
     n_without_leader = 0
     while True:
+        collected.errors.clear()
         asked = [partial(_list_groups, client, broker_id, collected, deadline) for broker_id in client.broker_ids()]
         has_left = any(await client.gather(asked))
-        without_leader = [] if has_left else await _without_leader(client, deadline)
+        without_leader = [] if has_left else await partitions_without_leader(client, deadline)
         if not has_left and (not without_leader or n_without_leader == _ELECTION_ATTEMPTS):
             collected.errors += without_leader
             return
         n_without_leader += not has_left
         # The controller needs a moment to move the coordinators; the new ones then answer that they are loading.
         await client.pause(_TAKE_OVER_ATTEMPT)
-
-
-async def _without_leader(client: BrokerClient, deadline: Deadline) -> list[ReadError]:
-    """Partitions of the offsets topic that no broker leads: no broker lists their groups. A login that may not DESCRIBE
-    the topic gets none."""
-    topic = MetadataRequest.MetadataRequestTopic(name=OFFSETS_TOPIC)
-    request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False)
-    found = metadata_of(await ask_metadata(client, request, deadline))
-    return [
-        ReadError(KAFKA, None, OFFSETS_TOPIC, f"{OFFSETS_TOPIC}-{each.partition}", _unled(each))
-        for each in found.topic_partitions
-        if each.leader is None
-    ]
-
-
-def _unled(partition: TopicPartition) -> str:
-    replicas = listed([str(each) for each in partition.replicas])
-    name = f"{partition.topic}-{partition.partition}"
-    return f"partition {name} has no leader, so its groups are unknown: start a broker that has a replica ({replicas})"
 
 
 async def _list_groups(client: BrokerClient, broker_id: int, collected: _Collected, deadline: Deadline) -> bool:

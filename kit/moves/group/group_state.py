@@ -161,7 +161,7 @@ def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
     """
     try:
         return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
-    except NotFound:  # Or its coordinator moves.
+    except NotFound:  # No broker lists a group while its coordinator moves.
         await_coordinator(cluster.broker_client, group_id)
         return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
 
@@ -208,9 +208,11 @@ class _Seen:
 
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
+        is_in_kafka = any(row["source"] == KAFKA for row in groups or ())
+        unlisted = [self._errors[None, each] for each in (None, OFFSETS_TOPIC) if (None, each) in self._errors]
+        if unlisted and not is_in_kafka:  # Then a group of ZooKeeper can have members and offsets in Kafka as well.
+            raise ConnectError(f"group {group_id} can't be read: {unlisted[0]}")
         if not groups:
-            if unlisted := [self._errors[None, each] for each in (None, OFFSETS_TOPIC) if (None, each) in self._errors]:
-                raise ConnectError(f"group {group_id} can't be read: {unlisted[0]}")
             raise NotFound(
                 f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups{IF_HIDDEN}"
             )

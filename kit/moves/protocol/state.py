@@ -56,7 +56,7 @@ def read_protocol_state(cluster: Cluster, group_id: str) -> ProtocolState:
     """
     try:
         return _read(cluster, group_id)
-    except NotFound:  # Or its coordinator moves.
+    except NotFound:  # No broker lists a group while its coordinator moves.
         await_coordinator(cluster.broker_client, group_id)
         return _read(cluster, group_id)
 
@@ -65,7 +65,8 @@ def _read(cluster: Cluster, group_id: str) -> ProtocolState:
     why = ""
     for _ in range(TRIES):  # A group that is converted meanwhile is described by the other request then.
         found = fetch_group_protocols(cluster.broker_client, group_id.__eq__)
-        if unlisted := [each for each in found.errors if each.topic is None]:  # An other partition's groups are not it.
+        # A partition without a leader matters only if it holds this group: then no broker lists the group.
+        if unlisted := [each for each in found.errors if each.topic is None]:
             raise ConnectError(f"group {group_id} can't be read: {unlisted[0].subject}: {unlisted[0].error}")
         protocol = found.groups.get(group_id)
         if protocol is None:

@@ -209,17 +209,15 @@ _OLD_CLASS = r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
 PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
 _SINGLE = (
-    *(
-        "offset_found",
-        "offset_missing",
-        "offset_reset",
-        "out_of_range",
-        "sought",
-        "commit_ok",
-        "commit_failed",
-        "owned",
-        "claiming",
-    ),
+    "offset_found",
+    "offset_missing",
+    "offset_reset",
+    "out_of_range",
+    "sought",
+    "commit_ok",
+    "commit_failed",
+    "owned",
+    "claiming",
 )
 _SPELLED = (
     (r"TopicPartition\(topic=u?'([^']+)', partition=(\d+)\)", "${1}-${2}"),
