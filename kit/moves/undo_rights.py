@@ -104,7 +104,9 @@ def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Condition:
     if not lacking:
         return UNDO_RIGHTS.found(True, "The login has each right that an undo needs.")
     return UNDO_RIGHTS.found(
-        False, f"The access lists do not let the login {_shortened(lacking)}. {_MEANS}. Grant these rights there"
+        False,
+        f"The access lists do not let the login {_shortened(lacking)}. {_MEANS}. Grant"
+        f" {'this right' if len(lacking) == 1 else 'these rights'} there",
     )
 
 
@@ -135,7 +137,7 @@ def _grant(lacking: Collection[tuple[str, str, int]]) -> str:
     named: dict[tuple[str, int], list[str]] = {}
     for kind, name, code in lacking:
         named.setdefault((kind, code), []).append(name)
-    return "Grant them: " + "; ".join(
+    return f"Grant {'it' if len(lacking) == 1 else 'them'}: " + "; ".join(
         f"kafka-acls --add --allow-principal User:LOGIN --operation {_NAMES[code].title().replace('_', '')}"
         + "".join(f" --{kind} {quote(each)}" for each in names[:_SHOWN])
         + (f" (and {len(names) - _SHOWN:,} more)" if len(names) > _SHOWN else "")

@@ -70,8 +70,10 @@ from kit.profile.security.secret import REFERENCE, SecretReference
 from kit.profile.security.settings import Security
 from kit.text.numbers import partition_in
 from kit.text.regular_file import read_regular
+from kit.text.visible import visible
 
 FILE_NAME = "offramp.toml"
+CLUSTERS = "clusters"
 FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
 MANUAL: Literal["manual"] = "manual"
 COMMAND = "command"
@@ -226,7 +228,9 @@ def load_profile(name: str | None = None, file: str | Path | None = None) -> Pro
         ProfileError: there is no such file or cluster, it is not TOML, or a key is unknown, missing or wrong.
     """
     path = _find(file)
-    clusters = _parse(path).get("clusters")
+    sections = _parse(path)
+    _refuse_unknown(path, sections)
+    clusters = sections.get(CLUSTERS)
     if not isinstance(clusters, dict) or not clusters:
         raise ProfileError(f"{path} names no cluster: add a [clusters.<name>] section")
     if name is None and len(clusters) > 1:
@@ -261,6 +265,17 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ProfileError(f"{path} is not TOML: {error}; repair that line") from error
     except OSError as error:
         raise ProfileError(f"{path} can't be read: {error.strerror}; check its rights") from error
+
+
+def _refuse_unknown(path: Path, sections: Mapping[str, Any]) -> None:
+    unknown = [visible(name) for name in sections if name != CLUSTERS]
+    if unknown:
+        known = [name for name, kind in typing.get_type_hints(Profile).items() if is_dataclass(kind)]
+        raise ProfileError(
+            f"{path}: {', '.join(map(repr, unknown))} at the top level of the file is unknown. The only known section"
+            f" there is [{CLUSTERS}.NAME], with its own sections {', '.join(known)}, for instance"
+            f" [{CLUSTERS}.NAME.{known[0]}]. Move the settings there"
+        )
 
 
 def _validated(path: Path, name: str, section: Any) -> Profile:

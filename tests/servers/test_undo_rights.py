@@ -106,7 +106,8 @@ def test_a_plan_whose_undo_deletes_offsets_needs_delete_on_the_group(site):
     with lacking(site, ResourceType.GROUP, NEW, DELETE):
         for plan in plans:
             with pytest.raises(
-                UnsafePlan, match=f"undo_rights: .* DELETE on group '{NEW}'.*--operation Delete --group {NEW}"
+                UnsafePlan,
+                match=f"undo_rights: .* DELETE on group '{NEW}'.*Grant it: .*--operation Delete --group {NEW}",
             ):
                 plan()
         back = PlanOptions("ann", NOW, allow_backwards=True)

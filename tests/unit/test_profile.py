@@ -64,7 +64,13 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
     ("text", "said"),
     [
         ("[clusters.lab", "is not TOML"),
-        ("title = 1", "names no cluster"),
+        ("", "names no cluster"),
+        ("title = 1", "'title' at the top level of the file is unknown"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\n[spark]\nmaster='local'\n[deploy]\nkind='manual'",
+            "'spark', 'deploy' at the top level of the file is unknown. The only known section there is "
+            r"\[clusters.NAME\], with its own sections spark, security, deploy, approvals, kraft",
+        ),
         ("[clusters.lab]\nbootstrap_server = 'a'", "clusters.lab.bootstrap_server is not a known key"),
         ("[clusters.lab]\ncluster_id = 'a'", "clusters.lab.bootstrap_servers: Field required"),
         ("[clusters.lab]\nbootstrap_servers = 1", "clusters.lab.bootstrap_servers"),

@@ -23,9 +23,17 @@ def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
 
 def titles_to_undo(record: RunRecord) -> tuple[str, ...]:
     """Of the steps that an undo would undo, newest first; none once a step has begun that can't be undone."""
-    steps = [step for step in steps_to_undo(record) if step.changes]
+    steps = [step for step in steps_to_undo(record) if step.changes and _has_written(record, step)]
     is_stuck = any(step.cannot_be_undone is not None and _is_left(record.acted(step)) for step in steps)
     return () if is_stuck else tuple(step.title for step in steps)
+
+
+def _has_written(record: RunRecord, step: Step) -> bool:
+    """Return whether the step wrote an item, or may have; an item that the undo has restored counts."""
+    if step.step_id in record.written:  # One pass over the journal for all steps; the exact answer takes one for each.
+        return True
+    acted = record.acted(step)
+    return _is_left(acted) or bool(acted.taken_back)
 
 
 class Rollback:

@@ -77,6 +77,12 @@ class RunRecord:
         return frozenset(event.step_id or "" for event in acting)
 
     @property
+    def written(self) -> frozenset[str]:
+        """The steps with an item that the journal reports as written, or as perhaps written."""
+        acted = (event for event in self.events if event.event == "acted" and event.outcome in _WRITTEN)
+        return frozenset(event.step_id or "" for event in acted)
+
+    @property
     def verified(self) -> frozenset[str]:
         return self._ok("verified")
 

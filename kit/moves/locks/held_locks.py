@@ -79,7 +79,8 @@ def hidden_locks(cluster: Cluster) -> str | None:
     lacks += [] if sees_runs else [f"DESCRIBE on Topic {TOPIC}"]
     if not lacks:
         return None
-    return f"Locks or their runs may be missing here: the login lacks {' and '.join(lacks)}. Grant the right."
+    rights = "the right" if len(lacks) == 1 else "the rights"
+    return f"Locks or their runs may be missing here: the login lacks {' and '.join(lacks)}. Grant {rights}."
 
 
 def _may_describe(rights: Rights) -> bool:

@@ -156,6 +156,7 @@ _GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED, RunState.UNDONE)
 def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> None:
     """Ctrl-C asks the run to stop; a second one interrupts it."""
 
+    from kit.engine.execution.rollback import titles_to_undo
     from kit.operations.operations import operator
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -168,8 +169,9 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
         with waiting(f"run {run.run_id} continues"):
             result = verb(run)
     except KeyboardInterrupt:
+        undo = f". Or undo it: offramp undo {run.run_id}" if titles_to_undo(run.record) else ""
         raise OfframpError(
-            f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"
+            f"run {run.run_id} was interrupted. Continue it: offramp resume {run.run_id}{undo}"
         ) from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -20,7 +20,7 @@ from kit.engine.model.approval import save_approval
 from kit.engine.model.plan import save_plan
 from kit.engine.model.states import RunState
 from kit.engine.runs_folder import PLANS, PREFIX, list_plans
-from kit.errors import RunError
+from kit.errors import OfframpError, RunError
 from kit.moves.group.plan import GroupPlanRequest
 from kit.operations.verbs import operate
 from kit.terminal.terminal import say
@@ -138,6 +138,36 @@ def test_ctrl_c_stops_a_run_whose_messages_can_not_be_written(monkeypatch, tmp_p
         with suppress(OSError):
             nobody.close()
     assert world.run.record.state == RunState.STOPPED
+
+
+@pytest.mark.parametrize(("attempted", "offered"), [([], False), (["i00"], True)])
+def test_an_interrupted_run_offers_an_undo_only_after_a_write_was_attempted(tmp_path, attempted, offered):
+    world = ModelRun(tmp_path)
+
+    def interrupted(step, report):
+        if attempted:
+            report.attempt(attempted)
+        raise KeyboardInterrupt
+
+    world.performer.act = interrupted
+    with pytest.raises(OfframpError, match="was interrupted") as raised:
+        operate._carry_out(world.run, lambda going: going.act(), RunState.VERIFIED)
+    assert (f"offramp undo {world.folder.name}" in str(raised.value)) == offered
+
+
+@pytest.mark.parametrize(("attempted", "offered"), [([], False), (["i00"], True)])
+def test_a_failed_run_offers_an_undo_only_after_a_write_was_attempted(tmp_path, capfd, attempted, offered):
+    world = ModelRun(tmp_path)
+
+    def failed(step, report):
+        if attempted:
+            report.attempt(attempted)
+        raise RunError("the broker is gone")
+
+    world.performer.act = failed
+    with pytest.raises(RunError, match="the broker is gone"):
+        operate._carry_out(world.run, lambda going: going.act(), RunState.VERIFIED)
+    assert (f"undo: offramp undo {world.folder.name}" in capfd.readouterr().err) == offered
 
 
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):

@@ -258,6 +258,16 @@ def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
 def test_an_item_nobody_speaks_of_was_not_attempted(world):
     result = answering(world, "act", lambda step, report: []).act()
     assert "2 of 2 items were not done: i00 NOT_ATTEMPTED" in result.sentence
+    assert result.to_undo == ()
+
+
+def test_an_undo_that_was_cut_off_is_still_offered(world):
+    world.run.act()
+    world.hazard.arm(12, world.press_stop)
+    halted = world.process().undo()
+    assert (halted.state, world.cluster.values["i11"]) == (RunState.UNDO_HALTED, "old")
+    assert halted.to_undo == ("Step 1", "Step 0")
+    assert world.process().resume().to_undo == ()
 
 
 def test_an_item_outside_of_the_plan_fails_the_step(world):

@@ -284,7 +284,7 @@ def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
     toy.gate.clear()
     model.act()
     until(lambda: model.instruction and toy.held.is_set())
-    assert model.can_undo
+    until(lambda: model.can_undo)
     assert "stop" in model.possible
     model.stop()
     assert "asked to stop" in model.sentence
