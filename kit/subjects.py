@@ -3,7 +3,7 @@
 =============  ===============================================================================================
 name there     what it is
 =============  ===============================================================================================
-``VERBS``      verbs of ``offramp``: name → ``kit.terminal.verb.Verb``
+``VERBS``      verbs of ``offramp``: name → :class:`Verb`
 ``PLAN_VERBS`` verbs of ``offramp plan``, the same
 ``PLAN_KINDS`` ``kit.engine.plan_kind.PlanKind``: the recipes and the performer of its plans
 ``FRAMES``     frames of a run for the cells of a notebook: name → ``module:function``; ``kit.operations.frames``
@@ -17,6 +17,7 @@ A new kind of plan is a folder with such a file, and its name in this list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,17 @@ SUBJECTS = (
     "lab",
 )
 """In the order in which ``offramp --help`` and ``offramp plan --help`` list their verbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb as its subject registers it; nothing of the verb is loaded before it is called.
+
+    ``home``: ``module:app``, a Typer with a command of the verb's name, or that is the verb itself.
+    ``help``: its line in the help of the group."""
+
+    home: str
+    help: str
 
 
 def registered(name: str) -> Iterator[Any]:

@@ -15,10 +15,9 @@ from typing import Annotated
 
 import typer
 
-from kit.subjects import merged
+from kit.subjects import Verb, merged
 from kit.terminal.exit_codes import exit_code
 from kit.terminal.terminal import tell
-from kit.terminal.verb import Verb
 from kit.terminal.verbs import group_of
 
 VERBS: Mapping[str, Verb] = {

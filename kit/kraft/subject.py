@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.engine.plan_kind import LockKind, PlanKind, named
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 KIND = "move to KRaft"
 VERBS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 VERBS = {
     "lab": Verb("kit.lab.command:app", "Real ZooKeeper, Kafka and consumers on this machine."),

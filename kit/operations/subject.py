@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 VERBS = {
     "plan": Verb("kit.operations.verbs.plan:app", "Make a plan for approval."),

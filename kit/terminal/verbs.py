@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 
 def group_of(verbs: Mapping[str, Verb]) -> type[TyperGroup]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.engine.plan_kind import PlanKind, named
 from kit.moves.lock_kind import RUN_LOCK
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 KIND = "group migration"
 PLAN_KINDS = (PlanKind(named(KIND), "kit.moves.group.plan:RECIPES", "kit.moves.group.plan:performer_of", RUN_LOCK),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 VERBS = {
     "lock": Verb("kit.moves.locks.verb:app", "Locks of groups: show which run holds which lock, end a lock."),

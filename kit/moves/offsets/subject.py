@@ -5,8 +5,8 @@ from __future__ import annotations
 from kit.engine.model.plan import Plan
 from kit.engine.plan_kind import PlanKind, named
 from kit.moves.lock_kind import RUN_LOCK
+from kit.subjects import Verb
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from kit.terminal.verb import Verb
 
 DELETE_GROUPS = "deletion"
 KIND_OF_STORE = {KAFKA: "kafka_offsets", ZOOKEEPER: "zookeeper_offsets"}

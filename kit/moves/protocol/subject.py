@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.engine.plan_kind import PlanKind, named
 from kit.moves.lock_kind import RUN_LOCK
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 
 KIND = "protocol migration"
 PLAN_KINDS = (

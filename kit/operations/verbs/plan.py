@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import typer
 
-from kit.subjects import merged
-from kit.terminal.verb import Verb
+from kit.subjects import Verb, merged
 from kit.terminal.verbs import group_of
 
 VERBS: Mapping[str, Verb] = {

@@ -14,7 +14,7 @@ from kit import subjects
 from kit.errors import PlanError
 from kit.operations import frames
 from kit.operations.kinds import all_recipes, kind_of, plan_kinds
-from kit.terminal.verb import Verb
+from kit.subjects import Verb
 from tests.models.engine import make_plan
 
 
