@@ -14,6 +14,8 @@ from kit.tables.column_types import Int32
 
 ZOOKEEPER = "zookeeper"
 KAFKA = "kafka"
+GROUP_PARTITION = ["group_id", "topic", "partition"]
+"""The columns that name one partition of one group."""
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """``Group.group_type``, as ListGroups names them."""
 STORE_NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}

@@ -5,9 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.tables.groups import ZOOKEEPER
-
-GROUP_PARTITION = ["group_id", "topic", "partition"]
+from kit.tables.groups import GROUP_PARTITION, ZOOKEEPER
 
 
 def subscribed_partitions(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:

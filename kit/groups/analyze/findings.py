@@ -5,11 +5,11 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION, existing_partitions, live_members, unreadable_groups
+from kit.groups.analyze.coverage import existing_partitions, live_members, unreadable_groups
 from kit.groups.analyze.flavours import with_flavours
 from kit.groups.analyze.ownership import partition_owners
 from kit.groups.analyze.stale import in_use
-from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
+from kit.tables.groups import GROUP_PARTITION, KAFKA, SHARE, ZOOKEEPER
 from kit.text.sentences import applying, counted, sentence
 
 FINDINGS = (

@@ -8,9 +8,9 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.groups.analyze.beyond_end import beyond_end_of
-from kit.groups.analyze.coverage import GROUP_PARTITION, subscribed_partitions
+from kit.groups.analyze.coverage import subscribed_partitions
 from kit.groups.analyze.stale import in_use
-from kit.tables.groups import KAFKA, SHARE, ZOOKEEPER
+from kit.tables.groups import GROUP_PARTITION, KAFKA, SHARE, ZOOKEEPER
 
 _KEY = ["group_id", "store", "topic", "partition"]
 _PARTITION = ["topic", "partition"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION, existing_partitions, subscribed_partitions
+from kit.groups.analyze.coverage import existing_partitions, subscribed_partitions
 from kit.groups.analyze.flavours import with_flavours
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import GROUP_PARTITION, KAFKA, ZOOKEEPER
 
 _RESERVATION_SUFFIX = "-kc"
 

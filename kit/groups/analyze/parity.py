@@ -5,8 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import GROUP_PARTITION, KAFKA, ZOOKEEPER
 
 VERDICTS = ("equal", "kafka_ahead", "zookeeper_ahead", "missing_in_kafka", "missing_in_zookeeper", "unknown")
 

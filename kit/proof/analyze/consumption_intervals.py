@@ -5,7 +5,6 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.ownership_at import (
     SEEN,
     SERIES,
@@ -15,6 +14,7 @@ from kit.proof.analyze.ownership_at import (
     watched_since,
     with_ownership,
 )
+from kit.tables.groups import GROUP_PARTITION
 
 EVICTION_MS = 1000
 """No member that fell silent is given up sooner: shorter than any session time-out of ZooKeeper or Kafka."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.consumption_intervals import EVICTION_MS, with_intervals
 from kit.proof.analyze.ownership_at import TOLERANCE_MS
+from kit.tables.groups import GROUP_PARTITION
 
 CAUSES = ("tail", "stale", "rewind")
 

@@ -34,9 +34,9 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.consumption_intervals import EVICTION_MS, intervals_of, with_intervals
 from kit.proof.analyze.ownership_at import SERIES, TOLERANCE_MS, distinct
+from kit.tables.groups import GROUP_PARTITION
 
 _BEGIN = ["first_at_ms", "beginner"]
 _CONTRACT = [

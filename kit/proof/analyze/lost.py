@@ -5,8 +5,8 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.records import records_of
+from kit.tables.groups import GROUP_PARTITION
 
 STATUSES = ("lost", "unread")
 

@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
+from kit.tables.groups import GROUP_PARTITION
 
 TOLERANCE_MS = 50
 """How far a member's clock may be from ZooKeeper's, and how long a record may be in the hands of the thread that took

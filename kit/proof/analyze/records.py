@@ -5,8 +5,8 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.ownership_at import distinct
+from kit.tables.groups import GROUP_PARTITION
 
 _RECORD = [*GROUP_PARTITION, "offset"]
 

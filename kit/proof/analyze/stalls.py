@@ -5,10 +5,10 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.consumption_intervals import EVICTION_MS, consumption_intervals
 from kit.proof.analyze.ownership_at import TOLERANCE_MS, distinct
 from kit.proof.analyze.records import records_of
+from kit.tables.groups import GROUP_PARTITION
 
 
 @nw.narwhalify

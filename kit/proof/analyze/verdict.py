@@ -5,10 +5,10 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.groups.analyze.coverage import GROUP_PARTITION
 from kit.proof.analyze.consumption_intervals import EVICTION_MS
 from kit.proof.analyze.duplicates import CAUSES
 from kit.proof.analyze.lost import STATUSES
+from kit.tables.groups import GROUP_PARTITION
 from kit.text.sentences import applying, sentence
 
 _SUMS = [
