@@ -12,7 +12,7 @@ from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_id
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.time_lag import Method, print_time_lag
 from kit.groups.chosen import ChosenGroup, ChosenGroups, hidden_topics
-from kit.history.keeping import keeper
+from kit.health.verbs.keeping import keeper
 from kit.terminal.listing import Listing
 from kit.terminal.options import with_options
 from kit.terminal.progress import waiting

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import polars as pl
@@ -17,6 +16,7 @@ from kit.groups.read.whole_cluster import EVERY_GROUP, read_cluster
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, SnapshotInfo
 from kit.tables.polars import stamped_frame
+from kit.tables.snapshot import Frame as Frame, Snapshot as Snapshot, in_polars as in_polars
 from kit.tables.spark import in_spark
 from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.naming import listed
@@ -28,32 +28,6 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 """The most groups that one sentence names."""
-
-
-Frame = TypeVar("Frame")
-
-
-@dataclass(frozen=True)
-class Snapshot(Generic[Frame]):
-    """One observation of one cluster: a frame per table, each with ``snapshot_id`` and ``observed_at``.
-
-    ``Snapshot[polars.DataFrame]`` for live views, ``Snapshot[pyspark.sql.DataFrame]`` for the pipeline; the analyses
-    take either.
-    """
-
-    snapshot_id: str
-    brokers: Frame
-    topic_partitions: Frame
-    groups: Frame
-    members: Frame
-    subscriptions: Frame
-    ownership: Frame
-    committed_offsets: Frame
-    log_offsets: Frame
-    migration_states: Frame
-    read_errors: Frame
-    read_timings: Frame
-    snapshots: Frame
 
 
 def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[DataFrame]:
@@ -79,21 +53,6 @@ def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFram
     snapshot_id = _snapshot_id(info)
     frames = {table.name: stamped_frame(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}
     return Snapshot(snapshot_id, **frames)
-
-
-def in_polars(snapshot: Snapshot[Any]) -> Snapshot[pl.DataFrame]:
-    """The same snapshot as polars DataFrames: Spark plans each join of such tables for a second, polars for none."""
-    frames = {table.name: getattr(snapshot, table.name) for table in tables.ALL}
-    local = {
-        name: each if isinstance(each, pl.DataFrame) else pl.DataFrame(each.toArrow()) for name, each in frames.items()
-    }
-    return Snapshot(snapshot.snapshot_id, **local)
-
-
-def in_spark_too(spark: SparkSession, snapshot: Snapshot[pl.DataFrame]) -> Snapshot[DataFrame]:
-    """The same snapshot as Spark DataFrames: to append it to a history."""
-    rows = {table: getattr(snapshot, table.name).to_arrow().cast(table.stamped_schema) for table in tables.ALL}
-    return Snapshot(snapshot.snapshot_id, **{table.name: in_spark(spark, each) for table, each in rows.items()})
 
 
 def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:

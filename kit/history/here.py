@@ -15,11 +15,11 @@ from pathlib import Path
 import polars as pl
 
 from kit.errors import HistoryError
-from kit.groups.snapshot import Snapshot
 from kit.history.names import ABOUT, COPY, DAYS, PATTERNS, day_of, refuse_versions
 from kit.history.parquet import files_of, read
 from kit.profile import Profile
 from kit.tables import schema as tables
+from kit.tables.snapshot import Snapshot
 
 SMALL_BYTES = 32_000_000
 """Of parquet files; larger tables are read by Spark."""

@@ -13,13 +13,13 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.groups.snapshot import Snapshot
 from kit.history import parquet
 from kit.history.files import describe_as
 from kit.history.in_order import copies_of
 from kit.history.ranges import GroupRanges, Load
 from kit.history.store import Reading, Store, counts
 from kit.tables import schema as tables
+from kit.tables.snapshot import Snapshot
 from kit.text.quantity import quantity
 
 _OFFSETS, _FEW_LOOKS = 1_000_000, 60

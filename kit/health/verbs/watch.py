@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from kit.groups.chosen import ChosenGroups, hidden_topics
-from kit.history.keeping import keeper
+from kit.health.verbs.keeping import keeper
 from kit.terminal.listing import print_frame, that_fit
 from kit.terminal.options import with_options
 from kit.terminal.progress import waiting

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from kit.errors import HistoryError
-from kit.groups.snapshot import Snapshot, in_spark_too
 from kit.history import History, HistoryHere, Upkeep, folder_here
 from kit.profile import Profile, SparkSettings
 from kit.tables import schema as tables
 from kit.tables.groups import SnapshotInfo
+from kit.tables.snapshot import Snapshot, in_spark_too
 from tests.generators.random_snapshots import Rows, snapshots
 from tests.generators.small_snapshots import FIRST, SECOND, TODAY, small_snapshot
 from tests.generators.snapshots import AT, snapshot_of

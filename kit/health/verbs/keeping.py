@@ -12,7 +12,7 @@ from kit.terminal.spark_start import started_spark
 if TYPE_CHECKING:
     import polars as pl
 
-    from kit.groups.snapshot import Snapshot
+    from kit.tables.snapshot import Snapshot
 
 
 def keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], None]:
@@ -39,8 +39,8 @@ def keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], 
 
 
 def _by_spark(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], None]:
-    from kit.groups.snapshot import in_spark_too
     from kit.history import History
+    from kit.tables.snapshot import in_spark_too
 
     spark = started_spark(profile)
     with waiting(f"reading {folder}"):
