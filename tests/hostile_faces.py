@@ -36,6 +36,7 @@ from kit.moves.group.group_state import CLASSIC, CONSUMER
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.operations import evidence, frames
 from kit.operations.operations import Operations
+from kit.presentation import chart as every_chart
 from kit.profile import Profile
 from kit.rebalances.show import rebalance_charts
 from kit.tables import schema as tables
@@ -68,7 +69,7 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
 CHARTS = {
     name: draw
-    for module in (charts, health_charts, idle_charts, kraft_charts, rebalance_charts)
+    for module in (every_chart, charts, health_charts, idle_charts, kraft_charts, rebalance_charts)
     for name, draw in vars(module).items()
     if inspect.isfunction(draw)
     and draw.__module__ == module.__name__
@@ -169,7 +170,7 @@ def of_every_type(names: Sequence[str]) -> pl.DataFrame:
 
 def chart(name: str, names: Sequence[str], title: str) -> Any:
     if name == "nothing":
-        return charts.nothing(title, names)
+        return every_chart.nothing(title, names)
     return CHARTS[name](chart_rows(name, names), title=title)
 
 

@@ -177,7 +177,7 @@ def report(
 
     An executed notebook and one HTML that opens without a network; no cluster is asked.
     """
-    from kit.groups.report import HealthTargets, run_health_report
+    from kit.health.report import HealthTargets, run_health_report
 
     with refusals():
         chosen = profile.load()

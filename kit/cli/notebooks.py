@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kit.groups.notebook_files import Copied, copy_notebooks
+from kit.presentation.notebook_files import Copied, copy_notebooks
 from kit.terminal.terminal import refusals, say, tell
 
 app = typer.Typer(rich_markup_mode=None)

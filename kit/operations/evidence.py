@@ -14,8 +14,8 @@ from kit.engine.model.record import RunRecord, list_runs, load_run
 from kit.engine.model.states import RunState
 from kit.engine.rendering.stretches import step_stretches
 from kit.errors import NotFound, RunError
-from kit.groups.show.charts import frame_of, shortened, titled
 from kit.operations.frames import matching
+from kit.presentation.chart import frame_of, shortened, titled
 from kit.proof.analyze.duplicates import CAUSES
 from kit.proof.consumption import load_consumption, load_production
 from kit.proof.verify import handed_out_of, prove

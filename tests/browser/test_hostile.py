@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-from kit.groups.show.page import render_html
 from kit.groups.show.searchable import Searchable
 from kit.lab import Lab
 from kit.lab.process import wait_until
+from kit.presentation.page import render_html
 from kit.text.visible import visible
 from tests import hostile_faces
 from tests.browser.jupyter import Jupyter, jupyter_lab

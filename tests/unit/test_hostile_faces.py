@@ -14,6 +14,7 @@ from hypothesis import given
 import kit
 import widgets
 from kit.groups.show import charts, display
+from kit.presentation import chart
 from kit.text.visible import cell, html_text, visible
 from tests import hostile_faces
 from tests.generators import hostile
@@ -94,7 +95,7 @@ def test_every_chart(name):
     svg = charts.svg(hostile_faces.chart(name, hostile_faces.SHORT, title))
     refuse_foreign(svg, name)
     texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
-    assert charts.drawn_text(title, charts.LONGEST_TITLE) in texts
+    assert chart.drawn_text(title, chart.LONGEST_TITLE) in texts
 
 
 @pytest.mark.parametrize("name", hostile_faces.CHARTS)
@@ -106,7 +107,7 @@ def test_no_name_breaks_a_chart(name):
 
 def test_what_a_chart_says_is_not_taken_for_its_ids():
     told = '<svg><linearGradient id="a"/><g fill="url(#a)"/><text>id="a" url(#a)</text></svg>'
-    own = charts.with_own_ids(told)
+    own = chart.with_own_ids(told)
     assert '<text>id="a" url(#a)</text>' in own
     (number,) = re.findall(r'linearGradient id="([^"]+)"', own)
     assert f'<g fill="url(#{number})"/>' in own

@@ -11,7 +11,7 @@ from types import ModuleType
 import nbformat
 import pytest
 
-from kit.groups.notebook_files import notebooks
+from kit.presentation.notebook_files import notebooks
 
 
 def missing_names(code: str) -> list[str]:

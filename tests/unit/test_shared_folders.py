@@ -21,11 +21,11 @@ from kit.engine.model.states import RunState
 from kit.engine.model.values import parse_json
 from kit.engine.runs_folder import list_plans, load_approvals
 from kit.errors import ApprovalError, EvidenceError, HistoryError, InputError, PlanError
-from kit.groups import notebook_files
 from kit.groups.read.znode_lives import load_owner_history
 from kit.kraft.move import rehearsals
 from kit.kraft.settings_files import read_settings_folder
 from kit.moves.offsets.files import load_offsets
+from kit.presentation import notebook_files
 from kit.proof import consumption
 from kit.text.regular_file import read_regular
 from tests.models.engine import ModelRun

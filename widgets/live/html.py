@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from kit.groups.show.headings import heading
+from kit.presentation.headings import heading
 from kit.health.live import RISKS
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text

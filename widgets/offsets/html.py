@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from kit.engine.model.plan import Plan
-from kit.groups.show.headings import heading
+from kit.presentation.headings import heading
 from kit.moves.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.moves.offsets.current import Committed
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER

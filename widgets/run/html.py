@@ -14,7 +14,7 @@ from kit.engine.model.states import RunState
 from kit.engine.rendering.review import stood_still
 from kit.engine.rendering.text import describe_consent, describe_way_back, event_text, plan_rows, shown
 from kit.groups.analyze.flavours import FLAVOURS
-from kit.groups.show.headings import heading
+from kit.presentation.headings import heading
 from kit.moves.group.frames import member_lag
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.plan import PATH

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from kit.groups.analyze.beyond_end import REMEDY
 from kit.groups.analyze.summary import COMMITS_NOTHING, EXPIRING
+from kit.presentation.brief import Brief
 from kit.text.known_sum import known_sum
 from kit.text.quantity import quantity
-from kit.text.visible import cell, html_text
+from kit.text.visible import cell
 
 NAMED = 3
 """The most groups that one sentence names."""
@@ -41,34 +41,6 @@ KINDS = {
 """Kind of trouble → what to do; the worst kind first."""
 _LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
 _SCHEMA = {"kind": pl.String, "group_id": pl.String, "n_partitions": pl.Int64, "lag": pl.Int64}
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """``figures``: label, value, and how it changed (may be empty); ``sentences``: for people."""
-
-    figures: tuple[tuple[str, str, str], ...]
-    sentences: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences)
-
-    def _repr_html_(self) -> str:
-        boxes = (
-            f'<div class="figure"><b>{html_text(value)}</b><span>{html_text(label)}</span>'
-            f"<small>{html_text(change)}</small></div>"
-            for label, value, change in self.figures
-        )
-        told = "".join(f"<li>{html_text(each)}</li>" for each in self.sentences)
-        return f'{_STYLE}<div class="figures">{"".join(boxes)}</div><ul class="brief">{told}</ul>'
-
-
-_STYLE = """<style>
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.8em, 1fr)); gap: .6em; margin: 1em 0; }
-.figure { border: 1px solid #8886; border-radius: .5em; padding: .5em .8em; }
-.figure b { display: block; font-size: 1.6em; line-height: 1.2; font-variant-numeric: tabular-nums; }
-.figure span { display: block; } .figure small { opacity: .75; } .brief li { margin: .3em 0; }
-</style>"""
 
 
 def of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

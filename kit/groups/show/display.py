@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import polars as pl
 
-from kit.groups.show.headings import heading, worded
+from kit.presentation.headings import heading, worded
 from kit.text.quantity import quantity
 from kit.text.time_format import with_worded_times
 from kit.text.visible import cell, html_text
@@ -32,9 +32,9 @@ _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883
 
 def prepare() -> None:
     """Set this kernel's charts to SVG: for notebooks that draw some. Altair takes two seconds to load."""
-    from kit.groups.show import charts
+    from kit.presentation.chart import enable_svg
 
-    charts.enable_svg()
+    enable_svg()
 
 
 def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows: int = MAX_ROWS) -> Styler:

@@ -14,7 +14,7 @@ import polars as pl
 from itables import JavascriptFunction, options
 from itables.javascript import generate_init_offline_itables_html, to_html_datatable
 
-from kit.groups.show.headings import heading
+from kit.presentation.headings import heading
 from kit.text.time_format import with_worded_times
 from kit.text.visible import cell, html_text
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kit.groups.analyze.beyond_end import REMEDY
-from kit.groups.show.brief import Brief
+from kit.presentation.brief import Brief
 from kit.text.duration import duration
 from kit.text.quantity import quantity
 from kit.text.time_format import worded

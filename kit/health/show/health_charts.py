@@ -1,5 +1,5 @@
 """Lag and health as charts: what each tool shows, what rules said when, the worst hours. Style:
-``kit.groups.show.charts``.
+``kit.presentation.chart``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.groups.show.charts import Chart, frame_of, labels, nothing, shortened, titled
 from kit.health.analyze.definitions import DEFINITIONS
+from kit.presentation.chart import INK, Chart, frame_of, labels, nothing, shortened, titled
 
 MAX_LINES = 40
 MAX_SPANS = 3_000
@@ -24,7 +24,6 @@ _STATUSES = {
     "REWIND": "#3b6ea5",
     "unknown": "#d8dde2",
 }
-_INK = "#22313f"
 _BOUNDS = {False: "between both bounds", True: "lower bound of the age"}
 _MARKS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
 _AGE = (
@@ -63,7 +62,7 @@ def lag_by_tool(lag_definitions: IntoDataFrame, title: str = "The same offsets, 
     )
     colour = alt.Color("shown:N", title=None, scale=scale, sort=present, legend=_LEGEND)
     cells = base.mark_rect(stroke="#c9d1d9").encode(color=colour)
-    numbers = base.mark_text(fontSize=11, color=_INK).encode(text="number:N")
+    numbers = base.mark_text(fontSize=11, color=INK).encode(text="number:N")
     note = shortened(len(chosen), len(order), "partitions; those on which most tools disagree come first")
     chart: Chart = alt.layer(cells, numbers).properties(
         width=alt.Step(max(64, 7 * longest + 4)), height=alt.Step(24), title=titled(title, [note])
@@ -108,7 +107,7 @@ def verdict_timeline(
     if len(marked):
         times = {"x": "from_at:T", "x2": "until_at:T"}
         line = alt.Y("line:N", title=None, sort=lines[:MAX_LINES])
-        band = alt.Chart(marked).mark_rect(color=_INK, opacity=0.3).encode(**times, y=line)
+        band = alt.Chart(marked).mark_rect(color=INK, opacity=0.3).encode(**times, y=line)
         layers, notes = [band, bars], [*notes, "Grey: event in the group"]
     chart: Chart = alt.layer(*layers).properties(width=760, height=alt.Step(20), title=titled(title, notes))
     return chart
@@ -142,7 +141,7 @@ def ages_of_groups(group_outlook: IntoDataFrame, title: str = "Age of the oldest
         color=alt.Color("bound:N", title=None, scale=colours, sort=present, legend=_LEGEND),
     )
     ticks = [
-        base.mark_tick(color=_INK, thickness=2, height={"band": 0.8}).encode(x=alt.X(f"{name}:Q", scale=ages))
+        base.mark_tick(color=INK, thickness=2, height={"band": 0.8}).encode(x=alt.X(f"{name}:Q", scale=ages))
         for name in ("lower", "time_lag")
     ]
     note = shortened(len(drawn), len(late), "groups; those with the oldest unread record come first")

@@ -7,8 +7,8 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.groups.analyze.idle import ACTIVE, CLASSES, DAY_MS, DEAD, IDLE, RANDOM_NAME
-from kit.groups.show import axes
-from kit.groups.show.charts import Chart, frame_of, nothing, titled
+from kit.presentation import axes
+from kit.presentation.chart import Chart, frame_of, nothing, titled
 from kit.text.quantity import quantity
 
 _UNTOLD = "can't be reported"

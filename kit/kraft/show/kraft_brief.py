@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from kit.groups.show.brief import Brief
 from kit.kraft.analyze.phase import KRAFT, UNKNOWN
 from kit.kraft.analyze.soak import CLEAN, DIVERGED, IN_FLIGHT, NOT_READ, USUAL_LAG, fail_overs, gaps, with_verdicts
+from kit.presentation.brief import Brief
 from kit.text.quantity import quantity
 
 

@@ -1,4 +1,4 @@
-"""A cluster on its way from ZooKeeper to KRaft, as pictures. In the style of ``kit.groups.show.charts``."""
+"""A cluster on its way from ZooKeeper to KRaft, as pictures. In the style of ``kit.presentation.chart``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.groups.show import axes
-from kit.groups.show.charts import Chart, drawn_text, frame_of, nothing, shortened, titled
 from kit.kraft.analyze.phase import NO_ZOOKEEPER, PHASES, UNKNOWN
 from kit.kraft.analyze.soak import GAPS
+from kit.presentation import axes
+from kit.presentation.chart import INK, Chart, drawn_text, frame_of, nothing, shortened, titled
 from kit.text.quantity import quantity
 
 MAX_DOTS = 120
 MAX_LINES = 30
 MAX_KINDS = 20
 MAX_POINTS = 400
-_INK, _QUIET, _PALE, _RED, _AMBER = "#22313f", "#5c6b7a", "#f4f6f8", "#b3372b", "#e0a458"
+_PALE, _RED, _AMBER = "#f4f6f8", "#b3372b", "#e0a458"
 _PHASE_COLOURS = dict(
     zip((*PHASES, NO_ZOOKEEPER, UNKNOWN), ("#d8b04a", "#ecd9a0", "#9cc0e0", "#3b6ea5", "#1d3f66", "#9db8d2", "#c4cad0"))
 )
@@ -117,8 +117,8 @@ def node_grid(places: IntoDataFrame, title: str = "Nodes") -> Chart:
         alt.value(_PALE),
     )
     rects = base.mark_rect(stroke="white", strokeWidth=3).encode(color=colours)
-    texts = base.mark_text(fontSize=11, color=_INK, limit=134).encode(text="value:N")
-    heads = alt.Chart(cells).mark_text(align="right", dx=-8, fontSize=11, color=_INK)
+    texts = base.mark_text(fontSize=11, color=INK, limit=134).encode(text="value:N")
+    heads = alt.Chart(cells).mark_text(align="right", dx=-8, fontSize=11, color=INK)
     heads = heads.encode(x=alt.value(0), y=line, text="line:N")
     notes = [_node_counts(every), shortened(len(chosen), len(every), "nodes; those that don't answer come first")]
     size = {"width": alt.Step(142), "height": alt.Step(26), "title": titled(title, notes)}
@@ -151,7 +151,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
     )
     scale = alt.Scale(domain=words, range=list(_VERDICT_COLOURS.values()))
     rects = base.mark_rect(stroke="white", strokeWidth=3).encode(color=alt.Color("verdict:N", scale=scale, legend=None))
-    ink = alt.condition("datum.verdict === 'diverged'", alt.value("white"), alt.value(_INK))
+    ink = alt.condition("datum.verdict === 'diverged'", alt.value("white"), alt.value(INK))
     texts = base.mark_text(fontSize=12).encode(text="told:N", color=ink)
     n_equal = rows.filter(pl.col("verdict") == "equal").height
     notes = [f"equal in both stores: {n_equal:,} of {quantity(len(rows), 'value')}"]
@@ -254,7 +254,7 @@ def _boxes(named: Sequence[str], phase: str, size: dict[str, Any]) -> list[alt.C
             "left": at * _BOX,
             "right": (at + 1) * _BOX - 6,
             "fill": _PHASE_COLOURS[each] if each == here else _PALE,
-            "ink": "white" if each == here and each in PHASES[3:] else _INK,
+            "ink": "white" if each == here and each in PHASES[3:] else INK,
         }
         for at, each in enumerate(named)
     ]
@@ -290,7 +290,7 @@ def _dot_marks(dots: pl.DataFrame, size: dict[str, Any]) -> list[alt.Chart]:
         ),
         shape=alt.Shape("shape:N", scale=None, legend=None),
     )
-    ink = alt.condition("datum.is_pale", alt.value(_INK), alt.value("white"))
+    ink = alt.condition("datum.is_pale", alt.value(INK), alt.value("white"))
     size_of_id = alt.Size("font:Q", scale=None, legend=None)
     ids = base.mark_text(fontWeight="bold").encode(text="number:N", color=ink, size=size_of_id)
     return [rings, points, ids]

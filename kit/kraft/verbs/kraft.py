@@ -342,7 +342,7 @@ def report(
 
     The report is made in any case. Exit code 28: a value diverged in the last observation; 12: a value was not read.
     """
-    from kit.groups.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
+    from kit.kraft.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
     from kit.kraft.watch import KraftHistory
 
     with refusals():

@@ -1,4 +1,4 @@
-"""Rebalances as charts: what each member did when, and how many partitions moved. Style: ``kit.groups.show.charts``."""
+"""Rebalances as charts: what each member did when, and how many partitions moved. Style: ``kit.presentation.chart``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.groups.show import axes
-from kit.groups.show.charts import Chart, frame_of, labels, nothing, shortened, titled
+from kit.presentation import axes
+from kit.presentation.chart import INK, QUIET, Chart, frame_of, labels, nothing, shortened, titled
 from kit.rebalances.analyze.spans import PHASES
 from kit.text.quantity import quantity
 
@@ -18,7 +18,6 @@ MAX_MEMBERS = 60
 MAX_SPANS = 3_000
 MAX_GENERATIONS = 300
 _COLOURS = ("#8a6d9e", "#d1603d", "#e0a458", "#c9b458", "#6f9bc8", "#3b6ea5", "#c4cad0")
-_INK, _QUIET = "#22313f", "#5c6b7a"
 _UTC = alt.Scale(type="utc")
 _CHURN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "moved", "joined", "left")
 
@@ -57,8 +56,8 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
         )
     )
     marks = alt.Chart(_generation_marks(drawn)).encode(x="at:T")
-    rules = marks.mark_rule(color=_INK, opacity=0.35, strokeDash=[3, 3])
-    numbers = marks.mark_text(color=_QUIET, fontSize=10, dy=-6, baseline="bottom").encode(
+    rules = marks.mark_rule(color=INK, opacity=0.35, strokeDash=[3, 3])
+    numbers = marks.mark_text(color=QUIET, fontSize=10, dy=-6, baseline="bottom").encode(
         y=alt.value(0), text="number:N"
     )
     layered: Chart = alt.layer(bars, rules, numbers).properties(

@@ -107,10 +107,10 @@ def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
 
 
 def draw(story: Rebalances, path: Path) -> None:
-    from kit.groups.show import charts
+    from kit.presentation.chart import svg
     from kit.rebalances.show.rebalance_charts import rebalance_timeline
 
-    picture = charts.svg(rebalance_timeline(story.spans))
+    picture = svg(rebalance_timeline(story.spans))
     page = f"<!doctype html><meta charset=utf-8><title>Rebalances</title>{picture}"
     try:
         path.write_text(picture if path.suffix == ".svg" else page, encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kit.cli.main import app
-from kit.groups.notebook_files import Copied, copy_notebooks, notebooks
+from kit.presentation.notebook_files import Copied, copy_notebooks, notebooks
 
 EDITED, RUN, MISSING = "report/groups.ipynb", "explore/group.ipynb", "runbook/fleet.ipynb"
 

@@ -136,7 +136,7 @@ SLOW = {
     "watch --history s3a://folder": "kit.history:History.__init__",
     "history compact folder": "kit.history:Upkeep.compact",
     "history hours folder": "kit.health.hours:Hours.make",
-    "history report folder": "kit.groups.report:run_health_report",
+    "history report folder": "kit.health.report:run_health_report",
     "report": "kit.groups.report:run_report",
 }
 """Verb → what of it can take long. Two rows of a verb differ by a blank."""

@@ -168,7 +168,7 @@ def test_defaults_of_options_are_those_of_the_functions():
 
 
 def test_only_a_rehearsal_loads_the_lab():
-    used = "kit.kraft.verbs.kraft, kit.kraft.watch, kit.kraft.move.rehearsals, kit.kraft.preflight, kit.groups.report"
+    used = "kit.kraft.verbs.kraft, kit.kraft.watch, kit.kraft.move.rehearsals, kit.kraft.preflight, kit.kraft.report"
     code = f"import sys, {used}; print('kit.lab' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "False\n"

@@ -8,10 +8,10 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 
 from kit.groups.analyze.summary import EXPIRING
 from kit.groups.show import brief
-from kit.groups.show.headings import heading
-from kit.groups.show.page import render_html
 from kit.groups.show.searchable import Searchable
 from kit.groups.show.sparkline import lags_of_late, sparkline
+from kit.presentation.headings import heading
+from kit.presentation.page import render_html
 
 GROUPS = (
     "group_id",

@@ -13,7 +13,7 @@ import pytest
 from kit.groups.show import charts
 from tests import hostile_faces
 from tests.soak import first
-from tests.unit.groups.show.svg_text import drawn_text
+from tests.unit.presentation.svg_text import drawn_text
 
 pytestmark = pytest.mark.slow
 

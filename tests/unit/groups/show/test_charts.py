@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from kit.groups.show import charts
-from tests.unit.groups.show.svg_text import drawn_texts
+from tests.unit.presentation.svg_text import drawn_texts
 
 
 def lag(n_topics: int = 2, n_partitions: int = 3) -> pl.DataFrame:

@@ -7,9 +7,9 @@ import re
 import polars as pl
 
 from kit import analyze
-from kit.groups.show.charts import svg
 from kit.health.show.health_brief import health_brief
 from kit.health.show.health_charts import MAX_LINES, ages_of_groups, hours_heatmap, lag_by_tool, verdict_timeline
+from kit.presentation.chart import svg
 
 HOUR_MS = 3_600_000
 KEY = {"group_id": "g", "store": "kafka", "topic": "t"}

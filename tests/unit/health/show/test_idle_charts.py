@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from kit.groups.analyze.idle import DAY_MS
-from kit.groups.show.charts import svg
 from kit.health.show.idle_charts import commit_ages, group_classes
+from kit.presentation.chart import svg
 
 HOUR_MS = DAY_MS // 24
 ROWS = pl.DataFrame(

@@ -17,7 +17,7 @@ from kit.kraft.show import kraft_charts
 from kit.tables import schema as tables
 from kit.tables.kraft import KraftNode, KraftState
 from tests.kraft_records import DIFFERING, kraft_look
-from tests.unit.groups.show.svg_text import drawn_text, drawn_texts
+from tests.unit.presentation.svg_text import drawn_text, drawn_texts
 
 BROKER = KraftNode("broker", 1, "b:9092", "dual write", "migration", True, True, "ZooKeeper mode", None, None)
 CONTROLLER = KraftNode("controller", 3000, "c:9093", "dual write", "kraft", True, None, "ready to migrate", True, None)

@@ -10,8 +10,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kit.errors import InputError
-from kit.groups import report
-from kit.groups.report import _LocalKernel, forget_older, new_folder, write_whole
+from kit.presentation import report
+from kit.presentation.report import _LocalKernel, forget_older, new_folder, write_whole
 
 
 def test_kernels_of_two_reports_have_sockets_of_their_own():

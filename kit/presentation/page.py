@@ -7,7 +7,7 @@ from typing import Any
 
 from nbconvert import HTMLExporter
 
-from kit.groups.show import charts
+from kit.presentation.chart import with_own_ids
 from kit.text.visible import html_text
 
 _STYLE = """
@@ -62,7 +62,7 @@ def render_html(notebook: Any, title: str, without: str = "") -> str:
 def _inline(output: Any) -> Any:
     """A chart as an element of the page, so that a browser finds the names in it; nbconvert would make it a file."""
     if "image/svg+xml" in output.get("data", {}):
-        output["data"] = {"text/html": charts.with_own_ids(output["data"]["image/svg+xml"])}
+        output["data"] = {"text/html": with_own_ids(output["data"]["image/svg+xml"])}
     return output
 
 

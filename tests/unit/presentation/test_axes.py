@@ -6,8 +6,9 @@ import altair as alt
 import polars as pl
 import pytest
 
-from kit.groups.show import axes, charts
-from tests.unit.groups.show.svg_text import drawn_texts
+from kit.groups.show import charts
+from kit.presentation import axes
+from tests.unit.presentation.svg_text import drawn_texts
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
