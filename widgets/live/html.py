@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from kit.presentation.headings import heading
 from kit.health.live import RISKS
+from kit.presentation.headings import heading
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 from widgets.run.html import number, table

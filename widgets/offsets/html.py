@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from kit.engine.model.plan import Plan
-from kit.presentation.headings import heading
 from kit.moves.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.moves.offsets.current import Committed
+from kit.presentation.headings import heading
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text

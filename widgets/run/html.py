@@ -14,10 +14,10 @@ from kit.engine.model.states import RunState
 from kit.engine.rendering.review import stood_still
 from kit.engine.rendering.text import describe_consent, describe_way_back, event_text, plan_rows, shown
 from kit.groups.analyze.flavours import FLAVOURS
-from kit.presentation.headings import heading
 from kit.moves.group.frames import member_lag
 from kit.moves.group.group_state import GroupState
 from kit.moves.group.plan import PATH
+from kit.presentation.headings import heading
 from kit.tables.conditions import Condition
 from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
