@@ -335,7 +335,7 @@ class Wizards:
 
 
 def _run_to_kraft(name: str, runs: Path) -> RunRecord:
-    """Whose node did not come."""
+    """Return whose node did not come."""
     step = start_step("01-start", OrderParameters.made_from(WORDS, nodes=(3000,), to_mode="migration"))
     asked = Event("r", 1, "2026-11-23T12:00:01Z", 0, "attempted", "ACTING", "01-start", *[None] * 9, previous="")
     asked = replace(asked, details='{"items":["controller 3000"]}')

@@ -65,7 +65,7 @@ _monitors: dict[str, Monitor] = {}
 def choose_group(
     groups: Profile | str | pl.DataFrame | None, group_id: str, opened: Callable[[str], Any] = lambda name: None
 ) -> GroupChoice:
-    """Which group to work on, as a model; a named one is chosen, and opened, at once.
+    """Return which group to work on, as a model; a named one is chosen, and opened, at once.
 
     Args:
         groups: the cluster whose groups are listed, or rows of ``kit.views.summary``.

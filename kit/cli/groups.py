@@ -251,7 +251,7 @@ def _tell_stale(left: pl.DataFrame) -> None:
 
 
 def _knows_zookeeper(snapshot: Snapshot[pl.DataFrame]) -> bool:
-    """Whether ZooKeeper was read: brokers are registered there, or groups."""
+    """Return whether ZooKeeper was read: brokers are registered there, or groups."""
     return bool(snapshot.brokers["endpoints"].is_not_null().any() or (snapshot.groups["source"] == "zookeeper").any())
 
 

@@ -104,7 +104,7 @@ class Deadline:
         self._at = time.monotonic() + self._seconds
 
     def allows(self, attempt: int) -> bool:
-        """Whether another attempt may be made after the pause that follows this one."""
+        """Return whether another attempt may be made after the pause that follows this one."""
         return time.monotonic() + backoff_s(attempt) < self._at
 
 
@@ -200,7 +200,7 @@ class BrokerClient:
             attempt += 1
 
     async def _try_login(self, broker: Any) -> kafka_errors.KafkaError | None:
-        """Why this server can't be used; None: it can. Raises when the login was refused."""
+        """Return why this server can't be used; None: it can. Raises when the login was refused."""
         connection = None
         try:
             connection = self._manager.get_connection(
@@ -349,7 +349,7 @@ class BrokerClient:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     def supports(self, request: Any, version: int) -> bool:
-        """Whether the brokers support at least that version of a request."""
+        """Return whether the brokers support at least that version of a request."""
         return bool(self._manager.broker_version_data.api_version(request) >= version)
 
     async def find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, int]:

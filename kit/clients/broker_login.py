@@ -38,24 +38,28 @@ def unthrottled(get_connection: Callable[..., Any], *arguments: Any, **named: An
 
 
 def had_answered(connection: Any) -> bool:
-    """Whether the broker sent its API versions, which it does before the login."""
+    """Return whether the broker sent its API versions, which it does before the login."""
     return connection.parser is not None and connection.broker_version_data is not None
 
 
 def ended_in_login(connection: Any) -> bool:
-    """Whether the credentials were sent, which is the third request, and the login never succeeded."""
+    """Return whether the credentials were sent, which is the third request, and the login never succeeded."""
     has_sent = connection.parser is not None and connection.parser._correlation_id >= _CREDENTIALS
     return connection.sasl_enabled and has_sent and not connection.init_future.succeeded()
 
 
 def serves_clients(connection: Any) -> bool:
-    """Whether the server answers requests for metadata: a controller does not, by the API versions that it sent."""
+    """Return whether the server answers requests for metadata: a controller does not, by the API versions that it
+    sent.
+    """
     versions = connection.broker_version_data
     return versions is None or not versions.api_versions or MetadataRequest.API_KEY in versions.api_versions
 
 
 def refuses(server: str, default_port: int | None = None) -> bool:
-    """Whether no process listens there; a host that does not answer, or has no address, is not known to refuse."""
+    """Return whether no process listens there; a host that does not answer, or has no address, is not known to
+    refuse.
+    """
     try:
         socket.create_connection(host_and_port(server, default_port), timeout=0.2).close()
     except ConnectionRefusedError:

@@ -20,7 +20,7 @@ none, and a client may have any client id. A subscription has a rack since versi
 
 
 def is_embedded(subscription: bytes) -> bool:
-    """Whether it has the mark. A coordinator shows no subscription while the group rebalances."""
+    """Return whether it has the mark. A coordinator shows no subscription while the group rebalances."""
     try:
         decoded = ConsumerProtocolSubscription.decode(subscription) if subscription else None
     except (ValueError, struct.error):

@@ -24,6 +24,6 @@ LONE: dict[str, Any] = {
 
 
 def describe_unread(error: KafkaError) -> str:
-    """Why a partition can't be read; where the login lacks a right, with that right."""
+    """Return why a partition can't be read; where the login lacks a right, with that right."""
     lacks = ": the login lacks READ on the topic" if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else ""
     return f"{error.str()}{lacks}"

@@ -30,7 +30,8 @@ def remedy(settings: dict[str, Any], otherwise: str) -> str:
 
 
 def missing_mechanism(settings: dict[str, Any]) -> str | None:
-    """Which server does not enable the mechanism of these settings of kafka-python, and what it enables; else None.
+    """Return which server does not enable the mechanism of these settings of kafka-python, and what it enables; else
+    None.
 
     None as well if no server answered: then the mechanisms are unknown.
     """

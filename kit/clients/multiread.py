@@ -203,13 +203,13 @@ def portions(paths: Sequence[str], per_request: int = ITEMS_PER_REQUEST) -> Iter
 
 
 def _n_short_enough(paths: Sequence[str]) -> int:
-    """How many of them fit one request; the first does, whatever its length."""
+    """Return how many of them fit one request; the first does, whatever its length."""
     ends = accumulate(len(path.encode(errors="replace")) for path in paths)
     return max(1, sum(end <= OCTETS_PER_REQUEST for end in ends))
 
 
 def supports_multiread(client: KazooClient) -> bool:
-    """Whether the server knows multiRead; asked once per client, by asking for ``/`` that way."""
+    """Return whether the server knows multiRead; asked once per client, by asking for ``/`` that way."""
     known: bool | None = getattr(client, "_offramp_multiread", None)
     if known is None:
         known = _ask_multiread(client)

@@ -90,7 +90,7 @@ def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetada
 
 
 def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
-    """How far each controller's log reaches, by the one at ``address``, which has to lead: id → end offset.
+    """Return how far each controller's log reaches, by the one at ``address``, which has to lead: id → end offset.
 
     Raises:
         ConnectError, ReadError: it did not answer, refused, or does not lead.
@@ -192,7 +192,9 @@ def _ask_node(settings: dict[str, Any], timeout_s: float, asked: tuple[str, str,
 
 
 def _is_taken(address: str, timeout_s: float) -> bool | None:
-    """Whether a server accepts the connection in time. False: its host refuses it; kafka-python would try on and on."""
+    """Return whether a server accepts the connection in time. False: its host refuses it; kafka-python would try on and
+    on.
+    """
     try:
         socket.create_connection(host_and_port(address), timeout_s).close()
     except ConnectionRefusedError:
@@ -234,7 +236,9 @@ def finalized_level(versions: Any) -> int | None:
 
 
 def takes_votes(versions: Any) -> bool:
-    """Whether this answer is a controller's: a broker in KRaft mode hands DescribeQuorum on and would pass for one."""
+    """Return whether this answer is a controller's: a broker in KRaft mode hands DescribeQuorum on and would pass for
+    one.
+    """
     return any(each.api_key == _VOTE for each in versions.api_keys)
 
 

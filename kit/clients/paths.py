@@ -18,7 +18,7 @@ surrogate to it. The slash is our own: it would begin another znode."""
 
 
 def is_znode_name(name: str) -> bool:
-    """Whether ZooKeeper can hold one znode of exactly this name."""
+    """Return whether ZooKeeper can hold one znode of exactly this name."""
     return name not in _RELATIVE and _REFUSED.search(name) is None
 
 

@@ -40,7 +40,7 @@ class Registration:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its topics are known; true also if only members up to 0.11 can't parse it."""
+        """Return whether its topics are known; true also if only members up to 0.11 can't parse it."""
         if not self.is_wildcard or not self.streams:
             return self.problem is None or bool(self.streams)
         return _regex_problem(str(self.pattern), self.streams) is None
@@ -101,7 +101,7 @@ def _regex_problem(pattern: str, streams: Mapping[str, int]) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def _problem_of(regex: str) -> str | None:
-    """Why the expression is not resolved: only Java's engine knows it, or no engine does."""
+    """Return why the expression is not resolved: only Java's engine knows it, or no engine does."""
     if "&&" in regex or _has_union(regex):
         return "only Java's engine knows intersections and unions of character classes"
     try:
@@ -128,7 +128,7 @@ def _matches(regex: str, topics: Sequence[str]) -> list[bool]:
 
 
 def _has_union(regex: str) -> bool:
-    """Whether a character class is opened in a class. What is escaped doesn't count."""
+    """Return whether a character class is opened in a class. What is escaped doesn't count."""
     is_in_class = False
     for character in _ESCAPED.sub("", regex):
         if character == "[" and is_in_class:

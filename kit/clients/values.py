@@ -24,7 +24,7 @@ def json_in(data: bytes | None) -> Any:
 
 
 def is_text(value: object) -> bool:
-    """Whether a column can hold the text: JSON may escape lone surrogates."""
+    """Return whether a column can hold the text: JSON may escape lone surrogates."""
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 

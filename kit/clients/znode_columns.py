@@ -15,7 +15,9 @@ _CONTAINER = 1 << 63
 
 
 def is_session(owners: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which owners are sessions. Containers and znodes with a time to live have marks there (``EphemeralType``)."""
+    """Return which owners are sessions. Containers and znodes with a time to live have marks there
+    (``EphemeralType``).
+    """
     octets = owners.view(np.uint64)
     is_marked: npt.NDArray[np.bool_] = (owners == 0) | (octets == _CONTAINER) | (octets >> np.uint64(56) == 0xFF)
     return ~is_marked

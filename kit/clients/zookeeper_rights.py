@@ -50,7 +50,7 @@ class _WhoAmI:
 
 
 def fetch_identities(client: KazooClient, sasl_username: str | None = None) -> set[Identity]:
-    """Whom the server takes this session for; ``sasl_username`` counts where a server is too old to say.
+    """Return whom the server takes this session for; ``sasl_username`` counts where a server is too old to say.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
@@ -142,8 +142,9 @@ def missing(acl: Iterable[ACL], who: Iterable[Identity], wanted: int) -> int:
 
 
 def hides_own_digest(acl: Iterable[ACL], who: Iterable[Identity]) -> bool:
-    """Whether this list names a user of ``who`` by a digest that ZooKeeper masked, as for a session without ADMIN
-    (ZOOKEEPER-1392)."""
+    """Return whether this list names a user of ``who`` by a digest that ZooKeeper masked, as for a session without
+    ADMIN (ZOOKEEPER-1392).
+    """
     masked = {f"{name.partition(':')[0]}:x" for scheme, name in who if scheme == "digest"}
     return any(each.id.scheme == "digest" and each.id.id in masked for each in acl)
 

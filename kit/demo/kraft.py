@@ -98,7 +98,9 @@ def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:
 
 
 def _approve(operations: Operations, plan: Plan) -> str:
-    """Where a second person has to, the demo plays that person: on a real cluster it takes another login."""
+    """Return the approval of a plan. The demo plays the second person that some plans need: a real cluster needs
+    another login.
+    """
     if plan.consent is None or not plan.consent.second_person:
         operations.approve(plan, plan.subject, plan.digest)
         return f"approved by {operator()} for the demo"

@@ -89,7 +89,7 @@ def sharing(lab: Lab) -> Iterator[Callable[[], None]]:
 
 
 def is_settled(cluster: Cluster) -> bool:
-    """Whether every group is there, the stopped one is empty, and all other groups have their members."""
+    """Return whether every group is there, the stopped one is empty, and all other groups have their members."""
     rows = {row["group_id"]: row for row in views.summary(observe(cluster)).iter_rows(named=True)}
     return set(rows) == set(GROUPS) and all(
         row["n_members"] == (0 if name == STOPPED else 1 if name == "mail" else 2) and row["error"] is None

@@ -72,7 +72,7 @@ class CommandTemplate:
         return without_secrets(" ".join(map(_shown, self._command)))
 
     def refusal(self, words: Mapping[str, str]) -> str | None:
-        """Why the command is not run with these values; None: it is."""
+        """Return why the command is not run with these values; None: it is."""
         if self._allow_any:
             return None
         odd = {name: value for name, value in words.items() if not self._is_form(name, value)}
@@ -209,7 +209,7 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
 
 
 def _refusal(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> str | None:
-    """Why an argument holds what the command might take for something else; None: it does not."""
+    """Return why an argument holds what the command might take for something else; None: it does not."""
     for before, name, _, _ in string.Formatter().parse(part):
         value = words.get(name or "", "")
         if not safe.fullmatch(value) or (not before and value.startswith("-")):

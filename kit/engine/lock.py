@@ -251,7 +251,9 @@ class ZookeeperLock:
             self._client.set_async(path, holder).get(timeout=ANSWER_S)
 
     def _access_list(self) -> list[ACL]:
-        """Who may write groups may lock them: the first lock of a cluster gets the list of ``/consumers``."""
+        """Return the access list of ``/consumers`` for the first lock of a cluster: a login that may write groups may
+        lock them.
+        """
         above = self._locks if self._stat(OFFRAMP) is not None else CONSUMERS
         return inherited(self._client, f"{above}/any", ANSWER_S)
 
@@ -297,7 +299,7 @@ class ZookeeperLock:
         return self._client.exists_async(path).get(timeout=ANSWER_S)
 
     def _holder(self, path: str) -> str:
-        """Who has it, as far as the znode says so: any client may have written there."""
+        """Return who has it, as far as the znode says so: any client may have written there."""
         try:
             data = self._client.get_async(path).get(timeout=ANSWER_S)[0] or b""
         except self._silences as error:

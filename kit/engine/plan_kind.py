@@ -76,5 +76,5 @@ class PlanKind:
 
 
 def named(kind: str) -> Callable[[Plan], bool]:
-    """Whether ``Plan.kind`` is this name."""
+    """Return whether ``Plan.kind`` is this name."""
     return lambda plan: plan.kind == kind

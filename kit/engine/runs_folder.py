@@ -58,12 +58,12 @@ def _written_at(path: Path) -> float:
 
 
 def plan_file(root: Path, digest: str) -> Path:
-    """Where the plan of this digest is kept."""
+    """Return where the plan of this digest is kept."""
     return root / PLANS / f"{digest[:PREFIX]}.json"
 
 
 def backup_file(root: Path, plan: Plan) -> Path:
-    """Where what a plan deletes is saved by default; its folder is made."""
+    """Return where what a plan deletes is saved by default; its folder is made."""
     file = plan_file(root, plan.digest).with_suffix(".offsets.jsonl")
     private_folder(file.parent)
     return file

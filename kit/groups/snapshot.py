@@ -83,7 +83,7 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
 
 
 def _unlisted(snapshot: Snapshot[Frame]) -> list[str]:
-    """Why not every group of Kafka could be listed."""
+    """Return why not every group of Kafka could be listed."""
     rows = failed_reads(snapshot).filter(pl.col("source") == KAFKA, pl.col("group_id").is_null())
     rows = rows.filter(pl.col("topic").is_null() | (pl.col("topic") == OFFSETS_TOPIC))
     return [f"{subject}: {error}" for subject, error in rows.select("subject", "error").rows()]
@@ -108,15 +108,18 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
 
 
 def unseen_groups(snapshot: Snapshot[Frame]) -> str | None:
-    """Why groups or figures of groups may be missing from the snapshot, as a sentence; None: it has every group, no
-    tree of another system was left out, and every group is of a type that is supported."""
+    """Return why groups or figures of groups may be missing from the snapshot, as a sentence; None: it has every group,
+    no tree of another system was left out, and every group is of a type that is supported.
+    """
     rows = collect(snapshot.snapshots)
     found: str | None = rows["unseen_groups"][0] if "unseen_groups" in rows.columns and len(rows) else None
     return ". ".join(filter(None, [found, unsupported_groups(snapshot)])) or None
 
 
 def unsupported_groups(snapshot: Snapshot[Frame]) -> str | None:
-    """Which groups are of a type that the brokers or offramp can't describe, as a sentence; None: there is none."""
+    """Return which groups are of a type that the brokers or offramp can't describe, as a sentence; None: there is
+    none.
+    """
     rows = collect(snapshot.read_errors).filter(pl.col("is_unsupported").fill_null(False))
     names = rows["group_id"].drop_nulls().unique().sort().to_list()
     if not names:

@@ -38,7 +38,7 @@ def group_lag(partition_lag: Frame) -> Frame:
 
 
 def owners(snapshot: Snapshot[Frame]) -> Frame:
-    """Who owns each partition, by ZooKeeper and by Kafka (``partition_owners``)."""
+    """Return who owns each partition, by ZooKeeper and by Kafka (``partition_owners``)."""
     result: Frame = analyses.partition_owners(
         ownership=snapshot.ownership,
         members=snapshot.members,
@@ -74,7 +74,7 @@ def finding_summary(ownership_findings: Frame) -> Frame:
 
 
 def shares(snapshot: Snapshot[Frame]) -> Frame:
-    """How many partitions each member has, and its fair share (``member_shares``)."""
+    """Return how many partitions each member has, and its fair share (``member_shares``)."""
     result: Frame = analyses.member_shares(
         members=snapshot.members,
         ownership=snapshot.ownership,
@@ -155,7 +155,7 @@ def broker_load(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def topic_skew(snapshot: Snapshot[Frame]) -> Frame:
-    """How unevenly each topic lies on the brokers (``topic_skew``)."""
+    """Return how unevenly each topic lies on the brokers (``topic_skew``)."""
     result: Frame = analyses.topic_skew(topic_partitions=snapshot.topic_partitions, brokers=snapshot.brokers)
     return result
 

@@ -58,7 +58,8 @@ def verify_idle(snapshot: Snapshot[Frame]) -> str:
 
 
 def activity_of_history(committed_offsets: Any, members: Any) -> pl.DataFrame:
-    """When each group last committed and last had a member, by a history's ``COMMITTED_OFFSETS`` and ``MEMBERS``.
+    """Return when each group last committed and last had a member, by a history's ``COMMITTED_OFFSETS`` and
+    ``MEMBERS``.
 
     A commit of the same offset shows in no snapshot, a member does: so the later of the two counts.
 

@@ -241,7 +241,8 @@ def _went_back(later: str, earlier: str) -> pl.Expr:
 
 
 def risks(rows: pl.DataFrame) -> dict[str, int]:
-    """How many groups there are of each trend, the worst first. A group with two stores counts once, by the worse.
+    """Return how many groups there are of each trend, the worst first. A group with two stores counts once, by the
+    worse.
 
     Args:
         rows: of :class:`GroupTrends`, which are worst first.

@@ -75,7 +75,7 @@ def time_lag(
 
 
 def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
-    """When each lag is closed, and when unread records are deleted; columns as ``lag_outlook`` has them.
+    """Return when each lag is closed, and when unread records are deleted; columns as ``lag_outlook`` has them.
 
     Args:
         looks: ``kit.views.lag`` of several polars snapshots, each with at_ms (:func:`seen_at_ms`), one below the
@@ -182,7 +182,7 @@ def ages_of_history(committed_offsets: Frame, log_offsets: Frame, holes: Iterabl
 
 
 def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Why each incident came about; columns and rules as ``incident_causes`` has them.
+    """Return why each incident came about; columns and rules as ``incident_causes`` has them.
 
     Only the observations around each incident are read, and of them the rows of its groups.
 
@@ -216,7 +216,7 @@ def _around(looks: pl.DataFrame, incidents: pl.DataFrame) -> pl.DataFrame:
 
 
 def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:
-    """When the snapshots of a history were complete, as the times of observations: at_ms, in order.
+    """Return when the snapshots of a history were complete, as the times of observations: at_ms, in order.
 
     Args:
         every_min: minutes; at most one observation of each such interval is read.
@@ -285,13 +285,13 @@ def in_ms(frame: Any, **columns: str) -> Any:
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:
-    """When a snapshot was complete (epoch ms): every record below its ends was appended before."""
+    """Return when a snapshot was complete (epoch ms): every record below its ends was appended before."""
     (at,) = snapshot.snapshots.select(pl.col("ended_at").dt.epoch("ms")).to_series()
     return int(at)
 
 
 def _unread(partition_lag: pl.DataFrame) -> set[Position]:
-    """Where groups will read next, of the partitions with something to read."""
+    """Return where groups will read next, of the partitions with something to read."""
     following = pl.max_horizontal("log_start_offset", "committed_offset")
     behind = partition_lag.filter((pl.col("lag") > 0) & (following < pl.col("log_end_offset")))
     return set(behind.select("topic", "partition", following).iter_rows())
@@ -304,7 +304,7 @@ def _by_one_clock(looks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(partition_lag: pl.DataFrame) -> dict[tuple[str, int], int]:
-    """Where the logs ended at the observation, of those of which that is known."""
+    """Return where the logs ended at the observation, of those of which that is known."""
     rows = partition_lag.select("topic", "partition", "log_end_offset").drop_nulls().unique()
     return {(topic, partition): end for topic, partition, end in rows.iter_rows()}
 

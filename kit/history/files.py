@@ -76,7 +76,9 @@ class Files:
         return Size()
 
     def changed(self, folder: str) -> datetime | None:
-        """When a file in it or below it was written last, or the folder itself made (UTC); None when it isn't there."""
+        """Return when a file in it or below it was written last, or the folder itself made (UTC); None when it isn't
+        there.
+        """
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
         with describe_as(f"{folder} can't be examined"), _may_be_gone():
             newest = self._system.getFileStatus(path).getModificationTime()

@@ -104,7 +104,7 @@ class HistoryHere:
         return pl.DataFrame(rows, {"date": pl.Date, **counted}, orient="row")
 
     def is_small(self, *of: tables.Table) -> bool:
-        """Whether these tables can be loaded here, by the sizes of their files."""
+        """Return whether these tables can be loaded here, by the sizes of their files."""
         folders = [self._folder / f"{prefix}{table.name}" for table in of for prefix in ("", f"{DAYS}/")]
         return sum(file.stat().st_size for folder in folders for file in _files_in(folder)) <= SMALL_BYTES
 

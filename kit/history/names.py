@@ -28,7 +28,7 @@ def run_name(now: datetime) -> str:
 
 
 def begun(run: str) -> datetime:
-    """When a run began, by its name; of a foreign name: never, so that it stays."""
+    """Return when a run began, by its name; of a foreign name: never, so that it stays."""
     try:
         return datetime.strptime(run.partition("-")[0], _TIME).replace(tzinfo=UTC)
     except ValueError:

@@ -119,7 +119,7 @@ def _portions(files: Iterable[str], table: tables.Table) -> Iterator[list[_Scan]
 
 
 def _counts(file: str, rows: pl.LazyFrame, found: Collection[str], table: tables.Table) -> pl.LazyFrame:
-    """How many rows, and in how many of them each column is known; a folder's name may name the snapshot."""
+    """Return how many rows, and in how many of them each column is known; a folder's name may name the snapshot."""
     names = [name for name in _types(table) if name != "snapshot_id" or not is_of_one(file)]
     known = [pl.col(name).count() if name in found else pl.lit(0).alias(name) for name in names]
     return rows.select(*known, _rows=pl.len())

@@ -106,7 +106,8 @@ class History:
         return _snapshot(reading, newest[0])
 
     def recent_lags(self, snapshot: Snapshot[DataFrame], group_ids: Sequence[str], last: int = 12) -> DataFrame:
-        """How the lag of some groups came to be what it is, over the ``last`` snapshots like this one, which is one.
+        """Return how the lag of some groups came to be what it is, over the ``last`` snapshots like this one, which is
+        one.
 
         Columns: group_id, store, started_at (of the snapshot), lag (in records; null where any partition's is).
         """

@@ -131,7 +131,8 @@ class Store:
         return self.read(table.name, f"{table.spark_schema}, date date")
 
     def parts(self) -> DataFrame | None:
-        """Where each compacted snapshot is: ``snapshots`` with compacted_at, date and part; one row per snapshot.
+        """Return where each compacted snapshot is: ``snapshots`` with compacted_at, date and part; one row per
+        snapshot.
 
         Of several parts that hold it the one finished first counts: no file that it was made from was deleted yet.
         """
@@ -212,7 +213,8 @@ class Reading:
         return self._together(table, [frame.where(is_asked).select(table.stamped_schema.names) for frame in frames])
 
     def folders(self, table: tables.Table, looks: Mapping[str, date]) -> dict[str, list[str]]:
-        """Where these snapshots' rows lie, by the day (UTC) of each: folders, each with those that it has for us.
+        """Return where these snapshots' rows lie, by the day (UTC) of each: folders, each with those that it has for
+        us.
 
         A folder that isn't there (no snapshot had a row) is among them.
         """
@@ -313,7 +315,7 @@ def _collected(snapshots: DataFrame, *names: str) -> pl.DataFrame:
 
 
 def counts(frames: Sequence[DataFrame]) -> Iterator[int]:
-    """How many rows each has, by one job: a job for each costs more than the counting."""
+    """Return how many rows each has, by one job: a job for each costs more than the counting."""
     marked = [frame.select(F.lit(at).alias("frame")) for at, frame in enumerate(frames)]
     counted = reduce(lambda one, other: one.unionAll(other), marked).groupBy("frame").count().collect()
     found = {row["frame"]: row["count"] for row in counted}

@@ -236,7 +236,7 @@ class Upkeep:
         return found
 
     def _parts_by_day(self) -> Mapping[date, dict[str, datetime]]:
-        """When each snapshot of a day was compacted."""
+        """Return when each snapshot of a day was compacted."""
         found: defaultdict[date, dict[str, datetime]] = defaultdict(dict)
         rows = self._store.parts()
         at = F.unix_micros("compacted_at").alias("at")  # A timestamp would come in this machine's own zone.

@@ -64,7 +64,7 @@ class MetadataDiff:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is diverged, in flight or unknown."""
+        """Return whether nothing is diverged, in flight or unknown."""
         return self.of("diverged", "in_flight", "unknown").is_empty()
 
 
@@ -115,7 +115,9 @@ def settled(
 
 
 def _is_open(found: MetadataDiff) -> bool:
-    """Whether another read may change a verdict: of what is equal, too, until the leading controller has synced."""
+    """Return whether another read may change a verdict: of what is equal, too, until the leading controller has
+    synced.
+    """
     return found.is_syncing or not found.of("in_flight").is_empty()
 
 
@@ -179,7 +181,7 @@ def _compare(
 
 
 def _sync_cause(items: pl.DataFrame) -> str | None:
-    """Why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings show it."""
+    """Return why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings show it."""
     return None if items.filter(pl.col("entity").str.starts_with(METRICS_PREFIX)).is_empty() else CLIENT_METRICS
 
 

@@ -127,7 +127,7 @@ class SavedMetadata:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much of what is in the file."""
+        """Return the number of entries of each kind in the file."""
         items = self.facts.items
         kinds = {} if items is None else dict(items["kind"].value_counts().sort("kind").iter_rows())
         partitions = self.facts.partitions

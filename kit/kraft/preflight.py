@@ -291,7 +291,9 @@ def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
 
 
 def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
-    """Where a node has a file for each mode, the one of the earliest: all other files are only linted."""
+    """Return one file per node. If a node has a file for each mode, this is the one of the earliest mode: all other
+    files are only linted.
+    """
     first = dict[tuple[str, int | str], NodeSettings]()
     for each in sorted(files, key=lambda it: MODES.index(it.mode)):
         first.setdefault((each.role, each.source if each.node_id is None else each.node_id), each)

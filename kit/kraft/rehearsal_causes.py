@@ -71,7 +71,7 @@ def _acl_entity(path: str) -> str | None:
 
 
 def likeness(words: str, row: Condition, znode: str) -> tuple[bool, int]:
-    """Whether the controller's words name the znode; else how many of them are in the finding."""
+    """Return whether the controller's words name the znode; else how many of them are in the finding."""
     name = unquote(znode.rpartition("/")[2])
     found = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)
     is_named = found is not None and len(name) > 2  # Shorter ones may be words of the sentence.

@@ -141,7 +141,7 @@ class RehearsalServers:
         self._ghosts.register()
 
     def abort(self) -> Abort | None:
-        """Why a controller gave up the copy since the last start of all; None: none did."""
+        """Return why a controller gave up the copy since the last start of all; None: none did."""
         for controller in self.controllers:
             has_ended = controller.process is None or not controller.process.running
             if has_ended and _ABORT in (text := self._log(controller)):

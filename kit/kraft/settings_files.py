@@ -161,7 +161,8 @@ def lint_text(text: str, name: str) -> list[Condition]:
 
 
 def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | None:
-    """Why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it does.
+    """Return why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it
+    does.
 
     A value that is filled in later is a reason, too, where the answer depends on it. Secrets stay in the file.
     """

@@ -110,14 +110,14 @@ class KraftStatus:
 
     @property
     def unread(self) -> list[str]:
-        """Why facts could not be read, each reason once. Controllers that are not started yet hold no facts."""
+        """Return why facts could not be read, each reason once. Controllers that are not started yet hold no facts."""
         errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
         expected = {each.error for each in self.read.controllers} if self.not_started else set()
         return [each for each in errors if each not in expected and not (expected and each == self.read.log_error)]
 
     @property
     def is_anything_read(self) -> bool:
-        """Whether ZooKeeper, a node, or the metadata log said anything."""
+        """Return whether ZooKeeper, a node, or the metadata log said anything."""
         return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
 
     def verify(self) -> None:
@@ -163,7 +163,7 @@ def broker_addresses(cluster: Cluster) -> dict[int, str]:
 
 
 def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controllers:
-    """Where the metadata log is read; of another cluster than this it is refused."""
+    """Return where the metadata log is read; of another cluster than this it is refused."""
     return Controllers(",".join(profile.kraft.addresses), profile.security.kafka, cluster_id=cluster_id)
 
 

@@ -40,7 +40,9 @@ class KraftStory:
 
     @property
     def summary(self) -> str:
-        """Whether the copy came to its end, and what aborted it last; of logs whose order is not known only that."""
+        """Return whether the copy came to its end, and what aborted it last; of logs whose order is not known only
+        that.
+        """
         aborted = [each for each in self.events if each.kind == ABORTED]
         ends = [each.kind for each in self.events if each.kind in (ABORTED, COPIED)]
         if not ends:

@@ -178,7 +178,7 @@ class _History:
         return change.zxid
 
     def can_follow(self, snapshot: LoadedSnapshot) -> bool:
-        """Whether the znodes of that time can be made from it."""
+        """Return whether the znodes of that time can be made from it."""
         if not snapshot.row.is_whole:
             return False
         if self._at_ms is None or (self.until and snapshot.snapshot.last_zxid <= self.until[0]):

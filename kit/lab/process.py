@@ -33,7 +33,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended. A process that SIGSTOP stopped counts as running."""
+        """Return whether it has not ended. A process that SIGSTOP stopped counts as running."""
         return self._popen.poll() is None
 
     @property

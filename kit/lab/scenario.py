@@ -142,7 +142,9 @@ def settle(all_settled: Callable[[], bool], processes: set[Process], waiting: li
 
 
 def is_settled(group: Expected, client: KazooClient) -> bool:
-    """Whether those who leave have left, and the remaining members own and have read every partition between them."""
+    """Return whether those who leave have left, and the remaining members own and have read every partition between
+    them.
+    """
     leaving = [consumer for consumer in (*group.old, *group.new) if consumer.leaves]
     if not all(consumer.has_left for consumer in leaving):
         return False
@@ -150,7 +152,7 @@ def is_settled(group: Expected, client: KazooClient) -> bool:
 
 
 def is_owned_by_zookeeper(group: Expected, client: KazooClient) -> bool:
-    """Whether exactly its old members are registered and every partition has one of them as owner."""
+    """Return whether exactly its old members are registered and every partition has one of them as owner."""
     members = group.old_members
     if not members:
         return True
@@ -163,7 +165,7 @@ def is_owned_by_zookeeper(group: Expected, client: KazooClient) -> bool:
 
 
 def has_committed_all(group: Expected, client: KazooClient) -> bool:
-    """Whether ZooKeeper holds an offset of every partition: a stopped member can't add its own later."""
+    """Return whether ZooKeeper holds an offset of every partition: a stopped member can't add its own later."""
     kept = [children(client, f"/consumers/{group.name}/offsets/{topic}") for topic in group.topics]
     return sum(map(len, kept)) == len(group.partitions)
 
@@ -186,7 +188,7 @@ def children(client: KazooClient, path: str) -> list[str]:
 
 
 def is_owned_by_kafka(group: Expected) -> bool:
-    """Whether its new members, by their own words, have every partition exactly once."""
+    """Return whether its new members, by their own words, have every partition exactly once."""
     members = group.new_members
     if not members:
         return True
@@ -195,7 +197,7 @@ def is_owned_by_kafka(group: Expected) -> bool:
 
 
 def has_read_all(group: Expected) -> bool:
-    """Whether something of every partition was delivered; of those that leave or lag that isn't asked."""
+    """Return whether something of every partition was delivered; of those that leave or lag that isn't asked."""
     if group.condition in (fleet.LAGGING, fleet.EMPTY):
         return True
     read = {pair for consumer in (*group.old, *group.new) for pair in consumer.handed_out()}

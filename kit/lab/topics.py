@@ -56,12 +56,12 @@ def _take(future: Future[None]) -> None:
 
 
 def _seconds(partitions: int) -> int:
-    """How long to wait for that many partitions: a broker makes the log of each."""
+    """Return how long to wait for that many partitions: a broker makes the log of each."""
     return _SECONDS + partitions // _PARTITIONS_PER_SECOND
 
 
 def knows_all(address: str, brokers: int) -> bool:
-    """Whether the broker at ``address`` names all ``brokers`` and a controller among them.
+    """Return whether the broker at ``address`` names all ``brokers`` and a controller among them.
 
     A broker serves before it knows any broker, itself included. A client that connects by then waits long to retry.
     """
@@ -73,7 +73,7 @@ def knows_all(address: str, brokers: int) -> bool:
 
 
 def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -> bool:
-    """Whether all partitions are visible, led and fully in sync; False if no broker answers in 10 s."""
+    """Return whether all partitions are visible, led and fully in sync; False if no broker answers in 10 s."""
     try:
         states = admin.list_topics(name, timeout=10).topics[name].partitions.values()
     except KafkaException:
@@ -82,7 +82,7 @@ def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -
 
 
 def all_in_sync(admin: AdminClient, brokers: int) -> bool:
-    """Whether a broker names all ``brokers``, and every partition is led and fully in sync."""
+    """Return whether a broker names all ``brokers``, and every partition is led and fully in sync."""
     try:
         metadata = admin.list_topics(timeout=2)
     except KafkaException:

@@ -62,7 +62,7 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
 
 
 def kafka_refusal(client: BrokerClient, groups: Mapping[str, Collection[int]], topics: Collection[str]) -> str | None:
-    """Why the brokers would refuse a write now, as a sentence with the commands that grant the missing rights.
+    """Return why the brokers would refuse a write now, as a sentence with the commands that grant the missing rights.
 
     Asked before the first write: the brokers refuse each item alone, so a write without one of its rights is half done.
     None: the login has the rights, or the brokers do not report them. Arguments and errors as of :func:`kafka_finding`.

@@ -166,11 +166,11 @@ class Operations:
         return approval
 
     def needs_second_person(self, plan: Plan) -> bool:
-        """Whether who made the plan may not approve it."""
+        """Return whether who made the plan may not approve it."""
         return needs_second_person(plan, self._rules)
 
     def needs_two_signers(self, plan: Plan) -> bool:
-        """Whether the approval of one signer does not hold alone."""
+        """Return whether the approval of one signer does not hold alone."""
         return needs_two_signers(plan, self._rules)
 
     def approvals(self, plan: Plan) -> tuple[Approval, ...]:
@@ -231,7 +231,7 @@ class Operations:
         return kind_of(plan).performer_of(self._context(folder))
 
     def backup_file(self, plan: Plan) -> Path:
-        """Where what a plan deletes is saved by default; its folder is made."""
+        """Return where what a plan deletes is saved by default; its folder is made."""
         return backup_file(self.runs, plan)
 
     def _holds(self, approval: Approval, plan: Plan) -> bool:
@@ -244,14 +244,16 @@ class Operations:
         return True
 
     def _first_seen(self, plan: Plan, approval: Approval) -> datetime:
-        """When the approval was first examined, where it was of a time still to come then: that is kept beside it."""
+        """Return when the approval was first examined, where it was of a time still to come then: that is kept beside
+        it.
+        """
         path, now = self._mark("ahead", plan, approval), self._clock.now()
         if approval.approved_at > now + CLOCK_SKEW:
             keep_new(path, now.isoformat() + "\n")
         return time_in(path) or now
 
     def _mark(self, what: str, plan: Plan, approval: Approval) -> Path:
-        """Where it is kept beside the plan that an approval was seen so."""
+        """Return where it is kept beside the plan that an approval was seen so."""
         return self._file(plan.digest).with_suffix(f".{what}-{digest_of(approval.to_json())[:PREFIX]}")
 
     def _seen(self, plan: Plan) -> datetime:
@@ -267,5 +269,5 @@ class Operations:
 
 
 def operator() -> str:
-    """Who works here, by the operating system."""
+    """Return who works here, by the operating system."""
     return system_user()

@@ -344,7 +344,7 @@ class _Reading:
 
 
 def _is_toml_of(kind: type, given: Any) -> bool:
-    """Whether TOML gives such a value for this type; for Python, true is a number."""
+    """Return whether TOML gives such a value for this type; for Python, true is a number."""
     forms: dict[type, type | tuple[type, ...]] = {Path: str, float: (int, float), tuple: list}
     return isinstance(given, forms.get(kind, kind)) and not (kind is float and isinstance(given, bool))
 

@@ -36,7 +36,7 @@ class CommitTimes:
         return None if self.errors or group_id in self.undecoded else self.times.get(group_id, {})
 
     def problem(self, group_id: str) -> str | None:
-        """Why the commit times of a group are not known."""
+        """Return why the commit times of a group are not known."""
         return self.errors[0] if self.errors else self.undecoded.get(group_id)
 
 

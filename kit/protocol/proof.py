@@ -193,7 +193,7 @@ def _of_members(rows: Iterable[Row]) -> Iterator[Holding]:
 
 
 def _of_epochs(rows: Iterable[Row]) -> Iterator[EpochRecord]:
-    """When the coordinator raised the epoch of the group."""
+    """Yield when the coordinator raised the epoch of the group."""
     for row in rows:
         if row["kind"] == "group_epoch" and not row["is_tombstone"]:
             _refuse_undecoded(row)

@@ -82,7 +82,7 @@ class GroupProtocol:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no rebalance is visible: the state is ``Stable`` or ``Empty``, and all epochs are equal."""
+        """Return whether no rebalance is visible: the state is ``Stable`` or ``Empty``, and all epochs are equal."""
         epochs = {self.epoch, self.assignment_epoch, *(each.epoch for each in self.members)}
         return self.error is None and self.state in ("Stable", "Empty") and (not self.members or len(epochs) == 1)
 

@@ -184,7 +184,7 @@ def _withheld(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def reads_here(logs: str | Iterable[str], profile: Profile | None = None) -> bool:
-    """Whether :func:`read_rebalances` needs no Spark: small logs of this machine, and no topic.
+    """Return whether :func:`read_rebalances` needs no Spark: small logs of this machine, and no topic.
 
     Raises:
         NotFound: no such file.

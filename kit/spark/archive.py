@@ -20,7 +20,7 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 @functools.cache
 def archive() -> Path:
-    """Where the archive of this Java and this Spark lies, or would lie."""
+    """Return where the archive of this Java and this Spark lies, or would lie."""
     key = hashlib.sha256(f"{spark_java_home()} {pyspark.__file__} {pyspark.__version__}".encode()).hexdigest()[:12]
     return Path(sys.prefix) / "share" / "offramp" / f"spark-{key}.jsa"
 

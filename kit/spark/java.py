@@ -42,7 +42,7 @@ exec {java} {options} ${{TMPDIR:+"-Djava.io.tmpdir=$TMPDIR"}} "$@"
 
 
 def cache_folder() -> Path:
-    """Where downloads and compiled parts are kept: ``$OFFRAMP_CACHE``, else the user's cache folder."""
+    """Return where downloads and compiled parts are kept: ``$OFFRAMP_CACHE``, else the user's cache folder."""
     named = os.environ.get("OFFRAMP_CACHE")
     if named:
         return Path(named).expanduser().absolute()

@@ -12,7 +12,7 @@ Spark: TypeAlias = Union["SparkSession", Callable[[], "SparkSession"]]
 
 
 def is_started(spark: Spark | None) -> bool:
-    """Whether there is a session already: then it reads, however little there is."""
+    """Return whether there is a session already: then it reads, however little there is."""
     return spark is not None and not callable(spark)
 
 

@@ -40,7 +40,9 @@ class Condition:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the condition forbids to continue; one that a person must answer does so until it is answered."""
+        """Return whether the condition forbids to continue; one that a person must answer does so until it is
+        answered.
+        """
         return self.is_met is not True and self.severity in (ALARM, BLOCK, ASK)
 
     @property

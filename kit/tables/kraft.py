@@ -76,14 +76,17 @@ class MetadataControl:
         return list(map(ZnodeProblem, self.problem_paths, self.problem_kinds, self.problems))
 
     def refused(self, path: str) -> str | None:
-        """Why a znode was not read or listed, without a full stop. None: it was, whatever it holds; or it isn't there.
+        """Return why a znode was not read or listed, without a full stop. None: it was, whatever it holds; or it isn't
+        there.
 
         What a refused znode says is not known: its fields here are as if it were not there.
         """
         return self._problem(path, REFUSED)
 
     def undecodable(self, path: str) -> str | None:
-        """Why Kafka can't decode what a znode holds, without a full stop; None: it can, or the znode is not known."""
+        """Return why Kafka can't decode what a znode holds, without a full stop; None: it can, or the znode is not
+        known.
+        """
         return self._problem(path, UNDECODABLE)
 
     def _problem(self, path: str, kind: str) -> str | None:
@@ -121,7 +124,7 @@ class NodeFact:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the host refused the connection. No other error proves that the node does not run."""
+        """Return whether the host refused the connection. No other error proves that the node does not run."""
         return self.is_listening is False
 
 

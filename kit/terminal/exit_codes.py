@@ -69,7 +69,7 @@ class _Output:
         self._file = os.dup(stream.fileno())
 
     def is_flushed(self) -> bool:
-        """Whether it still has a reader. If not, the rest of the output is dropped, without a traceback."""
+        """Return whether it still has a reader. If not, the rest of the output is dropped, without a traceback."""
         try:
             self._stream.flush()
         except OSError:

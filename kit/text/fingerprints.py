@@ -21,7 +21,7 @@ def stars(secret: str) -> str:
 
 
 def is_fingerprint(shown: str) -> bool:
-    """Whether this, which is in a secret's place, is no ``***``."""
+    """Return whether this, which is in a secret's place, is no ``***``."""
     return shown.startswith(_MARK)
 
 

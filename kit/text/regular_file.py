@@ -31,7 +31,7 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def is_special(path: Path) -> bool:
-    """Whether there is something that is neither a regular file nor a folder; links are followed."""
+    """Return whether there is something that is neither a regular file nor a folder; links are followed."""
     try:
         mode = path.stat().st_mode
     except OSError:

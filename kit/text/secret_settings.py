@@ -15,5 +15,5 @@ _SHOWN = frozenset(files(__package__).joinpath("shown_settings.txt").read_text(e
 
 
 def is_secret_setting(key: str) -> bool:
-    """Whether a broker's setting is redacted: unless Kafka knows it as dynamic and no password."""
+    """Return whether a broker's setting is redacted: unless Kafka knows it as dynamic and no password."""
     return _OF_A_LISTENER.sub("", key, count=1) not in _SHOWN

@@ -81,7 +81,7 @@ def _withheld(match: re.Match[str], names: Collection[str]) -> str:
 
 
 def _is_in_a_name(text: str, start: int, end: int, names: Collection[str]) -> bool:
-    """Whether the key and its value are part of a name in the text."""
+    """Return whether the key and its value are part of a name in the text."""
     for name in names:
         at = text.find(name, max(0, end - len(name)), start + len(name)) if name else -1
         if 0 <= at <= start and end <= at + len(name):

@@ -89,7 +89,9 @@ class Deployer:
         return "done"
 
     def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
-        """Who was asked and hasn't begun won't; who has stopped one doesn't start another."""
+        """Cancel orders: a person who has not begun does nothing, and a person who has stopped a member starts no
+        other.
+        """
         self._world.point(self._process, f"countermand {replacement.member or '(none)'}")
         for order in self._world.orders:
             if order.run_id == self._process.run_id and order.replacement.group == replacement.group:

@@ -244,7 +244,7 @@ class ModelGroup:
 
 
 def stage_of(mix: Mix) -> str:
-    """Where on KIP-125's path; the model's own words for it."""
+    """Return the group's stage on KIP-125's path, by the model's own rules."""
     has = [bool(mix.counts[flavour]) for flavour in FLAVOURS]
     if mix.reads_twice:
         return "unsafe mix"

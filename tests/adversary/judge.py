@@ -204,7 +204,9 @@ class RunJudge:
             self.wrong("undo of another's", f"{process} orders {order}, which another operator or tool started")
 
     def _is_mine(self, process: Process, order: Order) -> bool:
-        """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
+        """Return whether this run started the member. A member that was restarted since has another id: only its
+        flavour is known.
+        """
         members = self._world.groups[order.replacement.group].everybody
         seen = process.seen[order.replacement.group].mix.flavours
         ours = {
@@ -215,7 +217,9 @@ class RunJudge:
         return order.replacement.member in ours or not left or self._is_unheard(process, order)
 
     def _is_unheard(self, process: Process, order: Order) -> bool:
-        """Who came by an order of which nobody heard can't be distinguished from who was restarted since."""
+        """Return whether the member came by an order without an answer, or was restarted since: the two can't be
+        distinguished.
+        """
         there = self._there[self.runs[process.run_id].plan.digest]
         forward = {
             it.replacement.member for it in self._orders_of(process.run_id, order.replacement.group) if not it.is_back

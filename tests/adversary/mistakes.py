@@ -64,7 +64,7 @@ def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> S
 
 
 def _anybody(self: Any, step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
-    """Where nobody is left to be stopped, one is just started."""
+    """Return a member to replace; None: no member is left, so the next one is only started."""
     return next((each for each in found.members if each.flavour == flavour), None)
 
 

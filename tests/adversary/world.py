@@ -90,7 +90,7 @@ class ContestedCluster:
             self.say(f"{name}: {', '.join(flavours)}, toggle {mode!r}")
 
     def now(self) -> datetime:
-        """When it really is; members and brokers have no wrong clock."""
+        """Return when it really is; members and brokers have no wrong clock."""
         return self.time.true
 
     def say(self, text: str) -> None:

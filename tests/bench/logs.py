@@ -91,7 +91,7 @@ def _compared(spark: SparkSession, folder: Path, n_files: int, share: float) -> 
 
 
 def write_log(path: Path, megabytes: int, share: float) -> tuple[int, int]:
-    """How many lines, and how many of them tell an event."""
+    """Return how many lines, and how many of them tell an event."""
     chance, at, told = random.Random(7), datetime(2022, 10, 5), 0
     size = number = 0
     with path.open("w", encoding="ascii") as log:

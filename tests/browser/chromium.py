@@ -52,7 +52,9 @@ def on_path() -> list[Path]:
 
 
 def own() -> Path | None:
-    """Where Playwright keeps the Chromium it installs, if it did. A process of its own: two at once refuse to run."""
+    """Return where Playwright keeps the Chromium it installs, if it did. A process of its own: two at once refuse to
+    run.
+    """
     try:
         answer = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
@@ -90,7 +92,9 @@ def as_root() -> list[str] | None:
 
 
 def run(step: Step) -> bool:
-    """Whether the command ended well in time; what it prints is shown. Ended with all it started when it did not."""
+    """Return whether the command ended well in time; what it prints is shown. Ended with all it started when it did
+    not.
+    """
     try:
         process = subprocess.Popen(step.command, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
@@ -147,7 +151,7 @@ def main() -> None:
 
 
 def is_required() -> bool:
-    """Whether a missing browser is an error: in CI, and where the user has named one."""
+    """Return whether a missing browser is an error: in CI, and where the user has named one."""
     return bool(os.environ.get("CI") or os.environ.get(VARIABLE))
 
 

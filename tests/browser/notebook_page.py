@@ -101,7 +101,7 @@ class NotebookPage:
         return [shown.nth(number).inner_html() for number in range(shown.count())]
 
     def alignment_of(self, column: str) -> set[str]:
-        """How the cells of every column of that name are aligned."""
+        """Return how the cells of every column of that name are aligned."""
         return set(self.panel.evaluate(ALIGNMENTS, column))
 
     def use_theme(self, theme: str, is_light: bool) -> None:
@@ -134,6 +134,6 @@ def picture(page: Page, name: str, height: int | None = None) -> None:
 
 
 def is_drawn(chart: Locator) -> bool:
-    """Whether something of a chart's size is to be seen."""
+    """Return whether something of a chart's size is to be seen."""
     box = chart.bounding_box()
     return chart.is_visible() and box is not None and box["width"] > 150 and box["height"] > 50

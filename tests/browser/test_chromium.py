@@ -69,7 +69,7 @@ def test_playwrights_own_is_found(empty, tmp_path):
 
 
 def own_path(browsers: Path) -> Path:
-    """Where Playwright would put its Chromium, by its own word."""
+    """Return where Playwright would put its Chromium, by its own word."""
     environment = {**os.environ, "PLAYWRIGHT_BROWSERS_PATH": str(browsers)}
     path = Path(subprocess.check_output([sys.executable, "-c", chromium.ASK], env=environment, text=True).strip())
     assert path.is_relative_to(browsers)

@@ -240,12 +240,12 @@ _NO_ZNODE = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000
 
 
 def may_be_topic(name: str) -> bool:
-    """Whether a broker lets it be a topic (``org.apache.kafka.common.internals.Topic``)."""
+    """Return whether a broker lets it be a topic (``org.apache.kafka.common.internals.Topic``)."""
     return _TOPIC.fullmatch(name) is not None
 
 
 def may_be_znode(name: str) -> bool:
-    """Whether ZooKeeper lets it be a znode's name (``org.apache.zookeeper.common.PathUtils``)."""
+    """Return whether ZooKeeper lets it be a znode's name (``org.apache.zookeeper.common.PathUtils``)."""
     return name not in {"", ".", ".."} and _NO_ZNODE.search(name) is None
 
 

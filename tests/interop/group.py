@@ -115,7 +115,7 @@ class Group:
         return found
 
     def registered_ms(self, member: Consumer) -> list[int]:
-        """When this member registered: again after each session that ended."""
+        """Return when this member registered: again after each session that ended."""
         mine = [each for each in self.watch.rows() if each.kind == "member" and each.member_id == member.consumer_id]
         return sorted(each.from_ms for each in mine)
 
@@ -182,7 +182,7 @@ class Group:
         return Counter((r["topic"], r["partition"], r["offset"]) for each in self.everyone for r in each.records())
 
     def last_ms(self) -> float:
-        """When the last record was delivered."""
+        """Return when the last record was delivered."""
         return max(record["at_ms"] for each in self.everyone for record in each.records())
 
     def await_record_after(self, at_ms: float) -> None:

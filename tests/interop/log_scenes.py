@@ -58,8 +58,8 @@ class Cast:
         self.members[name] = self.start(name)
 
     def is_settled(self, names: Iterable[str]) -> bool:
-        """Whether each of these, and no other operator or tool, has partitions and has worked, and every partition is
-        one's.
+        """Return whether each of these, and no other operator or tool, has partitions and has worked, and every
+        partition is one's.
 
         And whether all records are delivered: so each member that lets go commits the same positions.
         """

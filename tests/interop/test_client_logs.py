@@ -73,17 +73,19 @@ class Played:
         self.generations_by_brokers = rebalances(self.brokers)
 
     def thrown_out(self, group: str) -> int:
-        """How many members were, beside the one that was killed: on a busy machine heartbeats come late."""
+        """Return how many members were, beside the one that was killed: on a busy machine heartbeats come late."""
         kinds = pl.col("kind").is_in(["member_failed", "member_fenced"])
         return len(self.brokers.filter(kinds, pl.col("group_id") == group)) - 1
 
     def is_late(self, group: str) -> bool:
-        """Whether members were, or nearly were: then a commit came with an old epoch."""
+        """Return whether members were, or nearly were: then a commit came with an old epoch."""
         stale = pl.col("text").str.contains("stale member epoch|member epoch is stale")
         return self.thrown_out(group) > 0 or not self.clients.filter(stale, pl.col("group_id") == group).is_empty()
 
     def is_cut_off(self, group: str) -> bool:
-        """Whether a poll of kafka-python's ended in the midst of a rebalance: then its member hears no answer to it."""
+        """Return whether a poll of kafka-python's ended in the midst of a rebalance: then its member hears no answer to
+        it.
+        """
         logs = [log.read_text() for log in self.casts[group].logs] if group == KAFKA_PYTHON else []
         return any("timeout in ensure_active_group" in log for log in logs)
 

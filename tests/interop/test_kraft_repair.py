@@ -281,7 +281,7 @@ def leaderless(lab: Lab) -> int:
 
 
 def elected_anew(lab: Lab, paths: list[str]) -> int:
-    """Who holds ``/controller`` after these were deleted in one transaction."""
+    """Return who holds ``/controller`` after these were deleted in one transaction."""
     with connected(lab.zookeeper_connect) as client:
         before = client.exists("/controller").czxid
         change = client.transaction()

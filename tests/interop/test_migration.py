@@ -104,7 +104,7 @@ def test_stopping_and_restarting_everything(group: MakeGroup, record_property: R
 
 
 def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
-    """How many partitions changed hands, and how long nobody delivered meanwhile."""
+    """Return how many partitions changed hands, and how long nobody delivered meanwhile."""
     pauses = shared.proof().handovers["gap_ms"].drop_nulls()
     return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 

@@ -160,7 +160,7 @@ def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
 
 
 def last_ms(shared: Group, pair: tuple[str, int]) -> float:
-    """When a record of that partition was delivered last."""
+    """Return when a record of that partition was delivered last."""
     return max(r["at_ms"] for m in shared.everyone for r in m.records() if (r["topic"], r["partition"]) == pair)
 
 

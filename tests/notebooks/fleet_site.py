@@ -62,7 +62,7 @@ class FleetSite:
         return sum(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in self.members)
 
     def have_committed(self) -> bool:
-        """Whether nobody has anything left to commit: then only a migration writes."""
+        """Return whether nobody has anything left to commit: then only a migration writes."""
         paths = [f"/consumers/{name}/offsets/{TOPIC}/{number}" for name in GROUPS for number in range(PARTITIONS)]
         found = [int(self.zookeeper.get(path)[0]) for path in paths if self.zookeeper.exists(path)]
         return sum(found) == RECORDS * len(GROUPS)

@@ -61,7 +61,7 @@ class Site:
         return [(data, stat.version) for data, stat in map(self.zookeeper.get, paths)]
 
     def is_left_behind(self) -> bool:
-        """Whether its member is gone and has committed everything."""
+        """Return whether its member is gone and has committed everything."""
         is_empty = not self.zookeeper.get_children(f"/consumers/{GROUP}/ids")
         return is_empty and [data for data, _ in self.in_zookeeper()] == [str(READ).encode()] * 2
 

@@ -74,7 +74,9 @@ def test_its_code_cells_are_short(notebook):
 
 
 def shows(cell) -> bool:
-    """Whether a cell's output would stand in a page: what it prints or displays, and the value of its last line."""
+    """Return whether a cell's output would stand in a page: what it prints or displays, and the value of its last
+    line.
+    """
     tree = ast.parse(cell.source)
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     is_value = isinstance(tree.body[-1], ast.Expr) and ast.unparse(tree.body[-1]) != "kit.display.prepare()"

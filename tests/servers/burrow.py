@@ -81,7 +81,7 @@ class Burrow:
             return {}
 
     def ends(self, topic: str) -> list[int]:
-        """Where it saw the topic's logs end the last time."""
+        """Return where it saw the topic's logs end the last time."""
         return list(self.get(f"/v3/kafka/lab/topic/{quote(topic, safe='')}").get("offsets", []))
 
     def partitions(self, group: str) -> list[dict[str, Any]]:
@@ -109,7 +109,9 @@ def served(lab: Lab) -> Iterator[Burrow]:
 
 
 def await_tick(burrow: Burrow, topic: str, write: Any) -> float:
-    """When (``time.monotonic``) it examined the ends: what ``write`` appends, it saw then. Its clock ticks evenly."""
+    """Return when (``time.monotonic``) it examined the ends: what ``write`` appends, it saw then. Its clock ticks
+    evenly.
+    """
     known = burrow.ends(topic)
     write()
     wait_until(lambda: burrow.ends(topic) != known, "its next observation", 30)

@@ -32,7 +32,7 @@ def delete_topic(lab, topic: str) -> None:
 
 
 def is_taken(lab, topic: str) -> bool:
-    """Whether the controller would refuse to create it, for there is one."""
+    """Return whether the controller would refuse to create it, for there is one."""
     try:
         lab.admin.create_topics([NewTopic(topic, 1, 1)], validate_only=True)[topic].result(SECONDS)
     except KafkaException as error:

@@ -169,7 +169,7 @@ def at_rest(lab: Lab, is_kraft: bool) -> Iterator[Scene]:
 
 
 def _have_partitions(cluster: Cluster, groups: Mapping[str, int]) -> bool:
-    """Whether as many members of each group own partitions, and all partitions have owners."""
+    """Return whether as many members of each group own partitions, and all partitions have owners."""
     owned = fetch_groups(cluster.broker_client, groups.__contains__).ownership
     rows = set(owned.rows("group_id", "member_id", "partition"))
     n_owners = Counter(group for group, _ in {row[:2] for row in rows})
@@ -213,7 +213,7 @@ def _write_transactions(settings: Mapping[str, Any], begun_ms: int) -> None:
 
 
 def _is_compacted(lab: Lab) -> bool:
-    """Whether the first record that has a younger one of its key is gone."""
+    """Return whether the first record that has a younger one of its key is gone."""
     with closing(Consumer({**settings_of(lab), "group.id": "none", "enable.partition.eof": True})) as consumer:
         consumer.assign([TopicPartition(COMPACTED, 0, 0)])
         message = consumer.poll(SECONDS)

@@ -51,7 +51,7 @@ class Log:
     times: Mapping[int, int]
 
     def next_time(self, offset: int) -> int | None:
-        """When the next record at or after this offset was made; None: none waits."""
+        """Return when the next record at or after this offset was made; None: none waits."""
         return next((at_ms for each, at_ms in sorted(self.times.items()) if each >= offset), None)
 
     @property

@@ -198,12 +198,12 @@ def summary(status: KraftStatus) -> tuple[object, ...]:
 
 
 def know_their_version(status: KraftStatus) -> bool:
-    """Whether every controller has read the log: one that was just started has not."""
+    """Return whether every controller has read the log: one that was just started has not."""
     return all(each.metadata_version is not None for each in status.read.controllers)
 
 
 def stands_still(status: KraftStatus) -> bool:
-    """Whether dual write is stalled, by an alarm."""
+    """Return whether dual write is stalled, by an alarm."""
     return any((each.check_id, each.severity) == ("P02", "alarm") for each in status.findings)
 
 

@@ -94,7 +94,7 @@ def is_refused(client: KazooClient) -> bool:
 
 
 def starts(lab: Lab, client: KazooClient) -> bool:
-    """Whether the broker starts again, as one whose ephemeral znode is gone."""
+    """Return whether the broker starts again, as one whose ephemeral znode is gone."""
     (broker,) = lab.servers.brokers
     broker.process.kill()
     wait_until(lambda: not client.get_children("/brokers/ids"), "no broker in /brokers/ids", SECONDS)

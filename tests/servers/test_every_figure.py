@@ -137,7 +137,7 @@ def _number(word: str) -> int | None:
 
 
 def _verb(scene: Scene, *words: str) -> tuple[float, Rows]:
-    """When it began (epoch ms), and its rows."""
+    """Return when it began (epoch ms), and its rows."""
     begun = time.time() * 1000
     of_all = [] if "-g" in words else ["--groups", f"{PREFIX}.*"]
     done = CliRunner().invoke(app, [*words, *of_all, "--json", "--profile-file", scene.profile])

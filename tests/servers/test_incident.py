@@ -28,7 +28,7 @@ LONGEST_S = 3 * EVERY_S * max(BEFORE, DURING) + 120
 
 
 def looks(history: Path) -> list[datetime]:
-    """When the snapshots that are whole were taken."""
+    """Return when the snapshots that are whole were taken."""
     files = sorted(map(str, (history / "snapshots").glob("date=*/snapshot_id=*/*.parquet")))
     return sorted(ds.dataset(files).to_table(columns=["ended_at"])["ended_at"].to_pylist()) if files else []
 

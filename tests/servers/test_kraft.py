@@ -110,7 +110,7 @@ def reach_the_end(seen: KraftWalk) -> None:
 
 
 def leads_in(state: str) -> Callable[[KraftStatus], bool]:
-    """Whether the migration is in this state, and a controller leads that has read the log."""
+    """Return whether the migration is in this state, and a controller leads that has read the log."""
 
     def is_so(status: KraftStatus) -> bool:
         leader = status.read.leader

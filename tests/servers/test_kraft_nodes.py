@@ -213,7 +213,7 @@ def make_trouble(seen: DualWriteWalk, ends: float) -> None:
 
 
 def fails_over(lab: Lab, seconds: float) -> bool:
-    """Whether dual write continues by another controller, after the active one was killed; it comes back."""
+    """Return whether dual write continues by another controller, after the active one was killed; it comes back."""
     servers = lab.migration
     active = faults.controller(lab, servers.controlling() or 0)
     faults.kill(active)

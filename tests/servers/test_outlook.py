@@ -108,7 +108,7 @@ def looked_at(cluster, topic: str, at_ms: int | None = None) -> pl.DataFrame:
 
 
 def deletion_of(lab, topic: str, offset: int, there_ms: int) -> tuple[int, int]:
-    """When the record was there for the last time, and when it was gone for the first time (epoch)."""
+    """Return when the record was there for the last time, and when it was gone for the first time (epoch)."""
     asked = [there_ms]
 
     def is_gone() -> bool:
@@ -173,7 +173,7 @@ def test_by_size_a_reader_that_is_too_slow_is_overtaken_within_the_bracket(lab, 
 
 
 def start_when_deleted(lab, cluster, topic: str, end: int) -> int:
-    """Where the log starts once the broker has deleted each segment without which it is as long as the limit."""
+    """Return where the log starts once the broker has deleted each segment without which it is as long as the limit."""
 
     def state() -> tuple[int, int, int]:
         (row,) = fetch_retention(cluster.broker_client, {(topic, 0)})

@@ -33,7 +33,7 @@ NEVER_KNOWN = {"Z14", "Z13", "R03"}
 
 
 def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:
-    """Whom each znode's access list names, of those that brokers made and those that controllers made."""
+    """Return whom each znode's access list names, of those that brokers made and those that controllers made."""
     paths = ("/controller", "/migration", "/config/users", "/brokers/topics/orders/partitions/0/state")
     with connected(lab.zookeeper_connect, lab.security) as client:
         return {path: [(each.id.scheme, each.id.id) for each in client.get_acls(path)[0]] for path in paths}

@@ -55,7 +55,7 @@ def handed_out(*members) -> dict[tuple[str, int], int]:
 
 
 def last_reader(*members) -> dict[tuple[str, int], str]:
-    """Who delivered the newest record of each partition."""
+    """Return who delivered the newest record of each partition."""
     records = sorted((record for member in members for record in member.records()), key=lambda each: each["offset"])
     return {(record["topic"], record["partition"]): record["consumer"] for record in records}
 

@@ -141,7 +141,7 @@ def copied(client: KazooClient, paths: tuple[str, ...]) -> Iterator[tuple[str, b
 
 
 def names(output: str, right: str, path: str) -> bool:
-    """Whether the output has the sentence that names this right and this znode."""
+    """Return whether the output has the sentence that names this right and this znode."""
     text, named = " ".join(output.split()), re.escape(path[1:])
     if right == ADMIN:
         return bool(re.search(rf"the access list of /{named}, but .* lack ADMIN", text))

@@ -153,7 +153,7 @@ class GroupJudge:
         self._kafka_assigned.pop(member.consumer_id, None)
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
-        """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
+        """Return where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
         kafka = self.world.group.offsets.get(pair, 0)
         if isinstance(member, PlainConsumer):
             return kafka

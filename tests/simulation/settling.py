@@ -99,7 +99,7 @@ def expected_consumers(world: SimulatedGroup) -> dict[TopicAndPartition, list[st
 
 
 def _consumers(world: SimulatedGroup, pair: TopicAndPartition) -> list[str]:
-    """Who can deliver records of ``pair``, and may."""
+    """Return who can deliver records of ``pair``, and may."""
     names = []
     for member in world.members.values():
         if pair not in member.consuming:

@@ -13,7 +13,9 @@ _LITERALS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, 
 
 
 def _is_collection(value: ast.expr, known: set[str]) -> bool:
-    """Whether the expression makes a collection, or is a name that only collections were given in its function."""
+    """Return whether the expression makes a collection, or is a name that only collections were given in its
+    function.
+    """
     if isinstance(value, ast.NamedExpr):
         return _is_collection(value.value, known)
     if isinstance(value, ast.Name):

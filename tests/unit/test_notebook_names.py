@@ -44,7 +44,7 @@ def _taken(module: ModuleType, name: str) -> object | None:
 
 
 def _is_there(chain: str, modules: dict[str, ModuleType]) -> bool:
-    """Whether each module on the way has the next name. What others, or calls, return is not followed."""
+    """Return whether each module on the way has the next name. What others, or calls, return is not followed."""
     first, *rest = chain.split(".")
     found: object = modules.get(first)
     for name in rest:

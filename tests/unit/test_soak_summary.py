@@ -182,5 +182,5 @@ def test_an_interrupted_soak_continues_and_its_table_has_all_runs(repository: Pa
 
 
 def count(repository: Path) -> int:
-    """How many outcomes are kept."""
+    """Return how many outcomes are kept."""
     return sum(len(soak_summary.load(file)) for file in (repository / "build/soak").glob("*.jsonl"))

@@ -101,7 +101,7 @@ def changes(plan: Plan) -> str:
 
 
 def progress(record: RunRecord | None) -> str:
-    """How many groups are toggled, then each wave: its progress and its failed groups."""
+    """Return how many groups are toggled, then each wave: its progress and its failed groups."""
     if record is None:
         return '<p class="soft">No run yet: approve a plan, then press “Execute the plan”.</p>'
     failed = failed_groups(record)

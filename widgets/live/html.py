@@ -20,13 +20,13 @@ _WIDTH, _HEIGHT = 104, 22
 
 
 def summary(risks: dict[str, int], at: datetime, cost: str) -> str:
-    """How many groups there are of each trend, when they were seen, and what that cost."""
+    """Return how many groups there are of each trend, when they were seen, and what that cost."""
     counted = ", ".join(f"<strong>{n:,}</strong> {_mood(trend)}" for trend, n in risks.items()) or "no groups"
     return f'<p role="status">{counted}</p><p class="soft">{at:%H:%M:%S} UTC. {html_text(cost)}</p>'
 
 
 def count(first: int, n_shown: int, n_matching: int, n_groups: int) -> str:
-    """Which of the matching groups are shown."""
+    """Return which of the matching groups are shown."""
     if not n_matching:
         return f'<p class="soft">No name of {quantity(n_groups, "group")} matches.</p>'
     of = "" if n_matching == n_groups else f" of {n_groups:,}"

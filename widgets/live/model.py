@@ -73,7 +73,7 @@ class Monitor(t.HasTraits):
 
     @property
     def risks(self) -> dict[str, int]:
-        """How many groups there are of each trend."""
+        """Return how many groups there are of each trend."""
         return risks(self.groups)
 
     @property

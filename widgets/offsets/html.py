@@ -139,7 +139,7 @@ def _offset(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _outside(row: dict[str, Any]) -> Iterator[str]:
-    """Which store's offset no record has: the next reader starts by its auto.offset.reset."""
+    """Yield which store's offset no record has: the next reader starts by its auto.offset.reset."""
     for store in (ZOOKEEPER, KAFKA):
         if None in (row[store], row["log_start"], row["log_end"]):
             continue
@@ -187,7 +187,7 @@ def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _ways_back(plan: Plan) -> str:
-    """How to undo; the same sentence of several steps only once."""
+    """Return how to undo; the same sentence of several steps only once."""
     sentences = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
     return "".join(f"<p><strong>Undo</strong>: {html_text(each)}</p>" for each in sentences)
 

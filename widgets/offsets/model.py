@@ -124,7 +124,7 @@ class OffsetMove(Procedure, OffsetRequest):
 
     @property
     def is_small(self) -> bool:
-        """Whether the selection is small enough to be read repeatedly."""
+        """Return whether the selection is small enough to be read repeatedly."""
         return len(self.committed.offsets) <= WATCHED
 
     def _asked(self) -> tuple[Selection, dict[str, str]] | None:

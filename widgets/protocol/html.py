@@ -69,7 +69,7 @@ def changes(plan: Plan) -> str:
 
 
 def progress(record: RunRecord | None) -> str:
-    """How many groups are done, and the steps that are at work, failed or ended last."""
+    """Return how many groups are done, and the steps that are at work, failed or ended last."""
     if record is None:
         return html.progress(None)
     steps = step_progress(record)

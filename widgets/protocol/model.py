@@ -132,7 +132,7 @@ class ProtocolMove(ProtocolProcedure):
 
     @property
     def planned_canary(self) -> int | None:
-        """How many members the requested plan replaces first; None: it has no canary."""
+        """Return how many members the requested plan replaces first; None: it has no canary."""
         return canary_of(self.group_state, self.to_protocol, self.how, self.canary)
 
     def concerns(self, kind: str, subject: str) -> bool:

@@ -135,7 +135,7 @@ def steps(plan: Plan) -> str:
 
 
 def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps, of_run: Plan | None = None) -> str:
-    """Who planned what, the ``changes``, the risks and the digest; without a plan that of the shown run."""
+    """Return who planned what, the ``changes``, the risks and the digest; without a plan that of the shown run."""
     if plan is None:
         hint = '<p class="soft">{}: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
         if of_run is None:
@@ -162,7 +162,7 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
 
 
 def rehearsal(dry: DryRun | None) -> str:
-    """Whether the plan can begin now, and what has changed since it was made."""
+    """Return whether the plan can begin now, and what has changed since it was made."""
     if dry is None:
         return ""
     if dry.differences:

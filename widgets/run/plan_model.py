@@ -113,7 +113,9 @@ class PlanModel(RunModel):
 
     @property
     def approval_mismatch(self) -> str:
-        """Why the typed subject and digest do not approve the shown plan; empty: they do, or there is no plan."""
+        """Return why the typed subject and digest do not approve the shown plan; empty: they do, or there is no
+        plan.
+        """
         if self.plan is None:
             return ""
         return typed_mismatch(self.plan, self.typed_subject, self.typed_digest) or ""

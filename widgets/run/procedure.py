@@ -208,7 +208,7 @@ class Procedure(PlanModel):
         """Read the cluster once."""
 
     def _pace_s(self, every_s: float) -> float:
-        """How long the watch pauses after a reading."""
+        """Return how long the watch pauses after a reading."""
         return every_s
 
     def _reached(self) -> None:
@@ -296,7 +296,7 @@ class Procedure(PlanModel):
 
     @property
     def can_undo(self) -> bool:
-        """Whether the shown run can be undone once its subject is typed."""
+        """Return whether the shown run can be undone once its subject is typed."""
         is_free = not self.busy or self.direction == FORWARD
         return bool(self.to_undo) and self.record.state in UNDOABLE and is_free
 
@@ -306,7 +306,7 @@ def _run_id(record: RunRecord | None) -> str | None:
 
 
 def _names_run(typed: str, record: RunRecord) -> bool:
-    """Whether ``typed`` is the subject of the run's plan, or eight or more characters of its digest."""
+    """Return whether ``typed`` is the subject of the run's plan, or eight or more characters of its digest."""
     typed = typed.strip()
     is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
     return is_digest or typed in (record.plan.subject.strip(), visible(record.plan.subject).strip())

@@ -77,7 +77,7 @@ class RunModel(t.HasTraits):
 
     @abstractmethod
     def concerns(self, kind: str, subject: str) -> bool:
-        """Whether a plan of this kind and subject is this model's."""
+        """Return whether a plan of this kind and subject is this model's."""
 
     @property
     def runs(self) -> Path:
@@ -101,7 +101,7 @@ class RunModel(t.HasTraits):
         return in_order(row for row in rows if row.cluster_id == self.cluster_id)
 
     def ways_back(self) -> str:
-        """How to undo the shown run."""
+        """Return how to undo the shown run."""
         if not self.to_undo or self.record is None:
             return "There is nothing to undo."
         steps = "; ".join(self.to_undo)
@@ -172,7 +172,9 @@ class RunModel(t.HasTraits):
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
     def _outlasts(self, newest: RunRecord | None) -> bool:
-        """Whether the shown run stays: a chosen run does. A newer run replaces one that this process executed."""
+        """Return whether the shown run stays: a chosen run does. A newer run replaces one that this process
+        executed.
+        """
         shown: RunRecord | None = self.record
         if shown is not None and shown.run_id == self._chosen:
             return True

@@ -208,7 +208,7 @@ class GroupBrokers:
         return AdminClient(connection_settings(self._config, self._servers))
 
     def _answers(self) -> bool:
-        """Whether the group's coordinator answers: it alone knows offsets."""
+        """Return whether the group's coordinator answers: it alone knows offsets."""
         try:
             self._as_nobody().committed([TopicPartition(ANY_TOPIC, 0)], timeout=DESCRIBE_SECONDS)
         except KafkaException:

@@ -52,7 +52,7 @@ class Certainty:
         self._lock = threading.Lock()
 
     def begin_round(self) -> bool:
-        """Whether the owner znodes must be read before the round relies on them."""
+        """Return whether the owner znodes must be read before the round relies on them."""
         return self._move(Event.ROUND_BEGINS) is not State.CERTAIN
 
     def end_round(self, is_blocked: bool) -> None:

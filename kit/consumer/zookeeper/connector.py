@@ -183,7 +183,7 @@ class ZookeeperConsumer:
 
     @property
     def mode(self) -> Mode | None:
-        """Whose assignment is in force for this member; None before the first rebalance."""
+        """Return whose assignment is in force for this member; None before the first rebalance."""
         return self._coordination.mode
 
     # Starting

@@ -182,7 +182,7 @@ class Coordination:
         ), group
 
     def _is_unsure(self, group: KafkaGroup, is_kafka_due: bool) -> Generator[Effect, Any, bool]:
-        """Whether a guess could be wrong in the direction that lets partitions be read twice.
+        """Yield whether a guess could be wrong in the direction that lets partitions be read twice.
 
         A member that is new believes that what could be embedded is, unless plain ones have partitions that others
         reserve: else it would wait at each start until the Kafka group has rebalanced.

@@ -179,7 +179,7 @@ class Gate:
 
     @property
     def seconds_in_doubt(self) -> float:
-        """How long nothing could be delivered by now; 0 without a session, and while it is certain."""
+        """Return how long nothing could be delivered by now; 0 without a session, and while it is certain."""
         with self._lock:
             return 0.0 if self._session is None else self.lease.seconds_over
 

@@ -53,10 +53,10 @@ class Lease:
 
     @property
     def seconds_over(self) -> float:
-        """How long nothing could be delivered by now; 0 while both are certain."""
+        """Return how long nothing could be delivered by now; 0 while both are certain."""
         return max(0.0, self._clock() - self.until)
 
     @property
     def seconds_without_session(self) -> float:
-        """How long the ZooKeeper session has been in doubt; 0 while it is certain."""
+        """Return how long the ZooKeeper session has been in doubt; 0 while it is certain."""
         return max(0.0, self._clock() - self._session_until)

@@ -41,7 +41,7 @@ class RoundrobinGuard:
 
     @property
     def is_watching(self) -> bool:
-        """Whether this member is new, so that an observation is due every ``SILENCED_SECONDS / 4``."""
+        """Return whether this member is new, so that an observation is due every ``SILENCED_SECONDS / 4``."""
         return self._is_needed and self._clock() < self._new_until
 
     def look(self) -> None:

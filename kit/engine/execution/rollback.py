@@ -145,5 +145,5 @@ class Rollback:
 
 
 def _is_left(acted: ActedRecord) -> bool:
-    """Whether the step wrote something, or may have, or may still."""
+    """Return whether the step wrote something, or may have, or may still."""
     return bool(acted.written) or acted.is_open

@@ -114,17 +114,17 @@ def approve(
 
 
 def needs_two_signers(plan: Plan, rules: ApprovalSettings) -> bool:
-    """Whether two signers must approve: a second person is required, and names in files are no proof of one."""
+    """Return whether two signers must approve: a second person is required, and names in files are no proof of one."""
     return rules.require_signature and needs_second_person(plan, rules)
 
 
 def needs_second_person(plan: Plan, rules: ApprovalSettings) -> bool:
-    """Whether who made the plan may not approve it: the profile says so, or the plan's kind."""
+    """Return whether who made the plan may not approve it: the profile says so, or the plan's kind."""
     return rules.require_second_person or (plan.consent is not None and plan.consent.second_person)
 
 
 def longest_hours(plan: Plan, rules: ApprovalSettings) -> float:
-    """How long an approval of this plan may hold: the shorter of the profile's limit and the plan's own."""
+    """Return how long an approval of this plan may hold: the shorter of the profile's limit and the plan's own."""
     own = plan.consent.longest_hours if plan.consent is not None else None
     return rules.longest_hours if own is None else min(own, rules.longest_hours)
 
@@ -140,7 +140,7 @@ _AGAIN = "approve the plan again"
 
 
 def typed_mismatch(plan: Plan, subject: str, digest_prefix: str) -> str | None:
-    """Why the typed ``subject`` and ``digest_prefix`` do not approve this plan; None: they do."""
+    """Return why the typed ``subject`` and ``digest_prefix`` do not approve this plan; None: they do."""
     if subject.strip() not in (plan.subject.strip(), visible(plan.subject).strip()):
         return f"this plan is for {plan.subject!r}, not for {subject.strip()!r}"
     prefix = digest_prefix.strip().lower()
@@ -193,7 +193,7 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
 
 
 def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
-    """Who signed, by the profile's keys, in a sentence; ``signers`` None: there is no profile here."""
+    """Return who signed, by the profile's keys, in a sentence; ``signers`` None: there is no profile here."""
     if approval.signature is None:
         return "not signed"
     from kit.profile.identity.ssh_signature import fingerprint, signer
@@ -209,7 +209,7 @@ def describe_signature(approval: Approval, signers: Mapping[str, Sequence[str]] 
 
 
 def is_badly_signed(approval: Approval) -> bool:
-    """Whether its signature is not over what it says."""
+    """Return whether its signature is not over what it says."""
     if approval.signature is None:
         return False
     from kit.profile.identity.ssh_signature import signer
@@ -293,7 +293,7 @@ def _refuse_one_signer(approval: Approval, plan: Plan, rules: ApprovalSettings) 
 
 
 def _may_be_first(first: Approval, second: Approval, plan: Plan, rules: ApprovalSettings) -> bool:
-    """Whether another signer had approved when the second one did. No two signers of a profile share a key."""
+    """Return whether another signer had approved when the second one did. No two signers of a profile share a key."""
     try:
         _refuse_unless_given(first, plan, rules)
     except ApprovalError:

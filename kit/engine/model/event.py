@@ -77,7 +77,7 @@ class Chain:
 
 
 def at(event: Event) -> datetime:
-    """When it happened, by the operator's clock."""
+    """Return when it happened, by the operator's clock."""
     return datetime.fromisoformat(event.at.replace("Z", "+00:00"))
 
 

@@ -240,7 +240,7 @@ def request_stop(folder: Path, who: str, at: datetime) -> None:
 
 
 def taken_request(folder: Path) -> tuple[str, datetime] | None:
-    """Who asked for a stop, and when; it is heard once.
+    """Return who asked for a stop, and when; it is heard once.
 
     Raises:
         EvidenceError: it can't be taken away, so it would be heard for ever.

@@ -216,7 +216,7 @@ class Performer(Protocol):
         ...
 
     def refusal(self, plan: Plan) -> str | None:
-        """Why what had to hold for the plan to be made does not hold any more; None: it does.
+        """Return why what had to hold for the plan to be made does not hold any more; None: it does.
 
         Asked with the first step's check, until the run has written something. Reads only.
         """
@@ -237,11 +237,12 @@ class Performer(Protocol):
         ...
 
     def check(self, step: Step) -> Checked:
-        """Whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
+        """Return whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
         ...
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        """Whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still there.
+        """Return whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still
+        there.
 
         Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to undo.
 
@@ -255,11 +256,15 @@ class Performer(Protocol):
         ...
 
     def verify(self, step: Step) -> Verified:
-        """Whether the step has had its effect. Reads only; asked again until it holds or the deadline has ended."""
+        """Return whether the step has had its effect. Reads only; asked again until it holds or the deadline has
+        ended.
+        """
         ...
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether what this run wrote may be undone now: no other operator or tool was there since. Reads only."""
+        """Return whether what this run wrote may be undone now: no other operator or tool was there since. Reads
+        only.
+        """
         ...
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:

@@ -128,21 +128,21 @@ def hours(seconds: float) -> str:
 
 
 def tolerance(observation: Observation) -> str:
-    """How far it may move, in words."""
+    """Return how far it may move, in words."""
     if observation.tolerance == WITHIN:
         return f"within {observation.within:g}"
     return observation.tolerance.replace("_", " ")
 
 
 def describe_consent(consent: Consent) -> str:
-    """Who approves such a plan, what is typed, for how long that holds."""
+    """Return who approves such a plan, what is typed, for how long that holds."""
     person = "a second person" if consent.second_person else "a person"
     limit = "" if consent.longest_hours is None else f"; it holds for {hours(consent.longest_hours * 3600)} at most"
     return f"by {person} who types {consent.subject!r}{limit}"
 
 
 def describe_way_back(plan: Plan) -> str:
-    """Whether a run of it can be undone, and until when without a new approval: as a run offers it.
+    """Return whether a run of it can be undone, and until when without a new approval: as a run offers it.
 
     A run offers no undo from the first write on that can't be undone; before it only what writes is undone.
     """

@@ -23,6 +23,6 @@ def beyond_end_of(committed_offset: nw.Expr, log_end_offset: nw.Expr) -> nw.Expr
 
 
 def beyond_end_error(beyond_end: nw.Expr) -> nw.Expr:
-    """Why an age or a forecast of such a partition is unknown; null where its commit is within the log."""
+    """Return why an age or a forecast of such a partition is unknown; null where its commit is within the log."""
     parts = [nw.lit("the commit is "), beyond_end.cast(nw.String), nw.lit(f" beyond the end of the log: {REMEDY}")]
     return nw.when(beyond_end > 0).then(nw.concat_str(parts))

@@ -186,7 +186,9 @@ def _not_stable() -> nw.Expr:
 
 
 def _commits_to_kafka() -> nw.Expr:
-    """Where ZooKeeper's is ahead, no member commits to Kafka; or a commit to both was just between the two."""
+    """Return whether a member may commit to Kafka, as a sentence. If ZooKeeper's offset is ahead, no member does, or a
+    commit to both stores was in progress.
+    """
     n_hidden = nw.col("n_equal") + nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
     is_old = (nw.col("n_ozkcc") > 0) & (nw.col("n_mezkcc") == 0)
     return sentence(

@@ -94,7 +94,7 @@ def thread_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT) -> 
 
 @nw.narwhalify
 def group_balance(member_shares: FrameT) -> FrameT:
-    """How evenly the partitions of a group are spread, from ``member_shares``, per group and source.
+    """Return how evenly the partitions of a group are spread, from ``member_shares``, per group and source.
 
     Columns:
         group_id, source, n_members, n_idle, n_partitions: the key and the counts.

@@ -22,7 +22,7 @@ def readiness(
     owners: FrameT | None = None,
     parity: FrameT | None = None,
 ) -> FrameT:
-    """Where each group of a snapshot is on KIP-125's path, and what its next step is.
+    """Return where each group of a snapshot is on KIP-125's path, and what its next step is.
 
     Args:
         owners, parity: rows of ``kit.analyze.partition_owners`` and ``kit.analyze.group_parity``, where they are known
@@ -48,7 +48,7 @@ def readiness(
 
 @nw.narwhalify
 def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, blockers: FrameT) -> FrameT:
-    """How far each group is on KIP-125's path, from the rows of :func:`kit.analyze.blockers`.
+    """Return how far each group is on KIP-125's path, from the rows of :func:`kit.analyze.blockers`.
 
     Columns:
         group_id: the key.

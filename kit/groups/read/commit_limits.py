@@ -31,7 +31,9 @@ class CommitLimits:
     unknown: str | None = None
 
     def problem(self, group_id: str, topic: str, metadata: str | None) -> str | None:
-        """Why a coordinator would refuse this offset (codes 12 and 28); None: it would not, or nothing is known."""
+        """Return why a coordinator would refuse this offset (codes 12 and 28); None: it would not, or nothing is
+        known.
+        """
         metadata = metadata or ""
         if self.metadata_chars is not None and len(metadata) > self.metadata_chars:
             return f"metadata of {len(metadata):,} characters, {_METADATA_CHARS} is {self.metadata_chars:,}"

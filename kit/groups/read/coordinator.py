@@ -300,7 +300,7 @@ async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline
 
 
 async def _list_groups(client: BrokerClient, broker_id: int, collected: _Collected, deadline: Deadline) -> bool:
-    """Whether the broker left the cluster instead of answering."""
+    """Return whether the broker left the cluster instead of answering."""
     attempt = 0
     while True:
         problem = await _try_to_list(client, broker_id, collected)

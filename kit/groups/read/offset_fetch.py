@@ -25,12 +25,12 @@ Partitions: TypeAlias = Collection[tuple[str, int]] | None
 
 
 def takes_many(client: BrokerClient) -> bool:
-    """Whether the brokers take several groups in one request."""
+    """Return whether the brokers take several groups in one request."""
     return client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
 
 
 def tells_unstable(client: BrokerClient) -> bool:
-    """Whether the brokers report offsets that an open transaction has sent."""
+    """Return whether the brokers report offsets that an open transaction has sent."""
     return client.supports(OffsetFetchRequest, _STABLE_VERSION)
 
 

@@ -47,12 +47,12 @@ _REQUESTS = {SHARE: (ShareGroupDescribeRequest, 1), STREAMS: (StreamsGroupDescri
 
 
 def can_describe(client: BrokerClient, group_type: str) -> bool:
-    """Whether the brokers have the request for groups of this type."""
+    """Return whether the brokers have the request for groups of this type."""
     return _has(client, *_REQUESTS[group_type])
 
 
 def can_fetch_start_offsets(client: BrokerClient) -> bool:
-    """Whether the brokers have DescribeShareGroupOffsets."""
+    """Return whether the brokers have DescribeShareGroupOffsets."""
     return _has(client, DescribeShareGroupOffsetsRequest, 0)
 
 
@@ -101,7 +101,8 @@ def subscriptions(group_type: str, group: Any) -> list[Subscription]:
 
 
 def ownership(group_type: str, group: Any) -> list[Ownership]:
-    """Who reads each partition. A task reads the partition of its number of each source topic of its subtopology.
+    """Return who reads each partition. A task reads the partition of its number of each source topic of its
+    subtopology.
 
     A source topic may have fewer partitions than its subtopology has tasks, so some of these rows name partitions that
     do not exist. The caller knows which.

@@ -28,7 +28,7 @@ class Print(NamedTuple):
     digest: bytes
 
     def is_equal(self, other: Print) -> bool:
-        """Whether both are copies of one record, as far as timestamp, key and value show."""
+        """Return whether both are copies of one record, as far as timestamp, key and value show."""
         return self.at_ms is not None and self.at_ms == other.at_ms and self.digest == other.digest
 
 

@@ -75,7 +75,7 @@ def fetch_cluster_rights(client: BrokerClient, deadline_s: float = DEADLINE_S) -
 
 
 def fetch_unseen_groups(client: BrokerClient, deadline_s: float = DEADLINE_S) -> str | None:
-    """Why a listing of all groups may lack some, as a sentence; None: it has all groups.
+    """Return why a listing of all groups may lack some, as a sentence; None: it has all groups.
 
     ListGroups leaves out each group that the login may not DESCRIBE, without an error, unless the login may DESCRIBE
     the cluster (``KafkaApis.handleListGroupsRequest``).
@@ -92,7 +92,7 @@ def fetch_unseen_groups(client: BrokerClient, deadline_s: float = DEADLINE_S) ->
 
 
 async def is_open(client: BrokerClient, deadline: Deadline) -> bool:
-    """Whether no broker has an authorizer, so that every login may do everything; not known counts as no."""
+    """Return whether no broker has an authorizer, so that every login may do everything; not known counts as no."""
     return all(
         await client.gather([partial(_has_no_authorizer, client, each, deadline) for each in client.broker_ids()])
     )

@@ -47,7 +47,7 @@ class TopicSight:
 
     @property
     def is_whole(self) -> bool | None:
-        """Whether the login can see every topic; None: not known."""
+        """Return whether the login can see every topic; None: not known."""
         return None if self.unknown is not None else not self.hidden
 
     @property
@@ -67,7 +67,7 @@ class TopicSight:
 def fetch_sight(
     client: BrokerClient, zookeeper: KazooClient | None = None, deadline_s: float = DEADLINE_S
 ) -> TopicSight:
-    """Which topics the login can't see.
+    """Return which topics the login can't see.
 
     Without an authorizer on every broker nothing is hidden. Otherwise the topics of every broker's log directories are
     compared with those of Metadata, and Metadata is asked for the missing ones by name: only an answer

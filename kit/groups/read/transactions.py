@@ -27,7 +27,7 @@ def fetch_transactional(client: BrokerClient, keys: Collection[Key], deadline_s:
 
 
 def fetch_open(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> dict[Key, bool]:
-    """Whether a transaction is open in each partition; those of which that is not known are missing.
+    """Return whether a transaction is open in each partition; those of which that is not known are missing.
 
     Raises:
         ConnectError: no broker answered.

@@ -84,7 +84,7 @@ def _hidden_groups(
 
 
 def chosen_groups(profile: Profile, groups: str) -> Callable[[str], bool]:
-    """Which groups are read: those that the profile leaves out only if a pattern asks for them."""
+    """Return which groups are read: those that the profile leaves out only if a pattern asks for them."""
     accepts = _matcher(groups)
     if groups != EVERY_GROUP or not profile.leave_out_groups:
         return accepts

@@ -193,7 +193,7 @@ class _Leaves:
         return [None if data is None else data.decode("utf-8", "replace") for data in self.znodes.data]
 
     def errors(self, known: Sequence[Any], texts: Sequence[str | None], expected: str) -> list[str | None]:
-        """Why a value is not known: ZooKeeper refused the read, or the text is not as expected."""
+        """Return why a value is not known: ZooKeeper refused the read, or the text is not as expected."""
         errors: list[str | None] = [None] * len(known)
         for index, value in enumerate(known):
             if value is None:

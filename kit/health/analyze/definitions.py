@@ -157,7 +157,7 @@ def lag_definitions(partition_lag: FrameT) -> FrameT:
 
 @nw.narwhalify
 def lag_explained(partition_lag: FrameT) -> FrameT:
-    """Whether the tools agree about each partition, and why not.
+    """Return whether the tools agree about each partition, and why not.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -221,7 +221,7 @@ _UNCOMMITTED = {
 
 
 def _has_topic() -> nw.Expr:
-    """Whether the group has a commit of any partition of the topic."""
+    """Return whether the group has a commit of any partition of the topic."""
     has_commit = (~nw.col("has_no_commit")).cast(nw.Int64)
     return has_commit.max().over("group_id", "store", "topic") > 0
 

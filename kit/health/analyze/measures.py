@@ -120,7 +120,7 @@ class _Windows:
 
 
 def _lags(partitions: Partitions) -> tuple[Longs, Flags]:
-    """When each was committed, by the newest end until then; and whether there was one."""
+    """Return when each was committed, by the newest end until then; and whether there was one."""
     commits, ends = partitions.commits, partitions.ends
     seen = partitions.sampled(commits.number("ms"))
     is_known = (seen > 0) & commits.columns["offset"][1]

@@ -56,7 +56,7 @@ def outlook_positions(partition_lag: FrameT, retention: FrameT) -> FrameT:
 
 @nw.narwhalify
 def lag_outlook(partition_lag: FrameT, looks: FrameT, retention: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
-    """When the lag is closed, and when the next unread record is deleted, if all continues as it was seen.
+    """Return when the lag is closed, and when the next unread record is deleted, if all continues as it was seen.
 
     The bounds are what the slowest and the quickest step between two observations would come to. Between its next
     record and the end a log is taken to have grown evenly; where it came in bursts, deletion may overtake a reader
@@ -176,7 +176,7 @@ def _closing() -> dict[str, nw.Expr]:
 
 
 def _limits() -> dict[str, nw.Expr]:
-    """Which limits there are; null: not known."""
+    """Return which limits there are; null: not known."""
     policy = nw.col("cleanup_policy")
     deletes = policy.str.contains("delete")
     return {
@@ -186,7 +186,9 @@ def _limits() -> dict[str, nw.Expr]:
 
 
 def _sizes() -> dict[str, nw.Expr]:
-    """How many records of the log's mean length the limit of size is, with none, half and all of a segment more."""
+    """Return how many records of the log's mean length the limit of size is, with none, half and all of a segment
+    more.
+    """
     size, retained = nw.col("size_bytes").cast(nw.Float64), nw.col("retained").cast(nw.Float64)
     per_byte = nw.when(~nw.col("is_tiered") & (retained > 0)).then(retained) / nw.when(size > 0).then(size)
     shares = {"": 0.5, "_lower": 0.0, "_upper": 1.0}
@@ -215,7 +217,7 @@ class _Scenario:
         return {"": 0.5, "_lower": 0.0, "_upper": 1.0}[self.bound] * nw.col("slack")
 
     def by_time(self) -> nw.Expr:
-        """When the front of deletion, which moves through the log as the log grew, overtakes the reader."""
+        """Return when the front of deletion, which moves through the log as the log grew, overtakes the reader."""
         unread, age = nw.col("unread").cast(nw.Float64), nw.col(f"age{self.bound}")
         retention = nw.col("retention_ms").cast(nw.Float64)
         retention = retention if self.bound == "_lower" else retention + self.slack
@@ -230,7 +232,7 @@ class _Scenario:
         return _known(nw.col("by_time"), nw.when(~age.is_null()).then(or_never))
 
     def by_size(self) -> nw.Expr:
-        """When what lies behind the reader is as long as the limit."""
+        """Return when what lies behind the reader is as long as the limit."""
         missing = nw.col(f"room{self.bound}") - nw.col("unread").cast(nw.Float64)
         gains = self.produced - self.consumed
         check = nw.col("check_ms").cast(nw.Float64) if self.bound == "_upper" else nw.lit(0.0)

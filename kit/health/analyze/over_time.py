@@ -42,8 +42,8 @@ def lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT:
 
 @nw.narwhalify
 def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT, holes: FrameT | None = None) -> FrameT:
-    """How old the oldest unread record of each group was at each observation, by the observations of the ends of its
-    logs.
+    """Return how old the oldest unread record of each group was at each observation, by the observations of the ends of
+    its logs.
 
     A record came after the last observation that saw the log end at or before it, and not after the first that saw
     more. An observation before an end that went down, as that of a topic made again does, shows nothing of what came

@@ -17,7 +17,8 @@ _WAITING = ["at_ms", "lag", "arrived_ms", "fine_ms", "waits_ms"]
 
 @nw.narwhalify
 def waiting_since(commits: FrameT, ends: FrameT, times: FrameT) -> FrameT:
-    """When records began to wait, at each time, by the ends that were sampled. Arguments: see ``commit_windows``.
+    """Return when records began to wait, at each time, by the ends that were sampled. Arguments: see
+    ``commit_windows``.
 
     Columns:
         group_id, store, topic, partition, at_ms: whose records, and when; no row where no offset is committed.

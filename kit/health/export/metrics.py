@@ -102,7 +102,9 @@ def _of_groups(reading: Reading, group: str) -> Iterator[Metric]:
 
 
 def _of_others(others: pl.DataFrame) -> dict[str, tuple[str, float]]:
-    """Where no lag is known, there is no sum of them: 0 would say that they have read everything."""
+    """Return the rest of the lag. Without a known lag there is no sum: 0 would mean that the groups have read
+    everything.
+    """
     is_known = others.is_empty() or others["lag"].count() > 0
     return {
         "other_groups": (

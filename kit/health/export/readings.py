@@ -167,7 +167,7 @@ class OwnerMoves:
         self._moves = dict[tuple[str, str], int]()
 
     def count(self, snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str], int]:
-        """How many moves each group made so far, by group and store; of several owners the first by name counts.
+        """Return how many moves each group made so far, by group and store; of several owners the first by name counts.
 
         Partitions of share groups don't move: their members share them.
         """

@@ -34,7 +34,7 @@ def fetch_record_times(
     resolution_ms: int = RESOLUTION_MS,
     deadline_s: float = DEADLINE_S,
 ) -> list[RecordTime]:
-    """When the first records at or after these offsets were appended, to ``resolution_ms``, until ``at_ms``.
+    """Return when the first records at or after these offsets were appended, to ``resolution_ms``, until ``at_ms``.
 
     A bracket is wider where nothing shows a hole of the log (what compaction took) from a record as old as the one
     before, and the next time is further off than ``resolution_ms``: the truth is at one of its ends. A lag of a day
@@ -49,7 +49,7 @@ def fetch_record_times(
 def fetch_quiet(
     client: BrokerClient, ends: Mapping[Key, int], since_ms: int, deadline_s: float = DEADLINE_S
 ) -> dict[Key, bool]:
-    """Whether nothing below these ends is dated ``since_ms`` or later; no entry where no broker reported one.
+    """Return whether nothing below these ends is dated ``since_ms`` or later; no entry where no broker reported one.
 
     Raises:
         ConnectError: no broker answered.

@@ -247,7 +247,7 @@ def _stands_still(facts: Facts) -> Iterator[Condition]:
 
 
 def is_dual_writing(facts: Facts) -> bool:
-    """Whether ``/migration`` has to move."""
+    """Return whether ``/migration`` has to move."""
     is_there = facts.control is not None and facts.control.checkpoint_at is not None
     return is_there and phase(facts) in (DUAL_WRITE, KRAFT)
 

@@ -245,7 +245,7 @@ def _is_password() -> nw.Expr:
 
 
 def _is_stateless() -> nw.Expr:
-    """Whether the partition has no state znode. A partition whose leader is gone still has its epoch."""
+    """Return whether the partition has no state znode. A partition whose leader is gone still has its epoch."""
     state = nw.col("zookeeper_value").str.contains(_STATELESS, literal=True).fill_null(False)
     return (nw.col("kind") == "partition") & state & ~nw.col("kraft_value").is_null()
 

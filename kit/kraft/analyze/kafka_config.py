@@ -179,7 +179,7 @@ class Config:
 
     @cached_property
     def controller_endpoints(self) -> list[Endpoint]:
-        """How this node's controller is reached: one endpoint per controller listener that it has."""
+        """Return how this node's controller is reached: one endpoint per controller listener that it has."""
         own = [each for each in (*self.advertised, *self.listeners) if each.name in self.controller_names]
         if not own:
             return []
@@ -188,11 +188,11 @@ class Config:
 
     @cached_property
     def broker_endpoints(self) -> list[Endpoint]:
-        """How this node's broker is reached."""
+        """Return how this node's broker is reached."""
         return [each for each in self.advertised if each.name not in self.controller_names or self._is_kept(each.name)]
 
     def _is_kept(self, name: str) -> bool:
-        """Whether a controller listener is a broker's, too: the control plane's is, during a migration."""
+        """Return whether a controller listener is a broker's, too: the control plane's is, during a migration."""
         if not self.has_flag or self.control_plane is None:
             return False
         if self.control_plane not in {each.name for each in self.listeners}:

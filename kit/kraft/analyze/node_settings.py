@@ -71,7 +71,7 @@ class NodeSettings:
         return self.given.get(key, self.defaults.get(key))
 
     def is_template(self, key: str) -> bool:
-        """Whether the value is filled in later, and not known here."""
+        """Return whether the value is filled in later, and not known here."""
         return is_template(self.get(key) or "")
 
     def over(self, told: NodeSettings) -> NodeSettings:
@@ -86,12 +86,12 @@ class NodeSettings:
 
     @property
     def is_told(self) -> bool:
-        """Whether the node itself reported them; else they are of the operator's file."""
+        """Return whether the node itself reported them; else they are of the operator's file."""
         return self.source.startswith(_TOLD)
 
     @property
     def mode(self) -> str:
-        """How a node with these settings starts, one of ``MODES``."""
+        """Return how a node with these settings starts, one of ``MODES``."""
         is_on = (self.get(FLAG) or "").strip().lower() == "true"
         if self.role == "controller":
             return CONTROLLER if is_on else FINAL_CONTROLLER
@@ -101,7 +101,7 @@ class NodeSettings:
 
 
 def is_template(text: str) -> bool:
-    """Whether a value is filled in later, by Kafka or by what writes the file: it is not known here.
+    """Return whether a value is filled in later, by Kafka or by what writes the file: it is not known here.
 
     >>> is_template("${file:/etc/secrets:id}"), is_template("{{ broker_id }}"), is_template("RULE:^CN=(.*?),.*$/$1/")
     (True, True, False)
@@ -110,7 +110,7 @@ def is_template(text: str) -> bool:
 
 
 def is_secret(key: str, value: str) -> bool:
-    """Whether a setting's value is redacted: by its name, or because the value resembles one.
+    """Return whether a setting's value is redacted: by its name, or because the value resembles one.
 
     >>> is_secret("ssl.key.password", "x"), is_secret("password.encoder.iterations", "4096")
     (True, False)

@@ -87,7 +87,7 @@ class Facts:
 
     @property
     def is_copying(self) -> bool:
-        """Whether a KRaft controller holds ``/controller``, and no copy is completed.
+        """Return whether a KRaft controller holds ``/controller``, and no copy is completed.
 
         A controller writes the first offset into ``/migration`` when the copy is committed, and only then controls the
         brokers (KIP-866; ``KRaftMigrationDriver`` of 3.9.1). Until then ZooKeeper lacks nothing.
@@ -99,7 +99,7 @@ class Facts:
 
     @property
     def is_copy_aborted(self) -> bool:
-        """Whether a copy ended without a commit. The next leader begins the copy again."""
+        """Return whether a copy ended without a commit. The next leader begins the copy again."""
         return self.is_copying and self.n_aborted > 0
 
     @property
@@ -184,7 +184,7 @@ def _never_moved(facts: Facts) -> bool:
 
 
 def why_no_zookeeper(facts: Facts) -> str | None:
-    """Why a profile need not name a ZooKeeper, where the brokers' modes or the log show it; None: they don't."""
+    """Return why a profile need not name a ZooKeeper, where the brokers' modes or the log show it; None: they don't."""
     modes, here = {each.mode for each in facts.brokers}, phase(facts)
     levels = [each.metadata_version for each in facts.nodes if each.metadata_version is not None]
     if here == FINALISED:

@@ -52,7 +52,7 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
-    """Who fetches the log, or is registered and not fenced, reaches the controller that leads.
+    """Yield who fetches the log, or is registered and not fenced, reaches the controller that leads.
 
     A new leader has no observers at first, and a broker in ZooKeeper mode doesn't try yet.
     """
@@ -136,7 +136,7 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _begin_again(facts: PreflightFacts) -> str:
-    """How to begin again, only if each fact shows that nothing would be lost.
+    """Return how to begin again, only if each fact shows that nothing would be lost.
 
     Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02). Controllers
     with content, or with a broker that is registered in KRaft mode, hold the only copy of the metadata.

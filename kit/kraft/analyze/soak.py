@@ -126,7 +126,8 @@ def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
 
 
 def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | None:
-    """Why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a fail-over.
+    """Return why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a
+    fail-over.
 
     A soak begins again where the phase was another, a value diverged, or no observation proved for longer than
     ``LONGEST_GAP_S`` that ZooKeeper follows. An observation proves it if it is clean and ``_has_moved``: values in
@@ -153,7 +154,7 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
 
 
 def _begin(states: pl.DataFrame, now: datetime) -> tuple[datetime | None, str]:
-    """When the soak that lasts until ``now`` began, and why it began only then. None: there is no soak."""
+    """Return when the soak that lasts until ``now`` began, and why it began only then. None: there is no soak."""
     begin, end, n_unproved = None, now, 0
     looks = with_verdicts(states).select("at", "phase", "verdict", _has_moved())
     for at, phase, verdict, has_moved in reversed(looks.rows()):
@@ -172,7 +173,7 @@ def _begin(states: pl.DataFrame, now: datetime) -> tuple[datetime | None, str]:
 
 
 def _has_moved() -> pl.Expr:
-    """Whether the offset in ``/migration`` is another than in the observation before, or no record is missing in
+    """Return whether the offset in ``/migration`` is another than in the observation before, or no record is missing in
     ZooKeeper.
 
     The oldest observation has none before it.

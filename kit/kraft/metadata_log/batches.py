@@ -97,7 +97,7 @@ def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
 
 
 def written_after(data: Bytes, offset: int) -> int | None:
-    """When (ms) the first batch with a record behind ``offset`` was written; None: there is none."""
+    """Return when (ms) the first batch with a record behind ``offset`` was written; None: there is none."""
     tail = batches_after(data, offset)
     return int(HEADER.unpack_from(tail)[7]) if tail else None
 
@@ -114,7 +114,7 @@ def batches_after(data: Bytes, offset: int) -> memoryview:
 
 
 def batch_end(view: memoryview, at: int) -> int | str:
-    """Where the batch ends, or why that is not known."""
+    """Return where the batch ends, or why that is not known."""
     if len(view) - at < HEADER.size:
         return f"the file ends within the header of a batch: {quantity(len(view) - at, 'byte is', 'bytes are')} left"
     _, length, _, magic, *_ = HEADER.unpack_from(view, at)

@@ -201,7 +201,7 @@ def _portions(runs: Numbers) -> list[Numbers]:
 
 
 def _fits(records: ByteArray, shape: Shape) -> npt.NDArray[np.bool_]:
-    """Which are built as the first one is."""
+    """Return which are built as the first one is."""
     fits = np.ones(len(records), np.bool_)
     for at, mask in _masks(shape, records.shape[1]):
         words = records[:, at : at + _WORD].view("<u8")[:, 0]

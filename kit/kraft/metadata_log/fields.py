@@ -46,7 +46,7 @@ def uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def is_in(version: int, versions: str) -> bool:
-    """Whether ``0``, ``0-3`` or ``2+`` has a version."""
+    """Return whether ``0``, ``0-3`` or ``2+`` has a version."""
     first, _, last = versions.rstrip("+").partition("-")
     return version >= int(first) and (versions.endswith("+") or version <= int(last or first))
 

@@ -78,13 +78,13 @@ class MetadataLog:
         return frame(tables.METADATA_NODES.columns_of(node_rows(self.image))).sort("role", "node_id")
 
     def behind(self, offset: int) -> timedelta:
-        """How much older than its last record the oldest one behind ``offset`` is."""
+        """Return how much older than its last record the oldest one behind ``offset`` is."""
         times = (written_after(each.read(), offset) for each in _segments(self.sources))
         first = next((each for each in times if each is not None), self.image.written_ms)
         return timedelta(milliseconds=max(self.image.written_ms - first, 0))
 
     def has_moved_on(self, offset: int) -> bool:
-        """Whether there is a record behind ``offset`` for which a controller has to move ``/migration``.
+        """Return whether there is a record behind ``offset`` for which a controller has to move ``/migration``.
 
         It has not to for control records and registrations: after an election 3.9.1 writes none of them to ZooKeeper
         before the next record, which may be hours later with ``metadata.max.idle.interval.ms=0``.
@@ -95,7 +95,7 @@ class MetadataLog:
 
     @property
     def types(self) -> dict[str, int]:
-        """How many records there are of each type, in all files."""
+        """Return how many records there are of each type, in all files."""
         counts: Counter[str] = Counter()
         for name, _, n in (each.rpartition(": ") for row in self.files["types"] for each in row):
             counts[name] += int(n)

@@ -98,7 +98,9 @@ class _Layout:
         self._octets, self._at, self._end = octets, at, end
 
     def take(self, fields: Sequence[Field], version: int) -> bool:
-        """Whether all lengths and tags are plain bytes, no tag comes twice, and the message ends where it should."""
+        """Return whether all lengths and tags are plain bytes, no tag comes twice, and the message ends where it
+        should.
+        """
         known = [each for each in fields if is_in(version, each["versions"])]
         tagged = {each["tag"]: each for each in known if "tag" in each}
         is_plain = all(self._field(each) for each in known if "tag" not in each)

@@ -128,7 +128,9 @@ def _runs_of_alike(data: bytes, batches: Batches, group: Numbers) -> Numbers:
 
 
 def _length_octets(data: bytes, layout: Numbers) -> Numbers:
-    """Where all octets are that say how long a record is: where they are the same, so are all records' places."""
+    """Return where all octets are that say how long a record is: where they are the same, so are all records'
+    places.
+    """
     places = [np.empty(0, np.int64)]
     for start, size, count, _, _ in layout.tolist():
         _, behind = varint(data, start)
@@ -160,7 +162,9 @@ def _walked(data: bytes, batches: Batches, batch: int) -> Iterator[tuple[int, in
 
 
 def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
-    """How many records from here on begin with the same length, and so follow on one another; not all if many."""
+    """Return how many records from here on begin with the same length, and so follow on one another; not all if
+    many.
+    """
     if data[at + size : at + size + n_digits] != data[at : at + n_digits]:
         return int(at + size <= end)
     stop = min(end, at + size * _WINDOW)

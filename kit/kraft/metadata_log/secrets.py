@@ -19,7 +19,7 @@ _WITHOUT_PASSWORDS = (2, 8, 16, 32)
 
 
 def has_secrets(name: str) -> bool:
-    """Whether bytes of this record type may be secret."""
+    """Return whether bytes of this record type may be secret."""
     return name in (_CREDENTIAL, "Config")
 
 
@@ -33,5 +33,5 @@ def without_secrets(name: str, body: dict[str, Any], hide: Hide = stars) -> dict
 
 
 def is_secret_config(resource_type: int, key: str) -> bool:
-    """Whether a setting's value is redacted: a broker's, unless Kafka knows it as dynamic and no password."""
+    """Return whether a setting's value is redacted: a broker's, unless Kafka knows it as dynamic and no password."""
     return resource_type not in _WITHOUT_PASSWORDS and is_secret_setting(key)

@@ -209,7 +209,7 @@ def _to_kafka(group: str) -> str:
 
 
 def lives(inputs: GateInputs, group: str) -> str | None:
-    """Whether one group, which an operator leaves behind, still has members."""
+    """Return whether one group, which an operator leaves behind, still has members."""
     members = inputs.old_members.get(group, ())
     return f"group {group} is left behind: its {len(members)} live members will consume nothing" if members else None
 
@@ -240,7 +240,7 @@ def log_known(inputs: GateInputs) -> str | None:
 
 
 def reached(inputs: GateInputs) -> str | None:
-    """Which controllers may run, because their state is not known and no person reports them as stopped."""
+    """Return which controllers may run, because their state is not known and no person reports them as stopped."""
     live = inputs.now.live_controllers
     unknown = [each for each in inputs.now.unreachable_controllers if each in live]
     if not unknown:

@@ -15,7 +15,7 @@ from kit.kraft.subject import KIND
 
 
 def disks_problem(runs: Path, cluster_id: str) -> str | None:
-    """Why a disk may hold the log of an earlier move, by the runs of this cluster in this folder.
+    """Return why a disk may hold the log of an earlier move, by the runs of this cluster in this folder.
 
     A controller that starts on a log with a migration continues that migration, and waits for no broker (KIP-866,
     3.9.1).

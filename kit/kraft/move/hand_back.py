@@ -171,7 +171,7 @@ def forget_migration(client: KazooClient) -> ItemOutcome:
 
 
 def handed_back_problem(actor: NodeActor, parameters: KraftParameters, state: ClusterState) -> str | None:
-    """Why no broker may be stopped yet after the transaction; None: each knows who controls it."""
+    """Return why no broker may be stopped yet after the transaction; None: each knows who controls it."""
     control, problem = state.control, control_problem(state)
     if problem is not None or control.controller_id is None:
         return problem
@@ -185,7 +185,7 @@ def handed_back_problem(actor: NodeActor, parameters: KraftParameters, state: Cl
 
 
 def control_problem(state: ClusterState) -> str | None:
-    """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
+    """Return whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
     control = state.control
     if control.has_migration is not False or control.is_controller_persistent is not False:
         return f"no broker holds /controller (its holder is {control.controller_id}), or /migration exists"

@@ -58,7 +58,9 @@ class NodeOperator:
         return now - seen[1]
 
     def instruction_problem(self, parameters: OrderParameters, action: str, role: str) -> str | None:
-        """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
+        """Return whether the profile's deployer is still the one that was approved, and the profile names the same
+        nodes.
+        """
         instruction = self._deployer.instruction(action, role, parameters.to_mode)
         if instruction != parameters.instruction:
             return f"the plan has the instruction {parameters.instruction!r}, but the profile now has {instruction!r}"
@@ -68,7 +70,9 @@ class NodeOperator:
         return None
 
     def edited_problem(self, parameters: OrderParameters, role: str, numbers: Iterable[int], mode: str) -> str | None:
-        """Whether a file with which a node would be started now is another one than was approved. Raises InputError."""
+        """Return whether a file with which a node would be started now is another one than was approved. Raises
+        InputError.
+        """
         if not mode:
             return None
         now = settings_digests(self.cluster)
@@ -232,7 +236,7 @@ class NodeActor:
         return self.hands.cluster
 
     def compared(self, step: Step, met: str) -> Verified:
-        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder.
+        """Return whether both stores hold the same now; what differs or is expected to is a file in the run's folder.
 
         Raises:
             AuthenticationFailed: ZooKeeper or a node refuses the login.

@@ -42,7 +42,7 @@ def reported_stopped(overridden: Iterable[str]) -> tuple[str, ...]:
 
 
 def reports_voters(overridden: Iterable[str]) -> bool:
-    """Whether the operator answers for it that the profile names every voter."""
+    """Return whether the operator answers for it that the profile names every voter."""
     return VOTERS_KNOWN.check_id in overridden
 
 

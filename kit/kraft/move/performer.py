@@ -112,7 +112,8 @@ def _came_late(plan: Plan, now: ClusterState) -> str | None:
 
 
 def gates_refusal(cluster: Cluster, plan: Plan, runs: Path, reads: MoveReads, clock: Clock) -> str | None:
-    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
+    """Return which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked
+    now.
 
     Raises:
         ConnectError: ZooKeeper, or every broker that is asked, does not answer.

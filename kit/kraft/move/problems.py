@@ -21,7 +21,7 @@ BEHIND = 10
 
 
 def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None:
-    """Why a broker does not yet run well in ``mode``."""
+    """Return why a broker does not yet run well in ``mode``."""
     is_listed = broker_id in state.control.brokers
     now, registration = state.modes.get(broker_id), state.registration(broker_id)
     who = f"broker {broker_id}"
@@ -44,7 +44,7 @@ def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None
 
 
 def describe_modes(modes: Mapping[int, str | None]) -> str:
-    """Which brokers run in which mode, by what they said; None: nothing."""
+    """Return which brokers run in which mode, by what they said; None: nothing."""
     return listed(_describe_mode(numbers, mode) for mode, numbers in by_value(modes).items())
 
 
@@ -55,7 +55,7 @@ def _describe_mode(numbers: Sequence[int], mode: str | None) -> str:
 
 
 def registered_problem(state: ClusterState) -> str | None:
-    """Who does not run in KRaft mode alone: brokers fenced, registered as migrating, or in ``/brokers/ids``."""
+    """Return who does not run in KRaft mode alone: brokers fenced, registered as migrating, or in ``/brokers/ids``."""
     not_ready = [each.node_id for each in state.facts.registered_brokers if each.is_migrating or each.is_fenced]
     places = {"registered in ZooKeeper mode or fenced": not_ready, "in /brokers/ids": state.control.brokers}
     told = [f"{named(them, 'broker {} is', 'brokers {} are')} {place}" for place, them in places.items() if them]
@@ -103,7 +103,7 @@ def controllers_problem(
 
 
 def running_problem(state: ClusterState) -> str | None:
-    """Which controllers run, or may run."""
+    """Return which controllers run, or may run."""
     live = state.live_controllers
     may_run = {each.address: each.error for each in state.unreachable_controllers if each in live}
     running = [each.address for each in live if each.address not in may_run]
@@ -117,7 +117,7 @@ def unreachable(address: str, error: str | None) -> str:
 
 
 def voters_problem(state: ClusterState, controllers: Mapping[int, str], is_reported: bool = False) -> str | None:
-    """Whether the quorum has a controller that the profile does not name: no order would reach it.
+    """Return whether the quorum has a controller that the profile does not name: no order would reach it.
 
     Only the leader shows the voters. Without one no node does (``unknown_voters``), unless a person answers for it
     (``is_reported``): but not while most of the named controllers answer, which wait for an election.
@@ -137,7 +137,9 @@ def voters_problem(state: ClusterState, controllers: Mapping[int, str], is_repor
 
 
 def unknown_voters(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """Why most of the voters may be controllers that the profile does not name: too few of the named ones answer."""
+    """Return why most of the voters may be controllers that the profile does not name: too few of the named ones
+    answer.
+    """
     answering = state.answering_controllers
     if state.facts.leader is not None or 2 * len(answering) > len(controllers):
         return None
@@ -154,7 +156,7 @@ def _answer(answering: Sequence[NodeFact]) -> str:
 
 
 def claim_problem(state: ClusterState, has_claim: bool) -> str | None:
-    """Whether the holder of ``/controller`` is of the kind that the plan found."""
+    """Return whether the holder of ``/controller`` is of the kind that the plan found."""
     control = state.control
     if bool(control.is_controller_persistent) is has_claim:
         return None
@@ -167,7 +169,7 @@ def claim_problem(state: ClusterState, has_claim: bool) -> str | None:
 
 
 def copied_problem(state: ClusterState) -> str | None:
-    """Whether the copy was completed since the plan was made."""
+    """Return whether the copy was completed since the plan was made."""
     checkpoint = state.control.checkpoint
     if checkpoint is None:
         return state.control.refused("/migration") or state.control.undecodable("/migration")
@@ -177,7 +179,7 @@ def copied_problem(state: ClusterState) -> str | None:
 
 
 def first_checkpoint_problem(state: ClusterState) -> str | None:
-    """Whether ``/migration`` is as controllers make it when they start."""
+    """Return whether ``/migration`` is as controllers make it when they start."""
     control = state.control
     if control.has_migration is None:
         return control.refused("/migration") or "/migration could not be read"
@@ -200,7 +202,9 @@ def without_flag(state: ClusterState, controllers: Mapping[int, str]) -> tuple[i
 
 
 def flag_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """Why a controller may not be given the flag back: the migration ended, or the active one lacks the flag too."""
+    """Return why a controller may not be given the flag back: the migration ended, or the active one lacks the flag
+    too.
+    """
     problem, leader = controllers_problem(state, controllers, has_flag=None), state.facts.leader
     if problem is not None or leader is None:
         return problem
@@ -239,7 +243,7 @@ def dual_write_problem(state: ClusterState, controllers: Mapping[int, str]) -> s
 
 
 def behind_problem(cluster: Cluster, state: ClusterState, reads: MoveReads) -> str | None:
-    """Whether every voter of the quorum has fetched nearly all of the active controller's log."""
+    """Return whether every voter of the quorum has fetched nearly all of the active controller's log."""
     leader = state.facts.leader
     if leader is None:
         return "no controller leads the quorum"
@@ -267,7 +271,7 @@ def describe_diff(diff: MetadataDiff) -> str:
 
 
 def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, reads: MoveReads = READS) -> str | None:
-    """Whether each broker names that controller: the first that doesn't. Raises nothing."""
+    """Return whether each broker names that controller: the first that doesn't. Raises nothing."""
     for number, address in brokers.items():
         try:
             metadata = reads.metadata(cluster, address)

@@ -45,7 +45,7 @@ class RehearsalResult:
     found: Mapping[str, int]
 
     def problem(self, now: datetime) -> str | None:
-        """Why it does not vouch for a move that begins now."""
+        """Return why it does not vouch for a move that begins now."""
         save = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
         if self.found:
             counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
@@ -72,7 +72,7 @@ class RehearsalResult:
         return None
 
     def is_ahead(self, now: datetime) -> bool:
-        """Whether a clock was ahead that stamped it, or this one is behind: when it was made is not known."""
+        """Return whether a clock was ahead that stamped it, or this one is behind: when it was made is not known."""
         return max(self.saved_at, self.rehearsed_at) > now + CLOCK_SKEW
 
     def to_json(self) -> dict[str, Any]:

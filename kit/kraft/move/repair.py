@@ -284,7 +284,9 @@ class RepairActor(HandBackActor):
         )
 
     def _unled(self, parameters: HandBackParameters, state: ClusterState) -> str | None:
-        """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
+        """Return why brokers do not follow the broker that elects leaders, or why partitions have no leader; None:
+        neither is so. A stale ``/migration`` may have damaged partitions, so they are not examined after its repair.
+        """
         if parameters.to_phase == REPAIR_MIGRATION:
             return None
         return handed_back_problem(self, parameters, state) or led_problem(

@@ -36,7 +36,7 @@ _BROKER = 4
 
 
 def writes_problem(cluster: Cluster) -> str | None:
-    """Which part of the one transaction back, or of the lock, ZooKeeper would refuse. Raises ConnectError,
+    """Return which part of the one transaction back, or of the lock, ZooKeeper would refuse. Raises ConnectError,
     AuthenticationFailed.
     """
     client = zookeeper_of(cluster)
@@ -84,8 +84,8 @@ def _shown(identity: Identity) -> str:
 
 
 def hidden_problem(cluster: Cluster) -> str | None:
-    """Which of Kafka's znodes this session may not read: what is not seen is neither compared nor exceeded. Raises
-    ConnectError.
+    """Return which of Kafka's znodes this session may not read: what is not seen is neither compared nor exceeded.
+    Raises ConnectError.
     """
     read = fetch_metadata_znodes(zookeeper_of(cluster), lambda key: is_secret_config(_BROKER, key))
     errors = {each.sentence for each in read.control.problem_rows if each.kind == REFUSED}

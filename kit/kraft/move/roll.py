@@ -134,7 +134,7 @@ class RollActor(NodeActor):
         return outcomes
 
     def _has_come(self, parameters: RollParameters, attempt: WriteAttempt) -> bool:
-        """Whether the broker runs well in the mode that it was ordered to."""
+        """Return whether the broker runs well in the mode that it was ordered to."""
         mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
         return (
             mode is not None and broker_problem(self.hands.read_state(parameters), _number(attempt), str(mode)) is None

@@ -113,7 +113,9 @@ def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], dow
 
 
 def _is_whole(row: TopicPartition, down: int | None) -> bool:
-    """Whether nothing is missing but the broker that is down; where no other replica is in sync, only it can lead."""
+    """Return whether nothing is missing but the broker that is down; where no other replica is in sync, only it can
+    lead.
+    """
     if row.leader is None:
         return down in row.replicas and set(row.isr) <= {down}
     return set(row.replicas) - set(row.isr) <= {down}

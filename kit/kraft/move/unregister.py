@@ -41,7 +41,7 @@ class UnregisterBrokerResponse(ApiMessage, load_json="kit.kraft.move"):  # type:
 
 
 def gone_problem(state: ClusterState, broker_id: int) -> str | None:
-    """Whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
+    """Return whether the broker seems to run; None: nothing says so, and its registration is all that is left."""
     registration, who = state.registration(broker_id), f"broker {broker_id}"
     if state.modes.get(broker_id) is not None:
         return f"{who} still answers: stop it first"
@@ -53,7 +53,7 @@ def gone_problem(state: ClusterState, broker_id: int) -> str | None:
 
 
 def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: MoveReads) -> str | None:
-    """Whether a partition has a replica on it. Raises ReadError, ConnectError."""
+    """Return whether a partition has a replica on it. Raises ReadError, ConnectError."""
     placed = reads.replicas(cluster, facts)
     on_it = [f"{topic}-{number}" for (topic, number), replicas in placed.items() if broker_id in replicas]
     if not on_it:
@@ -66,7 +66,7 @@ def replicas_problem(cluster: Cluster, facts: Facts, broker_id: int, reads: Move
 
 
 def goes_on_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | None:
-    """Whether the move is in the same phase: the controllers wait, or dual write continues."""
+    """Return whether the move is in the same phase: the controllers wait, or dual write continues."""
     return (waiting_problem if state.phase == CONTROLLERS else dual_write_problem)(state, controllers)
 
 

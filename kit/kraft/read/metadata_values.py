@@ -112,12 +112,12 @@ def config_value(data: bytes) -> dict[str, str]:
 
 
 def is_broker_name(name: str) -> bool:
-    """Whether it is a broker's id, or the name for all brokers."""
+    """Return whether it is a broker's id, or the name for all brokers."""
     return name == DEFAULT or partition_in(name) is not None
 
 
 def is_address(name: str) -> bool:
-    """Whether it is an IP address, or the name for all."""
+    """Return whether it is an IP address, or the name for all."""
     try:
         ip_address(name)
     except ValueError:
@@ -126,7 +126,7 @@ def is_address(name: str) -> bool:
 
 
 def is_host_name(name: str) -> bool:
-    """Whether it is an address, or a name that may have one."""
+    """Return whether it is an address, or a name that may have one."""
     return is_address(name) or _HOST_NAME.fullmatch(name) is not None
 
 

@@ -114,7 +114,7 @@ def _below(client: KazooClient, paths: Sequence[str], refusals: list[str]) -> li
 
 
 def _refused_epochs(partitions: pa.Table, errors: Iterable[MetadataItem]) -> list[str]:
-    """Why the states of partitions, or the topics that would name them, can't be read."""
+    """Return why the states of partitions, or the topics that would name them, can't be read."""
     refused: list[str] = partitions.filter(partitions["is_refused"])["error"].to_pylist()
     return refused + [str(each.error) for each in errors if each.kind in ("topic", "partition") and each.is_refused]
 

@@ -223,7 +223,7 @@ def _node_counts(nodes: pl.DataFrame) -> str:
 
 
 def _dots(nodes: pl.DataFrame, named: Sequence[str]) -> pl.DataFrame:
-    """Where each node is drawn, how, and with which number."""
+    """Return where each node is drawn, how, and with which number."""
     is_broker = pl.col("role") == "broker"
     has_no_flag = pl.col("has_flag").eq(False).fill_null(False)
     controller = pl.when(has_no_flag).then(pl.lit("controller, no flag")).otherwise(pl.lit("controller"))

@@ -69,7 +69,7 @@ def status(profile: ChosenProfile, as_json: AsJson = False) -> None:
 
 
 def _status_of(profile: Profile) -> KraftStatus:
-    """Where brokers or ZooKeeper don't answer, of what answers; raises ConnectError when nothing does."""
+    """Return the status by the servers that answer. Raises ConnectError if none answers."""
     from kit.clients.cluster import connect
     from kit.kraft.status import kraft_status, status_without
 

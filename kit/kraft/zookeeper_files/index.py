@@ -67,7 +67,9 @@ def _supposed(data: bytes, at: int) -> Index | None:
 
 
 def _ends(data: bytes, octets: npt.NDArray[np.uint8], starts: Ints) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
-    """Where each would end; and whether it may be one: within the file, and no end of all, which is the path ``/``."""
+    """Return where each would end; and whether it may be one: within the file, and no end of all, which is the path
+    ``/``.
+    """
     length = octets[starts + 2].astype(np.int64) << 8 | octets[starts + 3]
     middles = np.minimum(starts + 4 + length, len(data) - 4)
     numbers: npt.NDArray[Any] = np.ndarray(len(data) - 3, ">i4", data, strides=(1,))

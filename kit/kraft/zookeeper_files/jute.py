@@ -61,7 +61,7 @@ class Cursor:
         return (self.buffer() or b"").decode(errors="replace")
 
     def count(self, size: int) -> range:
-        """How many follow, each of at least ``size`` bytes."""
+        """Return how many follow, each of at least ``size`` bytes."""
         count = self.int32()
         if count < -1 or max(count, 0) * size > self.left:
             raise Damaged(f"{quantity(count, 'entry', 'entries')} can't follow at byte {self.at:,}")

@@ -113,7 +113,7 @@ class Snapshot:
             self.problems.append(f"no complete znode is at {place}: the file was cut off, or its bytes were changed")
 
     def _places(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Where some znodes begin, where the length of the data of each is, and where each ends."""
+        """Yield where some znodes begin, where the length of the data of each is, and where each ends."""
         while not self.problems:
             middles, ends = indexed(self.data, self._at, _AT_ONCE)
             if not len(ends):

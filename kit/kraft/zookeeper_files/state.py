@@ -25,7 +25,7 @@ Owners: TypeAlias = dict[int, set[str]]
 
 
 def is_below(path: str | None, top: str) -> bool:
-    """Whether a path is ``top`` or below it; everything is below ``/``."""
+    """Return whether a path is ``top`` or below it; everything is below ``/``."""
     return top == "/" or path == top or (path or "").startswith(f"{top}/")
 
 

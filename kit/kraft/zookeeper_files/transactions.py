@@ -98,7 +98,7 @@ class Log:
         return not any(self.data[at : at + _ENTRY.size]) and not self.data[at:].strip(b"\0")
 
     def _entry(self, at: int) -> tuple[int, bytes, str | None]:
-        """Where the next one begins, and the bytes of this one or what is wrong with them."""
+        """Return where the next one begins, and the bytes of this one or what is wrong with them."""
         cursor = Cursor(self.data, at)
         checksum, length = _ENTRY.unpack(cursor.octets(_ENTRY.size))
         if length < _TXN.size:

@@ -18,7 +18,7 @@ _made: dict[Path, Path] | None = None
 
 
 def archive(class_path: str, main: str) -> Path:
-    """Where the archive of one class path and main class lies, or would lie."""
+    """Return where the archive of one class path and main class lies, or would lie."""
     return cache_folder() / "archives" / f"{main.rpartition('.')[2]}-{_digest(java_home(), class_path, main)}.jsa"
 
 

@@ -106,7 +106,7 @@ def tell_on_stderr(line: str) -> None:
 
 
 def folder_of(jar_set: JarSet) -> Path:
-    """Where a set is kept; the name follows the expected checksums, so another list is another folder."""
+    """Return where a set is kept; the name follows the expected checksums, so another list is another folder."""
     lines = sorted(f"{name} {digest}" for name, digest in expected(jar_set.name).items())
     return cache_folder() / "jars" / f"{jar_set.name}-{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:8]}"
 
@@ -125,7 +125,7 @@ def expected(set_name: str) -> dict[str, str]:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether every jar lies there with the size it had when its checksum was checked."""
+    """Return whether every jar lies there with the size it had when its checksum was checked."""
     try:
         sizes = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())

@@ -91,14 +91,14 @@ class Consumer:
         self.process.wait_until(self.is_member, f"{self.consumer_id} a member", seconds)
 
     def is_member(self) -> bool:
-        """Whether it has said that it became a member of its group."""
+        """Return whether it has said that it became a member of its group."""
         if self.kind == "console":
             return "Adding newly assigned partitions" in self.events_file.read_text(encoding="utf-8")
         return any(event.name in ("REG", "ASSIGN") for event in self.events())
 
     @property
     def has_left(self) -> bool:
-        """Whether it has said that it left its group in order."""
+        """Return whether it has said that it left its group in order."""
         return bool(self.events("STOP"))
 
     def pause(self) -> None:
@@ -138,7 +138,7 @@ def whole_lines(path: Path) -> list[str]:
 
 
 def consumption_folder(folder: Path) -> Path:
-    """Where the consumers of the lab in ``folder`` write what they delivered."""
+    """Return where the consumers of the lab in ``folder`` write what they delivered."""
     return folder / "consumption"
 
 

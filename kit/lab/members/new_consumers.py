@@ -133,7 +133,7 @@ def launch_producer(
 
 
 def production_folder(folder: Path) -> Path:
-    """Where the paced producers of the lab in ``folder`` write what was acknowledged."""
+    """Return where the paced producers of the lab in ``folder`` write what was acknowledged."""
     return folder / "production"
 
 

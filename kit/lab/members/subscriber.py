@@ -73,7 +73,7 @@ class Member:
         return json.dumps(fields) + "\n"
 
     def done(self) -> bool:
-        """Whether it reads to the end only, and has."""
+        """Return whether it reads to the end only, and has."""
         return self.until_end and bool(self.assigned) and self.assigned <= self.ended
 
     def on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

@@ -70,7 +70,7 @@ class Broker:
         self.process.wait_until(self.has_started, "started", START_SECONDS)
 
     def has_started(self) -> bool:
-        """Whether its log says so since the last launch; the log is appended over restarts."""
+        """Return whether its log says so since the last launch; the log is appended over restarts."""
         assert self.process is not None
         with self.process.log.open("rb") as log:
             log.seek(self._log_read)
@@ -106,7 +106,7 @@ class Broker:
         }
 
     def role(self) -> dict[str, str]:
-        """Who it is, where it listens and who controls it."""
+        """Return who it is, where it listens and who controls it."""
         return {
             "broker.id": str(self.broker_id),
             "listeners": f"PLAINTEXT://{self.addresses['PLAINTEXT']}",

@@ -67,7 +67,9 @@ class ZooKeeper:
         }
 
     def serves(self) -> bool:
-        """Whether it answers ``srvr`` as a standalone server (``ruok`` is answered with a dead main thread too)."""
+        """Return whether it answers ``srvr`` as a standalone server (``ruok`` is answered with a dead main thread
+        too).
+        """
         return "Mode: standalone" in self.command("srvr")
 
     def command(self, word: str) -> str:

@@ -154,7 +154,7 @@ def _raise_beyond(words: CircuitBreakerParameters, growth: Mapping[str, int], to
 
 
 def read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
-    """How long ZooKeeper and the brokers were read: without what this process then makes of the answers."""
+    """Return how long ZooKeeper and the brokers were read: without what this process then makes of the answers."""
     return float(snapshot.read_timings["duration_ms"].sum())
 
 

@@ -72,7 +72,7 @@ class Deployer(Protocol):
         ...
 
     def refusal(self, replacement: MemberReplacement) -> str | None:
-        """Why it would refuse this order, before any is given; None: it would not."""
+        """Return why it would refuse this order, before any is given; None: it would not."""
         ...
 
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
@@ -159,7 +159,7 @@ def _words(replacement: MemberReplacement) -> dict[str, str]:
 
 
 def deployer_of(profile: Profile) -> Deployer:
-    """Who replaces members, by the profile.
+    """Return who replaces members, by the profile.
 
     Raises:
         ProfileError: the deploy section can't be used.

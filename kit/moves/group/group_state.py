@@ -117,7 +117,7 @@ class GroupState:
 
     @property
     def youngest_at(self) -> datetime | None:
-        """When the newest of its ZooKeeper members registered."""
+        """Return when the newest of its ZooKeeper members registered."""
         return max((member.since for member in self.members if member.since is not None), default=None)
 
     @property
@@ -137,7 +137,7 @@ class GroupState:
 
     @property
     def unsettled(self) -> str:
-        """Why the group is not settled, in words."""
+        """Return why the group is not settled, in words."""
         return (
             f"no member owns {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
         )

@@ -28,7 +28,7 @@ class Storage:
 
 
 def storage(before: GroupState, now: GroupState) -> Storage:
-    """Whether old members commit to Kafka, by the offsets of the partitions they own.
+    """Return whether old members commit to Kafka, by the offsets of the partitions they own.
 
     A member that commits less often than the observations are apart (an old consumer's default is a minute) shows no
     movement: then an offset in Kafka behind ZooKeeper's counts as left over, and so does one with a leader epoch,

@@ -190,7 +190,7 @@ def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
 
 
 def _sets_toggle(now: GroupState, request: GroupPlanRequest) -> bool:
-    """Whether the way passes the toggle: "Kafka coordination" is the first stage behind it."""
+    """Return whether the way passes the toggle: "Kafka coordination" is the first stage behind it."""
     behind = PATH.index("Kafka coordination")
     return now.stage in PATH and (PATH.index(now.stage) < behind) != (PATH.index(request.to_stage) < behind)
 

@@ -98,7 +98,7 @@ class ReplaceActor:
         return Checked(True, f"found {counted(state.counts)}; each of {n_partitions} is owned")
 
     def _refusal(self, step: Step, state: GroupState) -> str | None:
-        """Why the deployer would refuse to replace a member of the group; None: it takes all of them."""
+        """Return why the deployer would refuse to replace a member of the group; None: it takes all of them."""
         order = Order("", 1, *ReplaceParameters.of(step).direction)
         leaving = [each for each in state.members if each.flavour == order.from_flavour]
         reasons = (self._deployer.refusal(replacement_of(step, order, each)) for each in leaving)
@@ -161,7 +161,7 @@ class ReplaceActor:
         )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the group is still somewhere between before and after, as this run left it."""
+        """Return whether the group is still somewhere between before and after, as this run left it."""
         problem = off_the_way(step, self._look(step))
         return Checked(problem is None, problem or "the group is as this run left it")
 
@@ -289,7 +289,7 @@ class ReplaceActor:
         return state
 
     def _victim(self, step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
-        """Whom to replace; None: this run had one stopped, and its successor is missing.
+        """Return whom to replace; None: this run had one stopped, and its successor is missing.
 
         Raises:
             RunError: a member is missing, but this run did not stop it.

@@ -62,7 +62,7 @@ class ReplaceParameters(StepParameters):
 
     @property
     def direction(self) -> tuple[str, str]:
-        """Which flavour becomes which."""
+        """Return which flavour becomes which."""
         change = {flavour: self.after.get(flavour, 0) - self.before.get(flavour, 0) for flavour in self.flavours}
         fewer = [flavour for flavour, count in change.items() if count < 0]
         more = [flavour for flavour, count in change.items() if count > 0]
@@ -75,13 +75,15 @@ class ReplaceParameters(StepParameters):
 
     @property
     def count(self) -> int:
-        """How many members are replaced."""
+        """Return how many members are replaced."""
         to_flavour = self.direction[1]
         return self.after.get(to_flavour, 0) - self.before.get(to_flavour, 0)
 
     @property
     def mode(self) -> str:
-        """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
+        """Return whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with
+        KCs.
+        """
         return KAFKA if self.flavours & {KC, *PROTOCOLS} else ZOOKEEPER
 
     @property
@@ -164,7 +166,7 @@ class Order:
 
 
 def off_the_way(step: Step, state: GroupState) -> str | None:
-    """Why the group is not one that this step may find before one of its replacements; None: it is."""
+    """Return why the group is not one that this step may find before one of its replacements; None: it is."""
     parameters = ReplaceParameters.of(step)
     before, after = parameters.before, parameters.after
     if not _is_on_the_way(state.counts, parameters):
@@ -183,7 +185,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
 
 
 def _named(state: GroupState) -> str:
-    """Who is there: a person has to see who is too many, or missing."""
+    """Return who is there: a person has to see who is too many, or missing."""
     names = [f"{noun(member.flavour)} {member.member_id}" for member in state.members]
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
@@ -255,7 +257,7 @@ def ours(acted: ActedRecord) -> list[ItemOutcome]:
 
 
 def is_within_kafka(step: Step) -> bool:
-    """Whether Kafka alone coordinates the group. Then two deployments at a time hide which of them did what.
+    """Return whether Kafka alone coordinates the group. Then two deployments at a time hide which of them did what.
 
     There a member of the other protocol changes the assignment of the whole group. On KIP-125's path, a replacement
     that another operator or tool made counts as made.
@@ -271,7 +273,9 @@ def made_by_others(step: Step, state: GroupState, number: int) -> list[ItemOutco
 
 
 def describe_of_others(step: Step, first: GroupState, state: GroupState, outcomes: Sequence[ItemOutcome]) -> str:
-    """Which members another operator or tool started; ``first``: the group before the orders with these outcomes."""
+    """Return which members another operator or tool started; ``first``: the group before the orders with these
+    outcomes.
+    """
     to_flavour = ReplaceParameters.of(step).direction[1]
     known = {after["member"] for after in (it.after for it in outcomes) if isinstance(after, Mapping)}
     known |= {each.member_id for each in first.members}
@@ -284,7 +288,7 @@ def describe_of_others(step: Step, first: GroupState, state: GroupState, outcome
 
 
 def describe_newcomers(step: Step, flavour: str, member_ids: Sequence[str]) -> str:
-    """Which members came while this run had ordered one."""
+    """Return which members came while this run had ordered one."""
     return (
         f"{quantity(len(member_ids), noun(flavour))} joined group {ReplaceParameters.of(step).group}, and this run"
         f" ordered one: {', '.join(member_ids)}. Another operator or tool starts members as well: nothing more is"
@@ -330,7 +334,7 @@ def _is_on_the_way(counts: Counts, parameters: ReplaceParameters) -> bool:
 
 
 def n_done(step: Step, state: GroupState) -> int:
-    """How many of the step's newcomers are there."""
+    """Return how many of the step's newcomers are there."""
     parameters = ReplaceParameters.of(step)
     to_flavour = parameters.direction[1]
     return state.count(to_flavour) - parameters.before.get(to_flavour, 0)

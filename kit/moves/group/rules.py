@@ -211,7 +211,7 @@ def _either(counts: Iterable[int]) -> str:
 
 
 def flavours_of(stage: str) -> tuple[str, ...]:
-    """Who is a member in a stage."""
+    """Return who is a member in a stage."""
     return {
         "OZKCC": (OZKCC,),
         "canary MEZKCC": (OZKCC, MEZKCC),

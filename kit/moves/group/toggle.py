@@ -141,7 +141,9 @@ class ToggleActor:
         return Verified(True, f"{who} {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the znode is as this run left it, and no two members would read one partition once it is set back."""
+        """Return whether the znode is as this run left it, and no two members would read one partition once it is set
+        back.
+        """
         parameters = ToggleParameters.of(step)
         toggle = read_toggle(self._cluster.zookeeper, parameters.group)
         if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != parameters.before:
@@ -182,7 +184,7 @@ class Toggle:
         return f"{self.mode!r}{of_version(self.version)}"
 
     def was_left_by(self, written: ItemOutcome) -> bool:
-        """Whether a run wrote this, and no client has written since.
+        """Return whether a run wrote this, and no client has written since.
 
         Of a write whose answer was lost only the version is known that it would have made.
         """
@@ -224,7 +226,7 @@ def unset_toggle(
 
 
 def toggle_rights(cluster: Cluster, toggles: Iterable[tuple[str, str | None]]) -> Condition:
-    """Whether an undo may delete the toggles that a run creates: ``toggles`` are groups with their present mode.
+    """Return whether an undo may delete the toggles that a run creates: ``toggles`` are groups with their present mode.
 
     Raises:
         ConnectError: ZooKeeper does not answer.
@@ -342,7 +344,7 @@ def handovers_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
 
 
 def not_ready_for_back(state: GroupState, after: str) -> str | None:
-    """Why the toggle of this group may not go back from ``after``: two members would read one partition."""
+    """Return why the toggle of this group may not go back from ``after``: two members would read one partition."""
     allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
     if set(state.counts) <= allowed:
         return None
@@ -350,7 +352,7 @@ def not_ready_for_back(state: GroupState, after: str) -> str | None:
 
 
 def not_following(state: GroupState, mode: str) -> str | None:
-    """Why this group doesn't follow that coordination, by what its members own; None: it does."""
+    """Return why this group doesn't follow that coordination, by what its members own; None: it does."""
     if state.effective_mode != mode:
         holds = f"{describe_toggle(state.mode)}, and there are {counted(state.counts)}"
         return f"the effective mode is {state.effective_mode}: {holds}"
@@ -364,7 +366,7 @@ def not_following(state: GroupState, mode: str) -> str | None:
 
 
 def not_moving(first: GroupState, state: GroupState) -> str | None:
-    """Why it is unknown whether records are delivered.
+    """Return why it is unknown whether records are delivered.
 
     None: each partition with records left has a later commit than at the first observation.
     """

@@ -62,7 +62,8 @@ def held_locks(cluster: Cluster) -> list[HeldLock]:
 
 
 def hidden_locks(cluster: Cluster) -> str | None:
-    """Why locks in Kafka, or the runs that hold them, may be missing in ``held_locks``; None: the login sees them.
+    """Return why locks in Kafka, or the runs that hold them, may be missing in ``held_locks``; None: the login sees
+    them.
 
     Brokers before Kafka 2.3 do not report rights, and never hold locks: these are in Kafka from migration mode on.
 

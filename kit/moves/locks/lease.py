@@ -240,7 +240,7 @@ class Lease:
                 return  # The next confirmation says so.
 
     def _is_overtaken(self, code: int, generation: int) -> bool:
-        """Whether the other of heartbeat and confirmation has rejoined, or does, since a request was made."""
+        """Return whether the other of heartbeat and confirmation has rejoined, or does, since a request was made."""
         return code == _ILLEGAL_GENERATION and (self._rejoining is not None or self._generation != generation)
 
     async def _rejoin(self, generation: int) -> None:

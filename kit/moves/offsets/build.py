@@ -110,7 +110,7 @@ def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Condition:
 
 
 def _undo_rights(inputs: PlanInputs, changes: Sequence[Move]) -> Condition:
-    """Whether the login may write each offset back: delete what the run creates, create what the run deletes."""
+    """Return whether the login may write each offset back: delete what the run creates, create what the run deletes."""
     created = [move.key for move in changes if move.before is None and move.after is not None]
     if inputs.store == ZOOKEEPER:
         deleted = [move.key for move in changes if move.after is None]

@@ -90,7 +90,7 @@ def _clamped(inputs: PlanInputs, selected: Selected) -> Move | Excluded:
 
 
 def _impossible(store: str, group_id: str) -> str | None:
-    """Why this store can't hold an offset of such a group; None if it can. The other groups continue."""
+    """Return why this store can't hold an offset of such a group; None if it can. The other groups continue."""
     if not group_id:
         return NO_NAME
     return NO_ZNODE if store == ZOOKEEPER and not is_znode_name(group_id) else None

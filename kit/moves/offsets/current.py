@@ -86,7 +86,9 @@ def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[s
 def member_rules(
     seen: Committed, source: str | None, target: str, to_groups: Mapping[str, str] | None = None
 ) -> list[Condition]:
-    """Whether the groups have no members, so that ``target`` may be written (and, for a copy, ``source`` read)."""
+    """Return whether the groups have no members, so that ``target`` may be written (and, for a copy, ``source``
+    read).
+    """
     renamed = dict(to_groups or {})
     read = [group_id for group_id in seen.groups["group_id"] if group_id not in renamed.values()]
     written = [renamed.get(group_id, group_id) for group_id in read]

@@ -87,7 +87,9 @@ def nearest(offset: int, source: Sequence[Print]) -> list[Print]:
 
 
 def _equal(source: Sequence[Print], at: int, copy: Sequence[Print]) -> list[int]:
-    """Where the record is in the copy; of several copies those whose neighbours are most alike, the first one first."""
+    """Return where the record is in the copy; of several copies those whose neighbours are most alike, the first one
+    first.
+    """
     places = [place for place, record in enumerate(copy) if record.is_equal(source[at])]
     if len(places) < 2:
         return places

@@ -46,8 +46,9 @@ class GroupDeleter:
         self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
-        """Whether the login may delete each group, and any group may go now. Those that may not are named; ``act``
-        refuses each alone."""
+        """Return whether the login may delete each group, and any group may go now. Those that may not are named;
+        ``act`` refuses each alone.
+        """
         groups = groups_of(step)
         known = fetch_kafka(self._cluster, groups.__contains__)
         busy = [f"group {each!r} {why}" for each in sorted(groups) if (why := why_busy(known.get(each, NOT_IN_KAFKA)))]
@@ -98,8 +99,9 @@ class GroupDeleter:
         return Verified(True, f"{quantity(len(before), 'group')} read back as deleted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the login may commit what an undo commits. ``undo`` examines each group alone, so a group that is in
-        use again stops no other group."""
+        """Return whether the login may commit what an undo commits. ``undo`` examines each group alone, so a group that
+        is in use again stops no other group.
+        """
         before = before_of(step)
         parts = self._parts({it.item: before[it.item] for it in acted.written})
         topics = {topic for part in parts.values() for topic, _ in part.wanted}

@@ -90,7 +90,7 @@ class KafkaWriter(GroupOffsets):
 
     @property
     def can_delete(self) -> bool:
-        """Whether the brokers can delete single offsets (OffsetDelete, KIP-496: Kafka ≥ 2.4)."""
+        """Return whether the brokers can delete single offsets (OffsetDelete, KIP-496: Kafka ≥ 2.4)."""
         try:
             return self._client.supports(OffsetDeleteRequest, 0)
         except kafka_errors.IncompatibleBrokerVersion:

@@ -28,7 +28,9 @@ class Stored:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the store may hold any offset here. A znode that was read, but holds no offset, is not hidden."""
+        """Return whether the store may hold any offset here. A znode that was read, but holds no offset, is not
+        hidden.
+        """
         return self.error is not None and self.version is None
 
 
@@ -78,7 +80,7 @@ class Move:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether records would be read again. A deletion has a rule of its own."""
+        """Return whether records would be read again. A deletion has a rule of its own."""
         return self.before is not None and self.after is not None and self.after < self.before
 
     @property

@@ -106,7 +106,7 @@ def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> di
 
 
 def _unread(part: str, group: GroupInStore) -> str | None:
-    """Why the group, or one of its offsets, can't be read."""
+    """Return why the group, or one of its offsets, can't be read."""
     errors = [stored.error for stored in group.offsets.values() if stored.error is not None] if part == OFFSETS else []
     return group.error or next(iter(errors), None)
 

@@ -42,7 +42,7 @@ def fetch_unstable(cluster: Cluster, kafka: KafkaWriter, group_ids: Collection[s
 
 
 def fetch_untold(cluster: Cluster, group_ids: Collection[str]) -> str | None:
-    """Why it can't be known whether an open transaction has sent offsets for one of the groups; None: it can.
+    """Return why it can't be known whether an open transaction has sent offsets for one of the groups; None: it can.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
@@ -53,7 +53,7 @@ def fetch_untold(cluster: Cluster, group_ids: Collection[str]) -> str | None:
 
 
 def _is_open(cluster: Cluster, group_ids: Collection[str], partitions: Collection[Place]) -> dict[str, bool | None]:
-    """Whether a transaction is open in the group's partition of the offsets topic; None: that is not known."""
+    """Return whether a transaction is open in the group's partition of the offsets topic; None: that is not known."""
     homes = _homes(group_ids, sum(topic == OFFSETS_TOPIC for topic, _ in partitions))
     is_open = fetch_open(cluster.broker_client, set(homes.values()))
     return {each: is_open.get(homes[each]) if each in homes else None for each in group_ids}

@@ -77,7 +77,7 @@ class OffsetsActor:
         self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
-        """Whether no group has a member in the store, and every offset is still within its log."""
+        """Return whether no group has a member in the store, and every offset is still within its log."""
         groups, fetch = groups_of(step), fetch_kafka if store_of(step) == KAFKA else fetch_zookeeper
         absent = NOT_IN_KAFKA if store_of(step) == KAFKA else NOT_IN_ZOOKEEPER
         known = fetch(self._cluster, groups.__contains__)
@@ -134,7 +134,7 @@ class OffsetsActor:
         return self._carry_out(self._writer(step), before_of(step), after_of(step), report)
 
     def verify(self, step: Step) -> Verified:
-        """Whether each offset, read now, is the one that the step wrote."""
+        """Return whether each offset, read now, is the one that the step wrote."""
         after = after_of(step)
         current = self._writer(step).read(after)
         wrong = [
@@ -150,8 +150,9 @@ class OffsetsActor:
         return Verified(True, f"{quantity(len(after), 'offset')} read back as requested.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the login may write what an undo writes. ``undo`` checks each offset alone, so an offset that was
-        moved since stops no other."""
+        """Return whether the login may write what an undo writes. ``undo`` checks each offset alone, so an offset that
+        was moved since stops no other.
+        """
         back, before = self._back(step, acted), before_of(step)
         refused = self._refused(step, {key: before[key] for key in back.ours if key not in back.gone})
         if refused is not None:
@@ -209,7 +210,9 @@ class OffsetsActor:
         return _Back([key for key in ours if key not in alone], gone, alone)
 
     def _refused(self, step: Step, wanted: Mapping[Key, Stored]) -> str | None:
-        """Why the login may not write these offsets to Kafka; None: it may, that is not known, or it is ZooKeeper."""
+        """Return why the login may not write these offsets to Kafka; None: it may, that is not known, or it is
+        ZooKeeper.
+        """
         if store_of(step) != KAFKA:
             return None
         rights: dict[str, set[int]] = {}

@@ -70,7 +70,7 @@ _KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT, DELETE))
 
 
 def moves_offsets(kind: str) -> bool:
-    """Whether this module makes plans of this kind."""
+    """Return whether this module makes plans of this kind."""
     return kind.startswith(_KINDS)
 
 

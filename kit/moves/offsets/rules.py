@@ -83,7 +83,7 @@ def source_finding(sources: Mapping[str, GroupInStore]) -> Condition:
 
 
 def why_busy(group: GroupInStore) -> str | None:
-    """Why a group's offsets must not be written in this store; None if they may."""
+    """Return why a group's offsets must not be written in this store; None if they may."""
     if group.error is not None:
         return f"can't be read: {group.error}"
     if group.members:

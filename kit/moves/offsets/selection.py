@@ -44,7 +44,7 @@ class Selection:
         object.__setattr__(self, "_named", {group_id: tuple(places) for group_id, places in named.items()})
 
     def accepts(self, group_id: str) -> bool:
-        """Whether anything of the group may be selected."""
+        """Return whether anything of the group may be selected."""
         return self.groups is None or group_id in self.groups
 
     def takes(self, group_id: str, topic: str, partition: int) -> bool:

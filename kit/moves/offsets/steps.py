@@ -250,7 +250,7 @@ RECIPES: Recipes = {kind: Recipe(remade, groups_of, target_of=lambda item: parse
 
 
 def deletes(step: Step) -> bool:
-    """Whether the step deletes offsets; otherwise it writes them."""
+    """Return whether the step deletes offsets; otherwise it writes them."""
     return step.changes[0].after is None
 
 

@@ -52,14 +52,14 @@ class Present:
     unsure: Mapping[str, str] = field(default_factory=dict)
 
     def is_gone(self, place: Place) -> bool:
-        """Whether no broker knows the partition any more."""
+        """Return whether no broker knows the partition any more."""
         if place[0] in self.unsure:
             return False
         topic = self.topics.get(place[0])
         return topic is None or place[1] not in topic.leader_epochs
 
     def misplaced(self, place: Place, stored: Stored) -> Misplaced | None:
-        """Why ``stored`` does not belong into this partition; None: it does, or the partition is gone."""
+        """Return why ``stored`` does not belong into this partition; None: it does, or the partition is gone."""
         if place[0] in self.unsure:
             return Misplaced(Outcome.NOT_ATTEMPTED, self.unsure[place[0]])
         if is_told_by_id(self.topics, place[0], stored):
@@ -102,7 +102,7 @@ class Present:
 
 
 def hidden_reason(topic: str) -> str:
-    """Why offsets of a topic that the login may not describe are left alone, and what to do."""
+    """Return why offsets of a topic that the login may not describe are left alone, and what to do."""
     return (
         f"the login may not describe {topic!r}, so offramp can't determine whether the topic exists. Grant the login"
         " DESCRIBE on it, then try again"
@@ -110,7 +110,7 @@ def hidden_reason(topic: str) -> str:
 
 
 def contested_reason(topic: str) -> str:
-    """Why offsets of a topic that is listed here and not there are left alone, and what to do."""
+    """Return why offsets of a topic that is listed here and not there are left alone, and what to do."""
     return (
         f"a broker does not list topic {topic!r}, and another broker or ZooKeeper does: the broker may have just"
         " started. Wait until all brokers list the topic, or none does. Then try again"
@@ -118,13 +118,15 @@ def contested_reason(topic: str) -> str:
 
 
 def is_told_by_id(topics: Mapping[str, Topic], name: str, stored: Stored) -> bool:
-    """Whether both ids are known: the one of the offset's topic, and the one of the topic with this name now."""
+    """Return whether both ids are known: the one of the offset's topic, and the one of the topic with this name now."""
     topic = topics.get(name)
     return topic is not None and topic.topic_id is not None and stored.topic_id is not None
 
 
 def made_again(topics: Mapping[str, Topic], name: str, stored: Stored) -> Misplaced | None:
-    """Whether the topic was deleted and created again since the offset was read, by its id; None: not, or unknown."""
+    """Return whether the topic was deleted and created again since the offset was read, by its id; None: not, or
+    unknown.
+    """
     if not is_told_by_id(topics, name, stored) or topics[name].topic_id == stored.topic_id:
         return None
     return Misplaced(

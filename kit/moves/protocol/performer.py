@@ -63,7 +63,9 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
 
 
 def refusal(cluster: Cluster, plan: Plan) -> str | None:
-    """Which checks forbid the plan now and were not overridden, before the first write of a run; None: none does."""
+    """Return which checks forbid the plan now and were not overridden, before the first write of a run; None: none
+    does.
+    """
     to_protocol, answers = plan.parameters["to_protocol"], plan.parameters["answers"]
     assert isinstance(answers, Mapping)
     request = Request(str(to_protocol), str(plan.parameters.get("how", ROLLING)), Answers.from_json(answers))

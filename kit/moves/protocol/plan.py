@@ -229,7 +229,7 @@ def plan_from(
 
 
 def canary_of(now: ProtocolState, to_protocol: str, how: str, wanted: int) -> int | None:
-    """How many members change first and are watched alone.
+    """Return how many members change first and are watched alone.
 
     None: no member does, since all members stop, the group has consumer-protocol members, or it moves back.
     """

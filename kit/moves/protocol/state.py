@@ -31,7 +31,7 @@ class ProtocolState(GroupState):
 
     @property
     def unsettled(self) -> str:
-        """Why the group is not settled, in words."""
+        """Return why the group is not settled, in words."""
         if self.unconsumed:
             return f"no member owns {listed(self.unconsumed)}"
         epoch = self.protocol.epoch

@@ -138,7 +138,7 @@ class StoppedActor:
         return Verified(True, f"the group has {counted(after)} and all {n_offsets} of the plan", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Whether the group has no members but those that this step may have left."""
+        """Return whether the group has no members but those that this step may have left."""
         most, counts = _merged(*_before_and_after(step)), _counts(self._look(step))
         if _fits(counts, most):
             return Checked(True, "the group is as this run left it")
@@ -324,7 +324,7 @@ def _change(order: MemberReplacement, said: str) -> tuple[Json, Json]:
 
 
 def _lost(parameters: StoppedParameters, state: ProtocolState | None) -> str | None:
-    """Which committed offset of the plan is gone or lower; None: none is."""
+    """Return which committed offset of the plan is gone or lower; None: none is."""
     kept = {} if state is None else {named(pair): each.kafka for pair, each in state.offsets.items()}
     for name, offset in parameters.offsets.items():
         now = kept.get(name)

@@ -55,7 +55,7 @@ class ZnodeDeleter:
         self._cluster = cluster
 
     def check(self, step: Step) -> Checked:
-        """Whether the group has no live member, unless the plan allows members."""
+        """Return whether the group has no live member, unless the plan allows members."""
         parameters = DeleteZnodesParameters.of(step)
         count = quantity(len(step.changes), "znode")
         if parameters.beside_members:

@@ -184,7 +184,7 @@ def _librdkafka_kerberos(login: KerberosLogin) -> dict[str, Any]:
 
 @cache
 def librdkafka_has_kerberos() -> bool:
-    """Whether the installed build has a provider for GSSAPI; a client without brokers is made to see it."""
+    """Return whether the installed build has a provider for GSSAPI; a client without brokers is made to see it."""
     from confluent_kafka import KafkaException, Producer
 
     try:

@@ -40,7 +40,7 @@ def _check_keys(section: Any, mechanism: str, keys: Mapping[str, Sequence[str]])
 
 
 def _is_private(url: str) -> bool:
-    """Whether no one on the way can read a request: TLS, or this machine."""
+    """Return whether no one on the way can read a request: TLS, or this machine."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)
@@ -173,7 +173,7 @@ class ZookeeperSecurity(_Tls, _Kerberos):
 
 
 def section_of(security: KafkaSecurity | ZookeeperSecurity) -> str:
-    """Where the profile has these keys."""
+    """Return where the profile has these keys."""
     return "security.kafka" if isinstance(security, KafkaSecurity) else "security.zookeeper"
 
 

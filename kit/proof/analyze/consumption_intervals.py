@@ -139,7 +139,7 @@ def _before(name: str, within: list[str], order: list[str]) -> nw.Expr:
 
 
 def _by_offsets(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
-    """Whether a returning member took over again, and whether that is doubtful, by the offsets alone."""
+    """Return whether a returning member took over again, and whether that is doubtful, by the offsets alone."""
     goes_on = nw.col("rank") == nw.col("previous_rank") + 1
     is_doubtful = goes_on & _someone_was_evicted(eviction_ms)
     return ~goes_on | is_doubtful, is_doubtful
@@ -177,7 +177,8 @@ def _at_ms_where(applies: nw.Expr) -> nw.Expr:
 
 
 def _someone_was_evicted(eviction_ms: int) -> nw.Expr:
-    """Whether a member fell silent: only then can a store send a member back to where it stopped while others read.
+    """Return whether a member fell silent: only then can a store send a member back to where it stopped while others
+    read.
 
     Either the other members re-read exactly what the returning member had delivered: then the returning member went
     silent without committing. Or they read on and committed nothing of it: then the last of them went silent.

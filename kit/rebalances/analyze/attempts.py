@@ -116,14 +116,16 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
 
 
 def _is_new_member(before: MemberRebalance, attempt: RebalanceAttempt) -> bool:
-    """Whether the member starts without the partitions of the rebalance before: it left, or another process began."""
+    """Return whether the member starts without the partitions of the rebalance before: it left, or another process
+    began.
+    """
     member = attempt.value_of("member_id")
     is_other = None not in (member, before.member_id) and member != before.member_id
     return is_other or attempt.life != before.life or before.left_at is not None
 
 
 def _left_at(attempt: RebalanceAttempt) -> datetime | None:
-    """When the member left the group, before it asked to join again."""
+    """Return when the member left the group, before it asked to join again."""
     for event in attempt.events:
         if leaves(event):
             return datetime_of(time_of(event))
@@ -133,7 +135,7 @@ def _left_at(attempt: RebalanceAttempt) -> datetime | None:
 
 
 def is_rebalance(attempt: RebalanceAttempt) -> bool:
-    """Whether the consumer is in a rebalance there, and has a row for it."""
+    """Return whether the consumer is in a rebalance there, and has a row for it."""
     return bool(attempt.all_of(*_OF_REBALANCES))
 
 

@@ -120,7 +120,7 @@ def reached_state(event: Event) -> str | None:
 
 
 def leaves(event: Event) -> bool:
-    """Whether its member leaves the group by this line; of a member that was fenced, other lines say so."""
+    """Return whether its member leaves the group by this line; of a member that was fenced, other lines say so."""
     return event["kind"] in ("leaving", "left") or new_state(event) in ("LEAVING", "UNSUBSCRIBED", "STALE")
 
 
@@ -172,7 +172,7 @@ class RebalanceAttempt:
         return bool(self.events[0]["source"] == "zookeeper")
 
     def is_before(self, event: Event) -> bool:
-        """Whether the event belongs to another rebalance, after this one."""
+        """Return whether the event belongs to another rebalance, after this one."""
         phase = phase_of(event)
         if self.is_done:
             return phase in (Phase.OPENING, Phase.LEFT, Phase.STARTED)
@@ -180,21 +180,22 @@ class RebalanceAttempt:
 
     @property
     def was_left(self) -> bool:
-        """Whether its member left on its own, and has not asked to join since: the time until it does is of no
-        rebalance. A member that was thrown out rejoins, and its leaving is the reason."""
+        """Return whether its member left on its own, and has not asked to join since: the time until it does is of no
+        rebalance. A member that was thrown out rejoins, and its leaving is the reason.
+        """
         is_out = any(event["kind"] in _THROWN_OUT or _FOR_TIMEOUT.search(event["text"]) for event in self.events)
         started = any(phase_of(event) is Phase.STARTED for event in self.events)
         return not is_out and not started and any(leaves(event) for event in self.events)
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ends with a failure: a member that joined after one has another chance."""
+        """Return whether it ends with a failure: a member that joined after one has another chance."""
         joined = [number for number, event in enumerate(self.events) if event["kind"] == "joined"]
         failed = [number for number, event in enumerate(self.events) if event in self.failures]
         return bool(failed) and not self.is_done and max(failed) > max(joined, default=-1)
 
     def first(self, *kinds: str) -> int | None:
-        """When the first of the events of these kinds was."""
+        """Return when the first of the events of these kinds was."""
         times = [self.at[kind] for kind in kinds if kind in self.at]
         return min(times) if times else None
 
@@ -248,7 +249,7 @@ class ConsumerInstance:
 
     @property
     def has_epochs(self) -> bool:
-        """Whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
+        """Return whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
         return self.epoch is not None or self.has_reconciled
 
     def value_of(self, name: str) -> Any:
@@ -294,7 +295,7 @@ def datetime_of(at_us: int | None) -> datetime | None:
 
 
 def are_utc(events: Iterable[Event]) -> bool:
-    """Whether no event has a time of an unknown zone."""
+    """Return whether no event has a time of an unknown zone."""
     return all(event["observed_at"] is not None or event["local_at"] is None for event in events)
 
 
@@ -341,7 +342,7 @@ def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
 
 
 def stream_of(event: Event) -> tuple[Any, ...]:
-    """Whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
+    """Return whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
     named = event["source"] in _NAME_THEIR_CLIENT or any(prefix in event["text"] for prefix in _NAMED)
     handle = _HANDLE.search(event["text"]) if event["source"] == "librdkafka" else None
     if handle and event["client_id"]:
@@ -354,7 +355,9 @@ def stream_of(event: Event) -> tuple[Any, ...]:
 
 
 def _is_another(instance: ConsumerInstance, event: Event) -> bool:
-    """Whether a line of an old client shows that another consumer writes now, or the same one after a restart."""
+    """Return whether a line of an old client shows that another consumer writes now, or the same one after a
+    restart.
+    """
     if instance.stream[2] is not None:
         return False
     text, kind = event["text"], event["kind"]
@@ -372,7 +375,7 @@ def _is_before_joining(instance: ConsumerInstance) -> bool:
 
 
 def reasons(attempt: RebalanceAttempt) -> list[str]:
-    """Why, in the log's own words, best first."""
+    """Return why, in the log's own words, best first."""
     events = [event for _, kind in _REASONS for event in attempt.all_of(kind)]
     return list(dict.fromkeys(event["reason"] or event["kind"].replace("_", " ") for event in events))
 

@@ -284,7 +284,7 @@ def _events_by_kind(instance: ConsumerInstance) -> dict[str, list[Event]]:
 
 
 def _is_asked_for(event: Event, sought: set[str]) -> bool:
-    """Whether the application chose the position: such partitions are taken from ``sought``."""
+    """Return whether the application chose the position: such partitions are taken from ``sought``."""
     partitions = set(event["partitions"] or ())
     is_asked_for = bool(partitions) and partitions <= sought
     sought -= partitions
@@ -297,7 +297,7 @@ def _is_evicted(event: Event) -> bool:
 
 
 def _n_facts(same: list[Event]) -> int:
-    """How many facts these events of one kind show: a process may print one several times, at once."""
+    """Return how many facts these events of one kind show: a process may print one several times, at once."""
     return 1 + sum(not _is_repeated(before, event) for before, event in pairwise(same))
 
 

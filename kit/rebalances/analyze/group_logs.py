@@ -90,7 +90,7 @@ class GroupLogs:
         return sorted({*self.rows, *self.broker_events})
 
     def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime], bool]:
-        """When that generation began, and when it ended, and whether both are by all its lines.
+        """Return when that generation began, and when it ended, and whether both are by all its lines.
 
         Where its lines are of several clocks: by the brokers' clock, or by one of them.
         """

@@ -39,7 +39,7 @@ class _Member:
             self.records.append(row)
 
     def is_whole(self, epoch: int) -> bool:
-        """Whether all of that epoch is there: compaction leaves out what is before the first record."""
+        """Return whether all of that epoch is there: compaction leaves out what is before the first record."""
         if not self.records:
             return False
         first = self.records[0]
@@ -58,7 +58,7 @@ class _Stored:
     members_of: dict[int, list[str]]
 
     def was_without(self, member: str, epoch: int) -> bool:
-        """Whether nothing in the topic is of that member, though all of that epoch is there."""
+        """Return whether nothing in the topic is of that member, though all of that epoch is there."""
         first = next(iter(self.members_of), None)
         is_whole = epoch in self.members_of and (epoch != first or first == 1)
         return is_whole and member not in self.members and member not in self.members_of[epoch]

@@ -107,7 +107,7 @@ def _coordinators(same: list[Event]) -> list[str]:
 
 
 def _is_repeated(before: Event, event: Event) -> bool:
-    """Whether a process prints one fact a second time, as a client does at two levels: with its reason."""
+    """Return whether a process prints one fact a second time, as a client does at two levels: with its reason."""
     names = ("file", "origin", "member_id", "partitions", "offset", "reason")
     first, second = time_of(before), time_of(event)
     is_at_once = first is not None and second is not None and abs(second - first) <= AT_ONCE_US

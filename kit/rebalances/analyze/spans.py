@@ -99,7 +99,7 @@ def epoch_spans(epochs: IntoDataFrame, until: datetime | None = None) -> pl.Data
 
 
 def _left_at(rebalances: pl.DataFrame) -> dict[tuple[str, str], list[datetime]]:
-    """When which member was known to be gone."""
+    """Return when which member was known to be gone."""
     gone = rebalances.select("group_id", "left", at=pl.coalesce("started_at", "ended_at")).explode("left").drop_nulls()
     times: dict[tuple[str, str], list[datetime]] = {}
     for group, member, at in gone.iter_rows():

@@ -97,7 +97,7 @@ def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
 
 
 def _decided_by(row: dict[str, Any]) -> str | None:
-    """Who decided on the assignment: the leader, or in the new protocol the coordinator's assignor."""
+    """Return who decided on the assignment: the leader, or in the new protocol the coordinator's assignor."""
     if row["leader_id"]:
         return f"led by {row['leader_id']}"
     if not row["is_epoch"]:
@@ -106,7 +106,7 @@ def _decided_by(row: dict[str, Any]) -> str | None:
 
 
 def _course(row: dict[str, Any]) -> str:
-    """How long it took; of a beginning or an end alone, that the other is unknown."""
+    """Return how long it took; of a beginning or an end alone, that the other is unknown."""
     if row["duration_ms"] is not None:
         return f" took {seconds(row['duration_ms'])}"
     if row["started_at"] is not None and row["ended_at"] is None:
@@ -127,7 +127,7 @@ def _when(at: Any, is_utc: bool) -> str:
 
 
 def _found(row: dict[str, Any]) -> str | None:
-    """How long the coordinator was searched for; of a rebalance without an end, which coordinator that was."""
+    """Return how long the coordinator was searched for; of a rebalance without an end, which coordinator that was."""
     known = row["coordinator"] or row["coordinator_id"] is not None
     alone = f"had the coordinator {coordinator_of(row)}" if known and row["outcome"] != "assigned" else None
     return _took(row["discover_ms"], f"found the coordinator {coordinator_of(row)}") or alone

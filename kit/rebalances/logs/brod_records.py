@@ -61,7 +61,9 @@ def _rest(lines: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _end(lines: list[_Line], place: int) -> int:
-    """Where the record that begins at ``place`` ends: behind its text, and the lines that follow it without a gap."""
+    """Return where the record that begins at ``place`` ends: behind its text, and the lines that follow it without a
+    gap.
+    """
     end, further = place + 1, None
     without_prefix = _prefix_of(lines[place].value)
     while end < len(lines) and (lines[end].file, lines[end].line) == (lines[end - 1].file, lines[end - 1].line + 1):

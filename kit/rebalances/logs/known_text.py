@@ -107,7 +107,7 @@ def _not_by_chance() -> str:
 
 
 def _is_own(text: pl.Expr) -> pl.Expr:
-    """Whether it begins with a client's own prefix: no sentence does."""
+    """Return whether it begins with a client's own prefix: no sentence does."""
     return pl.any_horizontal([text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(text, fields.OLD_PREFIX)
 
 

@@ -32,17 +32,19 @@ _PLACE, _ENTRY = ("file", "line", "record"), ("file", "entry_line", "entry_recor
 
 
 def looks_like_coordination(message: pl.Expr, logger: pl.Expr) -> pl.Expr:
-    """Whether a line of unknown wording should have been known: by its words, or by the class that wrote it."""
+    """Return whether a line of unknown wording should have been known: by its words, or by the class that wrote it."""
     return has(replaced(message, _OTHER_CLIENT, ""), _LOOKS) | has(logger, _CLASSES)
 
 
 def is_part(text: pl.Expr) -> pl.Expr:
-    """Whether a line belongs to the block of an entry before it."""
+    """Return whether a line belongs to the block of an entry before it."""
     return pl.any_horizontal([has(text, label) for label in _LABELS.values()])
 
 
 def with_marks(records: pl.DataFrame) -> pl.DataFrame:
-    """Which record is an entry, and what all other records may be to one: ``item`` of a list, ``*_here`` of a block."""
+    """Return which record is an entry, and what all other records may be to one: ``item`` of a list, ``*_here`` of a
+    block.
+    """
     text = pl.when(pl.col("layout").is_null()).then("raw")
     item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct
     return records.with_columns(
@@ -113,5 +115,5 @@ def _labelled(name: str) -> pl.Expr:
 
 
 def _says() -> pl.Expr:
-    """Whether a record is an entry, or belongs to one."""
+    """Return whether a record is an entry, or belongs to one."""
     return pl.col("is_entry") | pl.any_horizontal(pl.col("item", *(f"{name}_here" for name in _LABELS)).is_not_null())

@@ -117,8 +117,7 @@ def _error_beside() -> pl.Expr:
 
 
 def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
-    """Where a prefix that isn't known is behind a layout that is, the text behind it is taken; where a sentence
-    does, it is shown."""
+    """Take the text behind an unknown prefix of a known layout. If a sentence is before the text, it is shown."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     if lacking.is_empty():
         return entries

@@ -216,7 +216,7 @@ def _strings(texts: Sequence[bytes]) -> pa.StringArray:
 
 
 def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
-    """Where its lines begin, and where the last one ends."""
+    """Return where its lines begin, and where the last one ends."""
     ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1
     rest = [] if chunk.endswith(b"\n") else [len(chunk)]
     return np.concatenate([[0], ends, rest]).astype(np.int32)
@@ -303,7 +303,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
 
 
 def _skip_line(stream: io.BufferedIOBase, most: float) -> int:
-    """How many bytes the rest of the line has; no more than ``most`` are read."""
+    """Return how many bytes the rest of the line has; no more than ``most`` are read."""
     skipped = 0
     while skipped < most and (part := stream.readline(int(min(LONGEST, most - skipped)))):
         skipped += len(part)

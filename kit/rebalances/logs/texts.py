@@ -39,7 +39,7 @@ def regex(pattern: str) -> str:
 
 
 def has(text: pl.Expr, pattern: str) -> pl.Expr:
-    """Whether the pattern is found anywhere; null where there is no text."""
+    """Return whether the pattern is found anywhere; null where there is no text."""
     return text.str.contains(regex(pattern))
 
 

@@ -52,7 +52,9 @@ def rejoined(portions: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _n_waiting(lines: pl.DataFrame, known: dict[str, bool]) -> int:
-    """How many lines of the last file wait: all while few are known, else those of a record that may continue."""
+    """Return how many lines of the last file wait: all while few are known, else those of a record that may
+    continue.
+    """
     (last,) = lines["file"].tail(1)
     n_of_last = lines.select((pl.col("file") == last).sum()).item()
     if last not in known and n_of_last < _ENOUGH:

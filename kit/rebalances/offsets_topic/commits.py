@@ -62,7 +62,7 @@ def commit_rows(records: Records, keys: Keys) -> pa.RecordBatch:
 
 
 def _metadata(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> tuple[Ints, Ints]:
-    """Where the metadata begins and how long it is; -1 is null."""
+    """Return where the metadata begins and how long it is; -1 is null."""
     text_at, length = at + 2, octets.integer(at, ">i2")
     rows = np.flatnonzero(is_flexible)
     if len(rows):
@@ -72,7 +72,7 @@ def _metadata(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> tuple[Ints, 
 
 
 def _has_tags(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> Mask:
-    """Whether the tagged fields that end a flexible value are all there; nearly all values have none or one."""
+    """Return whether the tagged fields that end a flexible value are all there; nearly all values have none or one."""
     are_whole = np.zeros(len(at), np.bool_)
     rows = np.flatnonzero(is_flexible)
     if not len(rows):

@@ -102,7 +102,7 @@ def parse_keys(column: pa.Array) -> Keys:
 
 
 def _text(octets: BinaryColumn, at: Ints) -> tuple[Ints, Ints, Ints]:
-    """Where a string begins whose length is at ``at``, that length, and what comes after."""
+    """Return where a string begins whose length is at ``at``, that length, and what comes after."""
     length = octets.integer(at, ">i2")
     return at + 2, length, at + 2 + np.maximum(length, 0)
 

@@ -160,7 +160,7 @@ def test_whatever_the_time_zone_of_the_session_is(spark, folder, works):
 
 
 def copied(copies: Copies) -> list[int]:
-    """How many observations each copy holds, the first copy first."""
+    """Return how many observations each copy holds, the first copy first."""
     looks = {(folder, Path(file).parent) for (file, *_), folder in copies._copied.items() if "log_offsets" in file}
     return [sum(of == folder for of, _ in looks) for folder in copies._n_rows]
 

@@ -146,7 +146,7 @@ def test_the_verbs(spark, folder, tmp_path, monkeypatch):
 
 
 def _ending(at: int, *, is_done: bool) -> Callable[..., Any]:
-    """How Spark writes while the process ends at write ``at``, before or after it was done."""
+    """Return how Spark writes while the process ends at write ``at``, before or after it was done."""
     write, numbers = DataFrameWriter.parquet, count(1)
 
     def counted(*arguments: Any, **named: Any) -> Any:

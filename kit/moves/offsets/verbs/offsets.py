@@ -51,7 +51,7 @@ class Chosen:
 
     @property
     def is_any(self) -> bool:
-        """Whether something was chosen."""
+        """Return whether something was chosen."""
         return bool(self.groups or self.topics or self.partitions)
 
     def selection(self) -> Selection:
@@ -149,7 +149,7 @@ class Target:
     ] = None
 
     def reset(self) -> Reset | Path:
-        """Where the reset goes, by the one option that is given. Raises InputError: none is, or several."""
+        """Return where the reset goes, by the one option that is given. Raises InputError: none is, or several."""
         from kit.moves.offsets import kafka_tool
         from kit.moves.offsets.plan import Reset, parse_reset
 

@@ -154,7 +154,7 @@ def test_trees_of_other_systems_are_counted_and_are_no_groups():
 
 
 def is_other(group: Node) -> bool:
-    """Whether another system may have made it."""
+    """Return whether another system may have made it."""
     if {"ids", "owners"} & group.children.keys():
         return False
     if "offsets" not in group.children:

@@ -309,7 +309,8 @@ class LogReader:
         )
 
     def overtaken(self) -> tuple[float, float]:
-        """When the log's start passes the reader, or one that is two records behind or ahead of it, in ms from now.
+        """Return when the log's start passes the reader, or one that is two records behind or ahead of it, in ms from
+        now.
 
         An observation shows whole offsets: at rates that are nearly alike two records are minutes.
         """

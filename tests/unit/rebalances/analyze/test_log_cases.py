@@ -34,7 +34,7 @@ class Told:
         return [at and f"{at:%H:%M:%S}" for at in self.column(name)]
 
     def says(self, *parts: str) -> bool:
-        """Whether the sentences and the JSON have each part."""
+        """Return whether the sentences and the JSON have each part."""
         return all(part in self.sentences and part in self.json for part in parts)
 
     def count(self, kind: str) -> int:
