@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +18,6 @@ from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from kit.protocol.facts import ProtocolFacts, Request
     from kit.protocol.read import GroupProtocol
     from kit.tables.conditions import Condition
@@ -77,10 +74,10 @@ def check(
 
 
 def _print_all(listing: Listing, facts: ProtocolFacts, request: Request) -> None:
-    from kit.protocol.verdicts import verdicts, verify_facts
+    from kit.protocol.verdicts import verdict_rows, verdicts, verify_facts
 
     with waiting("checking"):
-        rows = pl_frame([asdict(each) for each in verdicts(facts, request)])
+        rows = verdict_rows(verdicts(facts, request))
     listing.print(rows, _SPARE)
     if not listing.is_data:
         counts = Counter(rows["rolling"].fill_null("without members"))
@@ -90,6 +87,8 @@ def _print_all(listing: Listing, facts: ProtocolFacts, request: Request) -> None
 
 
 def _print_one(listing: Listing, facts: ProtocolFacts, group_id: str, request: Request) -> None:
+    import polars as pl
+
     from kit.protocol.checks import check_group
     from kit.protocol.verdicts import group_of, verify_facts, verify_move
 
@@ -98,7 +97,7 @@ def _print_one(listing: Listing, facts: ProtocolFacts, group_id: str, request: R
     group = group_of(facts, group_id)
     found = check_group(facts, group, request)
     if listing.is_data:
-        listing.print(pl_frame([_row(each) for each in found]))
+        listing.print(pl.DataFrame([_row(each) for each in found], infer_schema_length=None))
     else:
         _tell_group(group, found)
     said = verify_move(group_id, found)
@@ -122,10 +121,3 @@ def _tell_group(group: GroupProtocol, found: list[Condition]) -> None:
 def _row(found: Condition) -> dict[str, Any]:
     names = ("check_id", "severity", "is_met", "sentence", "remedy", "source")
     return {"group_id": found.subject, **{name: getattr(found, name) for name in names}}
-
-
-def pl_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Rows as a frame."""
-    import polars as pl
-
-    return pl.DataFrame(rows, infer_schema_length=None)

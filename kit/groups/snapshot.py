@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -47,8 +47,11 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
     return Snapshot(snapshot_id, **{table.name: in_spark(spark, stamped[table]) for table in tables.ALL})
 
 
-def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
-    """Observe the cluster as :func:`take_snapshot` does; the tables are polars DataFrames, and no Spark is started."""
+def observe(cluster: Cluster, groups: str | Collection[str] = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
+    """Observe the cluster as :func:`take_snapshot` does; the tables are polars DataFrames, and no Spark is started.
+
+    ``groups``: as of :func:`kit.groups.read.whole_cluster.chosen_groups`.
+    """
     info, rows = read_cluster(cluster, groups)
     snapshot_id = _snapshot_id(info)
     frames = {table.name: stamped_frame(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}

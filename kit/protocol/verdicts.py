@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING
 
 from kit.clients.cluster import Cluster
 from kit.errors import NotFound, PartialRead, UnsafePlan
@@ -19,6 +20,9 @@ from kit.protocol.stage import Stage
 from kit.tables.conditions import ASK, BLOCK, WARN, Condition
 from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def read_facts(
@@ -127,6 +131,16 @@ def verdicts(facts: ProtocolFacts, request: Request) -> list[GroupVerdict]:
     rows = [verdict(facts, group, request) for group in facts.groups.values()]
     order = ("no", "unknown", None, "yes", "done")
     return sorted(rows, key=lambda each: (order.index(each.rolling), order.index(each.stopped), each.group_id))
+
+
+def verdict_rows(rows: Sequence[GroupVerdict]) -> pl.DataFrame:
+    """Return verdicts as rows: a column per field of :class:`GroupVerdict`, lists for its tuples."""
+    import polars as pl
+
+    schema: dict[str, pl.DataType] = {each.name: pl.String() for each in fields(GroupVerdict)}
+    schema |= dict.fromkeys(("n_members", "loses_offsets"), pl.Int64())
+    schema |= dict.fromkeys(("blocked_by", "unknown", "warnings", "to_answer"), pl.List(pl.String()))
+    return pl.DataFrame([astuple(each) for each in rows], schema=schema, orient="row")
 
 
 def _answer(blocking: list[Condition]) -> str:

@@ -164,7 +164,8 @@ class Process:
             START_ALL: stopped,
         }
         recipes = {**group.RECIPES, **protocol.RECIPES}
-        return Hand(self, actors, recipes, lambda plan: protocol.observe(self.cluster, plan))
+        readings = protocol.Readings(False, look, lambda cluster, names: {name: look(cluster, name) for name in names})
+        return Hand(self, actors, recipes, lambda plan: readings.observe(self.cluster, plan))
 
     def _fleet(self) -> ClusterPerformer:
         actors = {
@@ -303,7 +304,6 @@ def seams() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (replace, toggle, soak, group):
             stack.enter_context(patch.object(module, "read_group_state", _look))
-        stack.enter_context(patch.object(protocol, "read_protocol_state", _look))
         for module in (wave, fleet):
             stack.enter_context(patch.object(module, "observe_some", _sight))
         stack.enter_context(patch.object(circuit_breaker, "observe_groups", _whole_sight))

@@ -28,7 +28,7 @@ from kit.moves.protocol.group_configs import fetch_configs
 from kit.moves.protocol.plan import ProtocolPlanRequest, log_ends
 from kit.operations.operations import Operations
 from kit.profile import load_profile
-from kit.protocol.facts import Answers
+from kit.protocol.facts import ROLLING, STOPPED, Answers
 from tests.notebooks.executed import NOTEBOOKS, execute
 from tests.servers.awaiting import SECONDS, awaited
 from tests.servers.offset_operations import await_member
@@ -37,6 +37,7 @@ from tests.servers.raw_member import RawMember, assignment, subscription
 from tests.soak import soak_only
 
 RUNBOOK = NOTEBOOKS / "runbook" / "consumer_protocol.ipynb"
+FLEET_RUNBOOK = NOTEBOOKS / "runbook" / "protocol_fleet.ipynb"
 DEPLOY = """
 import json, os, sys
 from pathlib import Path
@@ -230,6 +231,28 @@ def test_the_runbook_moves_a_group_by_an_approved_plan(kraft_lab, cluster, tmp_p
     execute(RUNBOOK, tmp_path / "run.ipynb", **given, approval_digest=plan.digest, dry_run=False)
     assert group.settled(2).stage == "consumer"
     assert_each_once(group)
+
+
+@soak_only
+@pytest.mark.parametrize("how", [ROLLING, STOPPED])
+def test_the_runbook_of_many_groups_moves_them_by_an_approved_plan_and_back(kraft_lab, cluster, tmp_path, how):
+    groups = [ProtocolGroup(kraft_lab, cluster, f"runbook-{how}-{number}", rate=20.0) for number in range(2)]
+    for each in groups:
+        each.start([NewMember(each.name, [each.name], f"{each.name}-0")])
+    given = {"profile_file": str(cluster.profile.file), "pattern": f"runbook-{how}-.*", "soak_s": 1.0, "pause_s": 1.0}
+    given |= {"how": how, "wave": 1, "clients_ready": True}
+    for to, was in (("consumer", "classic"), ("classic", "consumer")):
+        runs = tmp_path / to
+        execute(FLEET_RUNBOOK, tmp_path / f"dry-{to}.ipynb", **given, runs=str(runs), to_protocol=to)
+        assert [each.state().stage for each in groups] == [was] * 2
+        desk = Operations(cluster, runs)
+        plan = desk.plan(str(desk.plan_files()[0]))
+        desk.approve(plan, plan.subject, plan.digest[:8], approver="Bob")
+        approved = {"approval_digest": plan.digest, "dry_run": False}
+        execute(FLEET_RUNBOOK, tmp_path / f"run-{to}.ipynb", **given, **approved, runs=str(runs), to_protocol=to)
+        assert [each.settled(1).stage for each in groups] == [to] * 2
+    for each in groups:
+        assert_each_once(each)
 
 
 def test_an_open_transaction_hides_no_end_of_the_log_where_a_proof_begins(kraft_lab, cluster):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,11 +20,9 @@ from kit.moves.group.rules import SETTLE_S
 from kit.operations.frames import matching
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from widgets.run.connection import Connection
-from widgets.run.procedure import OpenOperations, Procedure
+from widgets.run.procedure import OpenOperations
 from widgets.run.run_model import showing
-
-PACE = 5
-"""The pause between two scans, as a multiple of one scan's duration: a large cluster is not read all the time."""
+from widgets.run.whole_cluster import WholeClusterProcedure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +34,7 @@ class Scan:
     n_unread: int
 
 
-class FleetToggle(Procedure):
+class FleetToggle(WholeClusterProcedure):
     """``scan`` reads all groups on its own connection; ``close_all`` closes the connections of the model.
 
     Raises:
@@ -71,7 +68,6 @@ class FleetToggle(Procedure):
         self._scan = scan
         self._judging = threading.Lock()
         self._snapshot: Snapshot[pl.DataFrame] | None = None
-        self._scan_s = 0.0
         super().__init__(open_operations, close_all)
         self._see()
 
@@ -173,19 +169,9 @@ class FleetToggle(Procedure):
 
     # Reading
 
-    def _reached(self) -> None:
-        self.refresh()
-
-    def _pace_s(self, every_s: float) -> float:
-        return max(every_s, PACE * self._scan_s)
-
-    def _see(self) -> None:
-        began = time.monotonic()
-        try:
-            self._snapshot = self._scan()
-            self._judge()
-        finally:
-            self._scan_s = time.monotonic() - began
+    def _read_all(self) -> None:
+        self._snapshot = self._scan()
+        self._judge()
 
     def _judge(self) -> None:
         with self._judging:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
+import polars as pl
 import traitlets as t
 
 from kit.clients.cluster import Cluster
@@ -16,14 +16,13 @@ from kit.engine.model.plan import Plan
 from kit.groups.read.whole_cluster import EVERY_GROUP, chosen_groups
 from kit.moves.protocol.fleet import ProtocolFleetRequest
 from kit.moves.protocol.subject import KIND
+from kit.operations.frames import matching
 from kit.protocol.facts import ROLLING, STOPPED, ProtocolFacts, Request
-from kit.protocol.verdicts import GroupVerdict, read_facts, verdicts
+from kit.protocol.verdicts import GroupVerdict, read_facts, verdict_rows, verdicts
 from widgets.protocol.model import ProtocolProcedure
 from widgets.run.connection import Connection
 from widgets.run.procedure import OpenOperations
-
-PACE = 5
-"""The pause between two scans, as a multiple of one scan's duration: a large cluster is not read all the time."""
+from widgets.run.whole_cluster import WholeClusterProcedure
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Verdicts:
         return {stage: stages.count(stage) for stage in sorted(set(stages))}
 
 
-class ProtocolFleet(ProtocolProcedure):
+class ProtocolFleet(WholeClusterProcedure, ProtocolProcedure):
     """``scan`` reads all groups on its own connection, with ``__consumer_offsets`` if its argument is true;
     ``close_all`` closes the connections of the model.
 
@@ -64,7 +63,7 @@ class ProtocolFleet(ProtocolProcedure):
         scan: Callable[[bool], ProtocolFacts],
         close_all: Callable[[], None] = lambda: None,
     ) -> None:
-        self._scan, self._scan_s = scan, 0.0
+        self._scan = scan
         self._judging = threading.Lock()
         self._facts: ProtocolFacts | None = None
         super().__init__(open_operations, close_all)
@@ -84,6 +83,16 @@ class ProtocolFleet(ProtocolProcedure):
         """The groups that the requested way can move now, whatever their names are."""
         return [each for each in self.seen.rows if self.answer(each) == "yes" and each.n_members]
 
+    def requested_rows(self) -> pl.DataFrame:
+        """The verdicts of the requested groups, a row each as :class:`kit.protocol.verdicts.GroupVerdict`.
+
+        Raises:
+            InputError: the pattern is no regular expression.
+        """
+        rows = verdict_rows(self.seen.rows)
+        names = self._names()
+        return rows.filter(pl.col("group_id").is_in(names)) if names else matching(rows, self.pattern)
+
     def answer(self, row: GroupVerdict) -> str | None:
         """The verdict for the requested way of replacing members."""
         return row.rolling if self.how == ROLLING else row.stopped
@@ -94,28 +103,21 @@ class ProtocolFleet(ProtocolProcedure):
         Raises:
             InputError: the request is not valid.
         """
-        names = tuple(self.groups.replace(",", " ").split())
+        names = self._names()
         pattern = None if names else self.pattern
         return ProtocolFleetRequest(self.of_group(""), names, pattern, self.wave, self.pause_s)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self.groups.replace(",", " ").split())
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request, overrides = self.request(), self.overrides.replace(",", " ").split()
         return f"planning the {self.to_protocol} protocol", lambda: self.operations.make_plan(request, overrides)
 
-    def _reached(self) -> None:
-        self.refresh()
-
-    def _pace_s(self, every_s: float) -> float:
-        return max(every_s, PACE * self._scan_s)
-
-    def _see(self) -> None:
-        began = time.monotonic()
-        try:
-            # If all members stop, commit times decide whether offsets are lost.
-            self._facts = self._scan(self.how == STOPPED)
-            self._judge()
-        finally:
-            self._scan_s = time.monotonic() - began
+    def _read_all(self) -> None:
+        # If all members stop, commit times decide whether offsets are lost.
+        self._facts = self._scan(self.how == STOPPED)
+        self._judge()
 
     def _judge(self) -> None:
         with self._judging:

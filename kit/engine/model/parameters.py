@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
@@ -45,8 +46,7 @@ class StepParameters:
         Raises:
             PlanError: one is missing, one is too many, or one is of another type.
         """
-        hints = get_type_hints(cls)
-        kinds = {each.name: hints[each.name] for each in fields(cls)}
+        kinds = _kinds(cls)  # type: ignore[arg-type]  # A class is hashable.
         later = {each.name for each in fields(cls) if _LATER in each.metadata}
         unused = cls._unused()
         given = {name: value for name, value in step.parameters.items() if name not in unused or value != unused[name]}
@@ -70,6 +70,13 @@ class StepParameters:
     def _unused(cls) -> Mapping[str, Json]:
         own = {each.name for each in fields(cls)}
         return {name: value for name, value in cls.UNUSED.items() if name not in own}
+
+
+@cache
+def _kinds(cls: type[StepParameters]) -> Mapping[str, Any]:
+    """The type of each field. To evaluate the annotations takes longer than all other checks of a step."""
+    hints = get_type_hints(cls)
+    return {each.name: hints[each.name] for each in fields(cls)}
 
 
 def _is(value: object, kind: Any) -> bool:

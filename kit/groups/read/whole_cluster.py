@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -38,7 +38,9 @@ _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 """Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
 
 
-def read_cluster(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Table, tables.Columns]]:
+def read_cluster(
+    cluster: Cluster, groups: str | Collection[str]
+) -> tuple[SnapshotInfo, dict[tables.Table, tables.Columns]]:
     """Read the chosen groups and what they refer to; → when and by whom it was read, and the columns of each table.
 
     Raises:
@@ -66,7 +68,8 @@ def read_cluster(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tabl
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, unlisted, coordinated.unsupported)
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     unseen = ". ".join(filter(None, [unseen_groups, other_trees_sentence(consumers.other_trees if consumers else ())]))
-    info = SnapshotInfo(*names, started_at, datetime.now(UTC), groups, version(), unseen or None)
+    pattern = groups if isinstance(groups, str) else "|".join(map(re.escape, sorted(groups)))
+    info = SnapshotInfo(*names, started_at, datetime.now(UTC), pattern, version(), unseen or None)
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
     return info, rows
 
@@ -83,8 +86,18 @@ def _hidden_groups(
     return [ReadError(KAFKA, group, None, group, _HIDDEN_GROUP) for group in hidden]
 
 
-def chosen_groups(profile: Profile, groups: str) -> Callable[[str], bool]:
-    """Return which groups are read: those that the profile leaves out only if a pattern asks for them."""
+def chosen_groups(profile: Profile, groups: str | Collection[str]) -> Callable[[str], bool]:
+    """Return a function that accepts the names of the groups to read.
+
+    Args:
+        groups: a regular expression that a whole name must match, or the names. The groups that the profile leaves out
+            are accepted only if this argument asks for them.
+
+    Raises:
+        InputError: it is not a regular expression.
+    """
+    if not isinstance(groups, str):
+        return frozenset(groups).__contains__
     accepts = _matcher(groups)
     if groups != EVERY_GROUP or not profile.leave_out_groups:
         return accepts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -177,7 +176,7 @@ def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFra
     Raises:
         ConnectError: something could not be read that any group may hang on.
     """
-    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
+    snapshot = observe(cluster, frozenset(groups))
     errors = snapshot.read_errors.filter(pl.col("group_id").is_null() & pl.col("topic").is_null())
     if not errors.is_empty():
         raise ConnectError(f"the watched groups could not be read completely: {errors['error'][0]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -160,10 +159,10 @@ def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
         ConnectError: something could not be read, so the group's state is unknown.
     """
     try:
-        return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
+        return group_states(observe(cluster, [group_id]), [group_id])[0]
     except NotFound:  # No broker lists a group while its coordinator moves.
         await_coordinator(cluster.broker_client, group_id)
-        return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
+        return group_states(observe(cluster, [group_id]), [group_id])[0]
 
 
 def group_states(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[GroupState]:

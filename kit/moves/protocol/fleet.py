@@ -5,7 +5,6 @@ A plan of many groups is the plans of its groups, one after the other. So each s
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from kit.moves.group.deploy import Deployer, deployer_of
 from kit.moves.protocol.brake import brake_step
 from kit.moves.protocol.checked import rules_of
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, log_ends, numbered, plan_from
-from kit.moves.protocol.state import read_protocol_state
+from kit.moves.protocol.state import read_protocol_states
 from kit.protocol.facts import ROLLING, STOPPED
 from kit.protocol.verdicts import GroupVerdict, read_facts, verdicts
 from kit.text.quantity import quantity
@@ -80,19 +79,18 @@ def plan_fleet(
         ConnectError, ReadError: something can't be read.
     """
     each = request.each
-    pattern = request.pattern or "|".join(map(re.escape, request.groups))
-    facts = read_facts(cluster, chosen_groups(cluster.profile, pattern), each.how == STOPPED)
+    facts = read_facts(cluster, chosen_groups(cluster.profile, request.pattern or request.groups), each.how == STOPPED)
     rows = verdicts(facts, each.checked)
     names = _chosen(rows, request)
-    before = {name: read_protocol_state(cluster, name) for name in names}
+    before = read_protocol_states(cluster, names)
     time.sleep(each.observe_s)
+    now = read_protocol_states(cluster, names)
     plans, chosen_overrides, cluster_id = list[Plan](), tuple(overrides), cluster.confirmed_id()
     ends = log_ends(cluster, names)
     for name in names:
         checked = tuple(rules_of(facts, name, each.checked))
         session_ms = facts.of(facts.groups[name], each.checked).longest_session_ms
-        now = read_protocol_state(cluster, name)
-        seen = Observed(before[name], now, ends.get(name), checked=checked, session_ms=session_ms)
+        seen = Observed(before[name], now[name], ends.get(name), checked=checked, session_ms=session_ms)
         try:
             plans.append(plan_from(seen, cluster_id, deployer, replace(each, group_id=name), made_by, chosen_overrides))
         except (UnsafePlan, PlanError) as error:

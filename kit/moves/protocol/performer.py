@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.actor import Actor, ClusterPerformer
@@ -22,7 +22,7 @@ from kit.moves.protocol.checked import rules_of
 from kit.moves.protocol.group_configs import ConfigActor, ConfigParameters, config_step, fetch_configs
 from kit.moves.protocol.plan import observed
 from kit.moves.protocol.prove import ProofActor, ProofParameters, proof_step
-from kit.moves.protocol.state import read_protocol_state
+from kit.moves.protocol.state import ProtocolState, read_protocol_state, read_protocol_states
 from kit.moves.protocol.stop_and_start import StoppedActor
 from kit.moves.protocol.stopped import START_ALL, STOP_ALL, StoppedParameters, start_step, stop_step
 from kit.protocol.facts import ROLLING, STOPPED, Answers, Request
@@ -42,10 +42,11 @@ RECIPES: Recipes = {
 def performer_of(context: PlanContext) -> ClusterPerformer:
     """Executes this module's plans."""
     cluster, deployer = context.cluster, deployer_of(context.cluster.profile)
-    stopped = StoppedActor(cluster, deployer, context.say)
+    readings = Readings(is_dry=context.folder is None)
+    stopped = StoppedActor(cluster, deployer, context.say, read=readings.read)
     actors: dict[str, Actor] = {
-        REPLACE: ReplaceActor(cluster, deployer, context.say, read=read_protocol_state),
-        SOAK: SoakActor(cluster, read=read_protocol_state),
+        REPLACE: ReplaceActor(cluster, deployer, context.say, read=readings.read),
+        SOAK: SoakActor(cluster, read=readings.read),
         group_configs.KIND: ConfigActor(cluster),
         prove.KIND: ProofActor(cluster),
         STOP_ALL: stopped,
@@ -57,7 +58,7 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
         cluster.confirmed_id,
         actors,
         recipes,
-        lambda plan: observe(cluster, plan),
+        lambda plan: readings.observe(cluster, plan),
         refusal=lambda plan: refusal(cluster, plan),
     )
 
@@ -75,13 +76,48 @@ def refusal(cluster: Cluster, plan: Plan) -> str | None:
     return "; ".join(f"{target}: {it}" if name else it for target, each in problems.items() for it in each) or None
 
 
-def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed, as it is now; of offsets those that it knew of. Of many groups: each by its group id."""
-    planned = {name: observation.value for name, observation in plan.observed.items()}
-    if len(plan.targets) == 1:
-        return _observe_one(cluster, plan.targets[0], planned)
-    found = {target: _observe_one(cluster, target, _of_group(planned, target)) for target in plan.targets}
-    return {name: {target: each[name] for target, each in found.items()} for name in planned}
+class Readings:
+    """Readings of groups. A dry run checks each step by the reading that it compared with the plan.
+
+    A plan of a thousand groups has thousands of steps, and each reading of one group lists all groups of the cluster.
+    """
+
+    def __init__(
+        self,
+        is_dry: bool,
+        read: Callable[[Cluster, str], ProtocolState] = read_protocol_state,
+        read_all: Callable[[Cluster, Collection[str]], Mapping[str, ProtocolState]] = read_protocol_states,
+    ) -> None:
+        self._is_dry, self._read, self._read_all = is_dry, read, read_all
+        self._states: Mapping[str, ProtocolState] = {}
+
+    def read(self, cluster: Cluster, group_id: str) -> ProtocolState:
+        """Raises as ``read_protocol_state``."""
+        return self._states[group_id] if self._is_dry else self._read(cluster, group_id)
+
+    def observe(self, cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+        """What the plan observed, as it is now; of offsets those that it knew of. Of many groups: each by its group id.
+
+        Raises as ``read_protocol_states``.
+        """
+        self._states = self._read_all(cluster, plan.targets)
+        planned = {name: observation.value for name, observation in plan.observed.items()}
+        if len(plan.targets) == 1:
+            return self._observed(cluster, plan.targets[0], planned)
+        found = {target: self._observed(cluster, target, _of_group(planned, target)) for target in plan.targets}
+        return {name: {target: each[name] for target, each in found.items()} for name in planned}
+
+    def _observed(self, cluster: Cluster, group_id: str, planned: Mapping[str, Json]) -> dict[str, Json]:
+        values: dict[str, Json] = {name: it.value for name, it in observed(self._states[group_id]).items()}
+        known, current = planned["kafka_offsets"], values["kafka_offsets"]
+        assert isinstance(known, Mapping)
+        assert isinstance(current, Mapping)
+        values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in known}
+        configs = planned.get("group_configs", {})
+        assert isinstance(configs, Mapping)
+        if configs:
+            values["group_configs"] = dict(fetch_configs(cluster, group_id, sorted(configs)))
+        return values
 
 
 def _of_group(planned: Mapping[str, Json], target: str) -> dict[str, Json]:
@@ -89,17 +125,4 @@ def _of_group(planned: Mapping[str, Json], target: str) -> dict[str, Json]:
     for name, value in planned.items():
         assert isinstance(value, Mapping)
         values[name] = value[target]
-    return values
-
-
-def _observe_one(cluster: Cluster, group_id: str, planned: Mapping[str, Json]) -> dict[str, Json]:
-    values: dict[str, Json] = {name: it.value for name, it in observed(read_protocol_state(cluster, group_id)).items()}
-    known, current = planned["kafka_offsets"], values["kafka_offsets"]
-    assert isinstance(known, Mapping)
-    assert isinstance(current, Mapping)
-    values["kafka_offsets"] = {pair: offset for pair, offset in current.items() if pair in known}
-    configs = planned.get("group_configs", {})
-    assert isinstance(configs, Mapping)
-    if configs:
-        values["group_configs"] = dict(fetch_configs(cluster, group_id, sorted(configs)))
     return values

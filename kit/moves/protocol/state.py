@@ -6,7 +6,7 @@ assigns partitions to both kinds, so no partition has two owners (KIP-848, "Onli
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
@@ -54,36 +54,48 @@ def read_protocol_state(cluster: Cluster, group_id: str) -> ProtocolState:
         PlanError: it is not a group of consumers.
         ConnectError: something could not be read, so the group's state is unknown.
     """
-    try:
-        return _read(cluster, group_id)
-    except NotFound:  # No broker lists a group while its coordinator moves.
-        await_coordinator(cluster.broker_client, group_id)
-        return _read(cluster, group_id)
+    return read_protocol_states(cluster, [group_id])[group_id]
 
 
-def _read(cluster: Cluster, group_id: str) -> ProtocolState:
-    why = ""
+def read_protocol_states(cluster: Cluster, group_ids: Collection[str]) -> dict[str, ProtocolState]:
+    """Read several groups with the requests of one. Raises as :func:`read_protocol_state`, of the first bad group."""
+    protocols = _fetch_protocols(cluster, group_ids)
+    if absent := [name for name in group_ids if name not in protocols]:
+        for name in absent:  # No broker lists a group while its coordinator moves.
+            await_coordinator(cluster.broker_client, name)
+        protocols |= _fetch_protocols(cluster, absent)
+    for name in group_ids:
+        if name not in protocols:
+            raise NotFound(f"there is no group {name!r} of type classic or consumer: see offramp groups{IF_HIDDEN}")
+        _refuse_other_types(protocols[name])
+    states = group_states(observe(cluster, group_ids), group_ids)
+    return {each.group_id: _with_protocol(each, protocols[each.group_id]) for each in states}
+
+
+def _fetch_protocols(cluster: Cluster, group_ids: Collection[str]) -> dict[str, GroupProtocol]:
+    """The groups that a broker lists."""
+    found, left = dict[str, GroupProtocol](), set(group_ids)
     for _ in range(TRIES):  # A group that is converted meanwhile is described by the other request then.
-        found = fetch_group_protocols(cluster.broker_client, group_id.__eq__)
-        # A partition without a leader matters only if it holds this group: then no broker lists the group.
-        if unlisted := [each for each in found.errors if each.topic is None]:
-            raise ConnectError(f"group {group_id} can't be read: {unlisted[0].subject}: {unlisted[0].error}")
-        protocol = found.groups.get(group_id)
-        if protocol is None:
-            raise NotFound(f"there is no group {group_id!r} of type classic or consumer: see offramp groups{IF_HIDDEN}")
-        if protocol.error is None:
-            return _with_offsets(cluster, protocol)
-        why = protocol.error
-    raise ConnectError(f"group {group_id} can't be read: {why}")
+        read = fetch_group_protocols(cluster.broker_client, left.__contains__)
+        # A partition without a leader matters only if it holds one of the groups: then no broker lists the group.
+        if unlisted := [each for each in read.errors if each.topic is None]:
+            raise ConnectError(f"group {min(left)} can't be read: {unlisted[0].subject}: {unlisted[0].error}")
+        found |= {name: each for name, each in read.groups.items() if each.error is None}
+        left = read.groups.keys() - found.keys()
+        if not left:
+            return found
+    raise ConnectError(f"group {min(left)} can't be read: {read.groups[min(left)].error}")
 
 
-def _with_offsets(cluster: Cluster, protocol: GroupProtocol) -> ProtocolState:
+def _refuse_other_types(protocol: GroupProtocol) -> None:
     if protocol.protocol_type not in ("", CONSUMER):
         raise PlanError(
             f"group {protocol.group_id} is of protocol type {protocol.protocol_type!r}: only a group of consumers can"
             " change between the classic and the consumer protocol"
         )
-    (state,) = group_states(observe(cluster, re.escape(protocol.group_id)), [protocol.group_id])
+
+
+def _with_protocol(state: GroupState, protocol: GroupProtocol) -> ProtocolState:
     members = _members(protocol)
     values = {name: getattr(state, name) for name in GroupState.__dataclass_fields__}
     values |= {

@@ -8,12 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from kit.engine.model.observation import differences
 from kit.errors import InputError, RunError
 from kit.moves.group.circuit_breaker import CircuitBreakerParameters
 from kit.moves.group.deploy import Manual
 from kit.moves.group.group_state import CLASSIC, CONSUMER
+from kit.moves.group.replace import ReplaceActor
+from kit.moves.group.replacement import KIND as REPLACE
 from kit.moves.protocol.brake import BrakeActor, brake_step
 from kit.moves.protocol.fleet import ProtocolFleetRequest, merged
+from kit.moves.protocol.performer import Readings
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.operations.kinds import refuse_altered
 from tests.models.protocol_groups import group
@@ -38,6 +42,31 @@ def test_a_plan_of_many_groups_is_the_plans_of_its_groups_with_a_brake_between_w
     assert "brake between waves" not in {
         step.kind for step in merged(plans, ProtocolFleetRequest(EACH, pattern=".*", pause_s=0.0), 500.0, 0).steps
     }
+
+
+def test_a_dry_run_reads_all_groups_at_once_and_a_run_reads_its_group_again_for_each_check():
+    """Each reading of one group lists all groups of the cluster: one per step would take hours at 10,000 groups."""
+    seen, names = Observed(group(CLASSIC, CLASSIC), group(CLASSIC, CLASSIC), 7), ["a", "b", "c"]
+    plans = [plan_from(seen, "c", Manual(), ProtocolPlanRequest(name, CONSUMER), "ann") for name in names]
+    plan = merged(plans, ProtocolFleetRequest(EACH, pattern=".*"), 500.0, n_left=0)
+    for is_dry, expected in ((True, [names]), (False, [names, "a", "a", "b", "b", "c", "c"])):
+        asked: list[object] = []
+
+        def read(cluster, name, asked=asked):
+            asked.append(name)
+            return replace(seen.now, group_id=name)
+
+        def read_all(cluster, wanted, asked=asked):
+            asked.append(list(wanted))
+            return {name: replace(seen.now, group_id=name) for name in wanted}
+
+        readings = Readings(is_dry, read, read_all)
+        assert differences(plan.observed, readings.observe(SimpleNamespace(), plan)) == ()
+        actor = ReplaceActor(SimpleNamespace(), Manual(), print, read=readings.read)
+        first = {each.parameters["group"]: each for each in reversed(plan.steps) if each.kind == REPLACE}
+        for _ in range(2):
+            assert all(actor.check(each).ok for each in first.values())
+        assert sorted(map(str, asked)) == sorted(map(str, expected))
 
 
 @pytest.mark.parametrize(

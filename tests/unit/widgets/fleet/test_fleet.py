@@ -196,9 +196,9 @@ def test_only_the_direction_that_was_asked_for_is_taken_up(model):
 
 
 def test_scans_are_farther_apart_the_longer_one_takes_and_failures_are_told(model, toy, view):
-    model._scan_s = 0.1
+    model._reading_s = 0.1
     assert model._pace_s(2.0) == 2.0
-    model._scan_s = 3.0
+    model._reading_s = 3.0
     assert model._pace_s(2.0) == 15.0
     toy.is_away = True
     model.refresh()
