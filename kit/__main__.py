@@ -10,7 +10,9 @@ from types import FrameType
 
 INTERRUPTED = 130
 _READING = "kit.cli.groups"
-"""What these verbs opened is closed, what they said is flushed: to take the interpreter apart would cost 50 ms."""
+"""The module of verbs after which the process ends at once: their connections are closed and their output is
+flushed. To end the interpreter in order would cost 50 ms.
+"""
 _OBJECTS = 1_000_000
 """The number of new objects that starts the garbage collector: what is loaded at the start stays, and a scan costs 30
 ms.
@@ -34,7 +36,9 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Those that the caller closed: the next file opened would get their number, and what is said."""
+    """Open the standard streams that the caller closed: the next file opened would get their number, and the output
+    of this process.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process

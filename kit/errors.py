@@ -42,7 +42,7 @@ class OfframpError(Exception):
     exit_code = 1
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows of it: one line, as the command line does. IPython asks for it by this name."""
+        """Return what a notebook shows of it: one line, as the command line does. IPython asks for it by this name."""
         return [f"{type(self).__name__}: {self}"]
 
 

@@ -223,7 +223,7 @@ def snapshot(
 
 
 def _tell_attention(rows: pl.DataFrame) -> None:
-    """How many groups there are with each need, worst first as the rows are; shown or not."""
+    """Print the number of groups with each need, worst first as the rows are; shown or not."""
     needs = rows.drop_nulls("attention").group_by("attention", maintain_order=True).len().rows()
     if needs:
         named = ", ".join(f"{n:,} “{need}”" for need, n in needs)
@@ -231,7 +231,7 @@ def _tell_attention(rows: pl.DataFrame) -> None:
 
 
 def _tell_protocols(stages: pl.DataFrame) -> None:
-    """How many groups are in each stage between the classic and the consumer protocol (KIP-848)."""
+    """Print the number of groups in each stage between the classic and the consumer protocol (KIP-848)."""
     counts = stages.drop_nulls("protocol_stage").group_by("protocol_stage").len().sort("protocol_stage").rows()
     if counts:
         named = ", ".join(f"{n:,} {stage}" for stage, n in counts)

@@ -189,7 +189,7 @@ def report(
 
 
 def _days(folder: str, profile: Profile) -> pl.DataFrame:
-    """Of a history on this machine's disks without Spark."""
+    """Print the days of a history on this machine's disks without Spark."""
     from kit.history import HistoryHere, folder_here
 
     here = folder_here(profile, folder)

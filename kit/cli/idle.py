@@ -38,7 +38,7 @@ SeenInTopic: TypeAlias = Annotated[
     bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets for the exact times of commits.")
 ]
 DEAD_AFTER_DAYS = 7
-"""As ``kit.groups.analyze.idle`` has it, which loads narwhals."""
+"""The default of ``kit.groups.analyze.idle``, which loads narwhals."""
 _SPARE = ("n_committed", "store", "lag")
 
 

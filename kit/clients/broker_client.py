@@ -83,7 +83,7 @@ _RESOURCES = {29: "topic", _GROUP_AUTHORIZATION_FAILED: "group", 31: "cluster"}
 
 
 def describe_refusal(code: int, operation: str) -> str:
-    """As ``describe_code``; where the login lacks a right, with this operation of ``AclOperation``."""
+    """Return :func:`describe_code`; if the login lacks a right, with this operation of ``AclOperation``."""
     resource = _RESOURCES.get(code)
     return describe_code(code) + (f": the login lacks {operation} on the {resource}" if resource else "")
 

@@ -127,7 +127,7 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
 
 
 def fetch_batches(client: KazooClient, paths: Sequence[str]) -> Iterator[Znodes]:
-    """As :func:`fetch_data`, request by request: for who keeps little of very many znodes."""
+    """Fetch like :func:`fetch_data`, request by request: for a caller that keeps little of very many znodes."""
     return _batches(client, _GET_DATA, paths)
 
 

@@ -165,5 +165,7 @@ def _numbers(payload: Any) -> Iterable[tuple[str, int | float]]:
 
 
 def normalised(regex: str) -> str:
-    """As ``kafka.consumer.TopicFilter``: commas are alternatives; spaces and outer quotes are removed."""
+    """Return the pattern as ``kafka.consumer.TopicFilter`` reads it: commas are alternatives; spaces and outer
+    quotes are removed.
+    """
     return regex.strip().replace(",", "|").replace(" ", "").strip("\"'")

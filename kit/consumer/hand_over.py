@@ -165,7 +165,7 @@ class HandOver:
         self.ended.set()
 
     def fail(self, error: OfframpError) -> None:
-        """As :meth:`end` without the grace; keeps the first error."""
+        """End like :meth:`end`, without the grace; keep the first error."""
         self.error = self.error or error
         self.ended.set()
 

@@ -44,7 +44,7 @@ OVERRIDES = {
     "zookeeper": ("R03_known",),
     "finalised": ("soak",),
 }
-"""What can't be known without copies of the nodes' own files, which a lab keeps to itself."""
+"""The facts that are unknown without copies of the nodes' own files, which a lab keeps to itself."""
 TOLD = ("verified", "failed")
 
 
@@ -124,7 +124,7 @@ def _tell(event: Event, say: Callable[[str], None]) -> None:
 
 
 def unread(lab: Path) -> pl.DataFrame:
-    """What was acknowledged and not handed to any member of the group."""
+    """Return the acknowledged records that no member of the group delivered."""
     read = load_consumption(consumption_folder(lab), GROUP).records
     return _produced(lab).join(read, on=["topic", "partition", "offset"], how="anti")
 

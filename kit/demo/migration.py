@@ -106,7 +106,7 @@ def _load(cluster: Cluster, topic: str) -> Iterator[tuple[PacedProducer, Path]]:
 
 
 def _consumption(lab: Path, group: str) -> pl.DataFrame:
-    """Of every consumer that the lab ever started for the group: their ids begin with its name."""
+    """Return the files of every consumer that the lab ever started for the group: their ids begin with its name."""
     records = load_consumption(consumption_folder(lab), group).records
     return records.filter(pl.col("consumer").str.starts_with(group))
 

@@ -266,7 +266,7 @@ def _relayed(command: str) -> Iterator[tuple[socket.socket, Sequence[int]]]:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What is kept of one pipe."""
+    """The kept part of one pipe."""
 
     n_bytes: int
     n_lines: int
@@ -291,7 +291,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _kept(asked: socket.socket) -> list[_Output]:
-    """What the relay has of both pipes; nothing if the relay was killed."""
+    """Return the relay's output of both pipes; nothing if the relay was killed."""
     asked.settimeout(RELAY_S)
     with suppress(OSError, ValueError), asked.makefile("rb") as answer:
         asked.sendall(b"?")

@@ -38,7 +38,7 @@ OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
 LOCKS = f"{OFFRAMP}/locks"
 RUNS = f"{OFFRAMP}/runs"
-"""Which run was the last that changed a group: it shows an older run that it can't be undone any more."""
+"""The last run that changed a group: an older run sees here that it can't be undone any more."""
 CLUSTER_LOCKS, CLUSTER_RUNS = f"{OFFRAMP}/cluster_locks", f"{OFFRAMP}/cluster_runs"
 """The same of runs that move a whole cluster: a group may have any name, so theirs are elsewhere."""
 _AT_REST = "at_rest"
@@ -145,7 +145,7 @@ class ZookeeperLock:
                     made.get(timeout=ANSWER_S)
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
-        """Of these targets those that a later run changed, and which run.
+        """Return the targets that a later run changed, each with that run.
 
         Raises:
             ConnectError: ZooKeeper does not answer.
@@ -211,7 +211,7 @@ class ZookeeperLock:
             raise ConnectError(f"{doing}: ZooKeeper answered {error!r}") from error
 
     def _absent(self, doing: str, asked: Mapping[str, IAsyncResult]) -> list[str]:
-        """Those paths that are not there."""
+        """Return the paths that do not exist."""
         absent = []
         for path, answer in asked.items():
             with self._answered(doing, "WRITE", path):

@@ -1,4 +1,4 @@
-"""What a subject registers of a kind of plan, and what its plans are made and executed with.
+"""Define what a subject registers of a kind of plan, and what its plans are made and executed with.
 
 Places are ``module:name``, so that a plan loads the code of its own kind alone.
 """
@@ -32,7 +32,7 @@ class PlanContext:
 
 
 class PlanRequest(Protocol):
-    """What a plan is asked for; each kind of plan has a class of its own."""
+    """The request for a plan; each kind of plan has a class of its own."""
 
     def plan(self, context: PlanContext, made_by: str, overrides: Iterable[str]) -> Plan:
         """Read the cluster and plan; writes nothing to it."""

@@ -15,11 +15,11 @@ import sys
 HEAD_BYTES, TAIL_BYTES = 8 * 1024, 64 * 1024
 _AT_ONCE = 1 << 16
 _IN_A_PIPE = 1 << 20
-"""As much as a pipe holds at most: of a writer that continues, so much more is read before the answer."""
+"""The largest content of a pipe: of a writer that continues, this much more is read before the answer."""
 
 
 class Kept:
-    """Of one pipe."""
+    """The kept part of one pipe."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe, self.n_bytes, self.n_lines, self.is_open = pipe, 0, 0, True

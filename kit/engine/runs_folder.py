@@ -1,4 +1,4 @@
-"""What a folder of plans and runs holds, to be listed and named; no cluster is asked."""
+"""List and name the plans and runs in a folder; no cluster is asked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kit.profile import Profile
 PLANS, PREFIX = "plans", 12
 _AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.STALE}
 _NAMED = 10
-"""How many of what there is an error names."""
+"""The largest number of existing names that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,15 @@ def runs_beside(profile: Profile) -> Path:
 
 
 def plan_files(root: Path) -> list[Path]:
-    """Of the plans kept under ``root``, the oldest first."""
+    """Return the files of the plans kept under ``root``, the oldest first."""
     files = [path for path in (root / PLANS).glob("*.json") if "." not in path.stem]
     return sorted(files, key=_written_at)
 
 
 def _written_at(path: Path) -> float:
-    """Of a link, when the link was made: its file may be missing. 0 if the name was removed meanwhile."""
+    """Return when the file was written; of a link, when the link was made: its file may be missing. 0 if the name
+    was removed meanwhile.
+    """
     try:
         return path.lstat().st_mtime
     except OSError:
@@ -121,7 +123,7 @@ def run_folder(root: Path, run_id: str) -> Path:
 
 
 def there_is(what: str, names: Sequence[str]) -> str:
-    """What there is instead, the newest first."""
+    """Return what exists instead, the newest first."""
     if not names:
         return f"there is no {what} at all"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

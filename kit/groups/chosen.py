@@ -34,7 +34,7 @@ class ChosenGroups(ChosenProfile):
         return None
 
     def load(self) -> Profile:
-        """As :meth:`ChosenProfile.load`, and say which groups the profile leaves out."""
+        """Load like :meth:`ChosenProfile.load`, and report which groups the profile leaves out."""
         profile = super().load()
         if self.one is None:
             say_left_out(profile, self.pattern)
@@ -72,7 +72,7 @@ class ChosenGroups(ChosenProfile):
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenGroup(ChosenGroups):
-    """As :class:`ChosenGroups`, or one group by its id."""
+    """The choice of :class:`ChosenGroups`, or one group by its id."""
 
     group: Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")] = None
 

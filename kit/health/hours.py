@@ -92,7 +92,7 @@ class Hours:
         return rows
 
     def until_now(self, since: datetime) -> DataFrame:
-        """As :meth:`load`, with the hour that is not over yet by its observations so far; that one is not kept.
+        """Load like :meth:`load`, with the current hour by its observations so far; that hour is not kept.
 
         Raises:
             HistoryError: there is no history, or it can't be read.

@@ -46,7 +46,7 @@ def idle_groups(
 
 
 def verify_idle(snapshot: Snapshot[Frame]) -> str:
-    """As ``verify_read``, but for topics that don't exist: their groups' ``n_gone`` counts them.
+    """Verify like ``verify_read``, except for topics that don't exist: their groups' ``n_gone`` counts them.
 
     Raises:
         PartialRead: naming what could not be read.

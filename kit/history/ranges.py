@@ -112,7 +112,7 @@ class _Rows:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """As Spark has it.
+    """Return the type as Spark has it.
 
     Raises:
         InputError: ``work`` gives a column of a type that it doesn't have.

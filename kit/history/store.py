@@ -195,7 +195,7 @@ class Reading:
         return self._together(table, sources)
 
     def of_snapshots(self, table: tables.Table, snapshot_ids: Sequence[str], days: Sequence[date]) -> DataFrame:
-        """As :meth:`load`, of these snapshots alone, which are of these days (UTC).
+        """Load like :meth:`load`, of these snapshots alone, which are of these days (UTC).
 
         The file of each of them is found before: no row has to be joined with that.
         """

@@ -171,7 +171,7 @@ class Upkeep:
                 )
 
     def _still_there(self, table: tables.Table, day: date, wanted: DataFrame) -> DataFrame:
-        """As :meth:`_appended`, of a table that was read before."""
+        """Return :meth:`_appended` of a table that was read before."""
         rows = self._appended(table, day, wanted)
         if rows is None:
             raise self._expired(day)

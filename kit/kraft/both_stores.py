@@ -30,7 +30,7 @@ from kit.text.fingerprints import Fingerprints, Hide
 from kit.text.visible import toml_key
 
 SETTLE_S = 30.0
-"""How long a diff waits for changes that are under way."""
+"""The time for which a diff waits for changes that are in progress."""
 _POLL_S = 0.2
 _BROKER = 4
 
@@ -93,7 +93,9 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
 def diff_stores(
     name: str, zookeeper: ZookeeperConnection, controllers: Controllers, settle_s: float = SETTLE_S
 ) -> MetadataDiff:
-    """As ``kraft_diff``, of the stores themselves; brokers are not asked. Secrets are compared by fingerprints."""
+    """Compare the stores themselves like ``kraft_diff``; brokers are not asked. Secrets are compared by
+    fingerprints.
+    """
     compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
     return _explained(settled(compare, partial(_await_checkpoint, zookeeper), settle_s))
 
@@ -122,7 +124,7 @@ def _is_open(found: MetadataDiff) -> bool:
 
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
-    """What differs and was not seen twice behind a moved checkpoint is in flight, as far as it is known."""
+    """Mark a difference that was not seen twice behind a moved checkpoint as in flight, as far as it is known."""
     is_new = pl.col("verdict") == "diverged"
     rows = found.differences
     if before is not None and before.until <= found.checkpoint:

@@ -109,7 +109,7 @@ class SavedMetadata:
         return {"znodes": self.znodes} | of_rows | cast
 
     def _manifest(self) -> dict[str, Any]:
-        """What is no table. A file of the nodes is not in it: each keeps its own."""
+        """Return the content of the file that is no table. A file of the nodes is not in it: each keeps its own."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -145,7 +145,7 @@ class SavedMetadata:
 
 
 def load_metadata(path: Path) -> SavedMetadata:
-    """What ``write`` wrote.
+    """Load a file that ``write`` wrote.
 
     Raises:
         InputError: there is no such file, it is none of these, or of another version.

@@ -88,7 +88,7 @@ class Preflight:
 
     @property
     def baseline(self) -> pl.DataFrame:
-        """What will be copied: columns ``what`` and ``count``."""
+        """Return what will be copied: columns ``what`` and ``count``."""
         return pl.DataFrame({"what": list(self.content), "count": list(self.content.values())})
 
     @property
@@ -100,7 +100,7 @@ class Preflight:
 
     @property
     def open_rows(self) -> list[Condition]:
-        """What is not met, the worst first, then what is not known."""
+        """Return the checks that are not met, the worst first, then the checks that are not known."""
         rows = [each for each in self.rows if not each.is_met]
         return sorted(rows, key=lambda each: (each.is_met is None, SEVERITIES.index(each.severity), each.check_id))
 
@@ -143,7 +143,7 @@ class Preflight:
 
     @cached_property
     def unfinished(self) -> list[Condition]:
-        """What is wrong with the ready-made files: what they lack, or have from the node's own file."""
+        """Return the problems of the ready-made files: what they lack, or have from the node's own file."""
         return [each for name, text in self.files().items() for each in lint_text(text, name)]
 
     @cached_property
@@ -215,7 +215,7 @@ def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | Non
 
 
 def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> Preflight:
-    """As ``kraft_preflight`` said, or would have said, when the file was saved."""
+    """Return the result of ``kraft_preflight`` at the time when the file was saved."""
     age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
     age = f"{age_h:.1f} h ago" if age_h >= 0 else "which is in the future by this machine's clock; correct the clock"
     note = (
@@ -311,7 +311,7 @@ def _log_items(cluster: Cluster) -> pl.DataFrame:
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
-    """Those of a diff while dual write continues; else None, or why there is none in ``unread``."""
+    """Return the rows of a diff while dual write continues; else None, or why there is none in ``unread``."""
     if zk_state != MIGRATION_STATE:
         return None
     try:

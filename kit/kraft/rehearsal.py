@@ -42,7 +42,7 @@ HIDES = (
     "records, disks, followers that must catch up, and the duration of rolling restarts",
     "clients",
 )
-"""What a rehearsal can't show."""
+"""The facts that a rehearsal can't show."""
 COPY_S, WAIT_S = 120.0, 15.0
 """Seconds without an end of the copy, plus one for 1,000 znodes; seconds where it is known that there will be none."""
 _POLL_S, _MOST_TOLD = 0.1, 100
@@ -174,7 +174,7 @@ class _Play:
             self._find("unknown", None, path, f"{path} was not saved: {error}.")
 
     def _copy(self, zookeeper: ZookeeperConnection) -> MetadataZnodes | None:
-        """What ZooKeeper held before the copy that came to its end; None: none did."""
+        """Return ZooKeeper's content before the copy that came to its end; None: none did."""
         taken_out = set[str]()
         self._step("ghosts", "brokers register", self.servers.register_ghosts)
         for attempt in range(1, _MOST_ABORTS + 1):
@@ -259,7 +259,7 @@ class _Play:
         return any(each.check_id == check_id and each.is_met is False for each in self.preflight)
 
     def _compare(self, before: MetadataZnodes) -> pl.DataFrame:
-        """What ZooKeeper held beside what KRaft holds now; nothing has changed since but by the copy."""
+        """Compare ZooKeeper's content before the copy with KRaft's now; only the copy has changed it since."""
         log = read_log(Controllers(self.servers.controller_addresses), self.hide)
         nothing = pl.DataFrame(tables.METADATA_REMOVALS.from_rows(()))
         pending = pl.DataFrame({"topic": before.control.pending_deletions}, schema={"topic": pl.String})

@@ -1,4 +1,6 @@
-"""Which znode a rehearsal's controllers stopped at: their stack and words beside the findings of the preflight."""
+"""Find the znode at which a rehearsal's controllers stopped: their stack and words beside the findings of the
+preflight.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _STAGES = (
 
 
 def suspects(abort: Abort, saved: SavedMetadata, preflight: Iterable[Condition]) -> Iterator[tuple[Condition, str]]:
-    """What the preflight does not like where the controllers stopped, and its znode."""
+    """Yield the findings of the preflight at the place where the controllers stopped, with the znode."""
     rows = [each for each in preflight if each.is_met is False]
     if abort.stage is Stage.BEFORE_DUAL_WRITE:
         yield from ((row, row.subject) for row in rows if row.subject in nested_acls(saved))
@@ -53,7 +55,7 @@ def mentioned(row: Condition, paths: Iterable[str]) -> str | None:
 
 
 def subjects(path: str) -> Iterator[str]:
-    """What checks name as the subject of what they find in this znode."""
+    """Return the subjects that checks name for findings in this znode."""
     yield path
     parent, _, name = path.rpartition("/")
     if parent in ("/brokers/topics", "/config/topics"):

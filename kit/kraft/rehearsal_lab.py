@@ -30,7 +30,7 @@ _OWN_SPACE_MB = 300
 
 
 class Stage(Enum):
-    """Where controllers stop; the value begins a sentence."""
+    """The place where controllers stop; the value begins a sentence."""
 
     BEFORE_THE_COPY = "The copy does not begin"
     COPY = "The copy aborts"
@@ -41,12 +41,14 @@ _STUCK = {
     Stage.BEFORE_THE_COPY: "Unhandled error in WaitForZkBrokersEvent",
     Stage.BEFORE_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
 }
-"""What controllers log repeatedly while they stay there."""
+"""The line that controllers log repeatedly while they stay there."""
 
 
 @dataclass(frozen=True)
 class Abort:
-    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them."""
+    """The reason why controllers gave up the copy, by the log of the one that led: its words, and the whole stack
+    below them.
+    """
 
     words: str
     stack: str
@@ -153,7 +155,7 @@ class RehearsalServers:
         return None
 
     def stuck(self) -> Abort | None:
-        """What a controller that lives fails at repeatedly; None: none does."""
+        """Return the repeated failure of a controller that lives; None: there is none."""
         return next(filter(None, (stuck_in(self._log(controller)) for controller in self.controllers)), None)
 
     def waiting_for(self) -> str:
@@ -183,7 +185,7 @@ class RehearsalServers:
         self.start_controllers()
 
     def forget_logs(self) -> None:
-        """What the controllers said up to now is not examined again."""
+        """Forget the controllers' lines up to now: they are not examined again."""
         for controller in self.controllers:
             if controller.process is not None:
                 self._read[controller.name] = controller.process.log.stat().st_size
@@ -236,7 +238,7 @@ def _check(results: Sequence[object]) -> None:
 
 
 def stuck_in(log: str) -> Abort | None:
-    """What a controller that lives fails at, by its log; None: at nothing."""
+    """Return the repeated failure of a controller that lives, by its log; None: there is none."""
     for stage, words in _STUCK.items():
         if words in log:
             stack = log[log.rindex(words) :]

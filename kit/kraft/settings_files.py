@@ -30,7 +30,7 @@ _KINDS = (".properties", *_UTF_8)
 _MALFORMED = "\\u without four hexadecimal digits, which Java refuses"
 _ESCAPE_IT = "To write a backslash, double it."
 _SIGNS = ("KAFKA_", "strimzi.io")
-"""What a YAML file of nodes holds; a folder may hold others."""
+"""The texts of a YAML file of nodes; a folder may hold other files."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 
 
 def lint_text(text: str, name: str) -> list[Condition]:
-    """What forbids a start with a text of properties, the certain first; nothing if Kafka takes it."""
+    """Yield what forbids a start with a text of properties, the certain first; nothing if Kafka takes it."""
     node = of_file(parse_properties(text), name, secrets.token_bytes(32))
     rows = [each for each in lint([node]) if each.severity == BLOCK and not each.is_met]
     return sorted(rows, key=lambda each: each.is_met is None)

@@ -168,7 +168,8 @@ def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controller
 
 
 def status_without(profile: Profile) -> KraftStatus:
-    """Of a cluster where no broker, or no ZooKeeper, answers: what the other servers of the profile say, each alone.
+    """Return the status of a cluster where no broker, or no ZooKeeper, answers: by the other servers of the profile,
+    each alone.
 
     Raises:
         AuthenticationFailed, WrongCluster: ZooKeeper refused the login, or is another cluster's.

@@ -1,4 +1,5 @@
-"""What controllers did in a move to KRaft, by their logs: who waited for what, when the copy ran, what aborted it.
+"""Report what controllers did in a move to KRaft, by their logs: what each waited for, when the copy ran, what aborted
+it.
 
 story = read_story([Path("controller.log")])
 story.describe()                                        # a sentence per event

@@ -1,4 +1,4 @@
-"""What the kit knows of the move to KRaft."""
+"""Register the move to KRaft."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class KraftObservation:
 
     @property
     def facts(self) -> pl.DataFrame:
-        """As ``KraftStatus.aged_facts``."""
+        """Return the rows of ``KraftStatus.aged_facts``."""
         return self.status.aged_facts
 
     @property
@@ -66,7 +66,7 @@ class KraftObservation:
 
     @property
     def about_diff(self) -> str:
-        """What was compared up to where, or why nothing was."""
+        """Return up to where the stores were compared, or why they were not."""
         if self.error:
             return f"Both stores could not be compared: {self.error}"
         if self.diff is None:
@@ -84,7 +84,7 @@ class KraftObservation:
 
     @property
     def open_differences(self) -> pl.DataFrame:
-        """Of ``differences`` what is neither equal nor expected, sorted."""
+        """Return the rows of ``differences`` that are neither equal nor expected, sorted."""
         rows = self.differences.filter(pl.col("verdict").is_in(OPEN)).sort("kind", "entity", "item")
         return rows.select(tables.METADATA_DIFFERENCES.schema.names)
 
@@ -151,12 +151,12 @@ class Soak:
 
     @property
     def values(self) -> pl.DataFrame:
-        """As ``kit.kraft.analyze.soak.values``."""
+        """Return the rows of ``kit.kraft.analyze.soak.values``."""
         return values(self.differences, self.states)
 
     @property
     def unread(self) -> pl.DataFrame:
-        """What could not be read, the latest first: error, n_looks, first_at, last_at."""
+        """Return what could not be read, the latest first: error, n_looks, first_at, last_at."""
         failed = self.states.filter(pl.col("error").is_not_null()).group_by("error")
         rows = failed.agg(n_looks=pl.len().cast(pl.Int64), first_at=pl.col("at").min(), last_at=pl.col("at").max())
         return rows.sort("last_at", "error", descending=[True, False])
@@ -202,7 +202,7 @@ class KraftHistory:
         return self._states().filter(pl.col("cluster") == cluster).sort("at")
 
     def states_of(self, cluster_id: str) -> pl.DataFrame:
-        """As ``states``, of the cluster that answers by this id, whatever profiles called it."""
+        """Return ``states`` of the cluster that answers by this id, whatever profiles called it."""
         return self._states().filter(pl.col("cluster_id") == cluster_id).sort("at")
 
     def differences(self, cluster: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What ZooKeeper's own files say, without a server: what a znode held when, and which session wrote it.
+"""Read ZooKeeper's own files, without a server: what a znode held when, and which session wrote it.
 
     found = read_zookeeper_files(["copied/version-2"], "/consumers/orders", at=moment)
     print(found)                            # which files, as of which transaction, what is damaged
@@ -60,7 +60,7 @@ class ZooKeeperFiles:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """What was read, in sentences: a notebook shows it."""
+        """Return what was read, in sentences: a notebook shows it."""
         when = f", {self.as_of:%F %T} UTC" if self.as_of else ""
         state = f"as of transaction {self.zxid:#x}{when}" if self.zxid is not None else "as of no transaction"
         changes = quantity(len(self.changes), "change")
@@ -70,7 +70,7 @@ class ZooKeeperFiles:
 
 
 def verify_files(found: ZooKeeperFiles) -> str:
-    """What was read, in sentences.
+    """Return what was read, in sentences.
 
     Raises:
         PartialRead: something is damaged or missing: what and where.
@@ -187,12 +187,12 @@ class _History:
         return self.until is None and last_at is not None and last_at.timestamp() * 1000 <= self._at_ms
 
     def since(self, base: LoadedSnapshot | None) -> Iterator[Change]:
-        """What is not in the snapshot for sure, up to ``until``."""
+        """Return what is not in the snapshot for certain, up to ``until``."""
         first, last = base.zxid if base else -1, self.until[0] if self.until else -1
         return (each for each in self.changes if each.zxid is not None and first < each.zxid <= last)
 
     def notes(self, base: LoadedSnapshot | None) -> Iterator[str]:
-        """What these files can't determine."""
+        """Return what these files can't determine."""
         first = base.zxid if base else 0
         if base is None and self._first != 1:
             yield "There is no snapshot before these logs, so a znode that the logs do not write is missing."

@@ -17,7 +17,7 @@ from kit.text.quantity import quantity
 
 BROKERS = 3
 PHASES = ("zookeeper", "controllers", "dual-write", "kraft", "finalised")
-"""As the lab has them, which loads clients."""
+"""The phases of the lab, which loads clients."""
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
 

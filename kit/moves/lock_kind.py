@@ -1,4 +1,6 @@
-"""Which lock the runs of groups take. Only its place is named: it writes offsets, and so does what imports this."""
+"""Choose the lock that runs of groups take. Only its place is named: it writes offsets, and so does what imports
+this.
+"""
 
 from __future__ import annotations
 

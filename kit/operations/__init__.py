@@ -1,1 +1,1 @@
-"""What an operator does with plans of every kind: plan, approve, execute, undo; the lock of a run."""
+"""Execute plans of every kind for an operator: plan, approve, execute, undo; the lock of a run."""

@@ -1,4 +1,4 @@
-"""What a model knows as small polars frames, for the cells of a notebook."""
+"""Represent a model as small polars frames, for the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
 
 
 def matching(rows: pl.DataFrame, pattern: str, column: str = "group_id") -> pl.DataFrame:
-    """Those whose whole group id, or another column, matches.
+    """Return the rows whose whole group id, or another column, matches.
 
     Raises:
         InputError: it is no regular expression.

@@ -1,4 +1,4 @@
-"""What an operator does with one cluster: plan, approve, execute, undo. Terminal, notebooks and widgets use it.
+"""Work on one cluster as an operator: plan, approve, execute, undo. Terminal, notebooks and widgets use it.
 
 Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json``
 (``.approval-2.json``, … where it was approved again) beside it, and one folder per run.
@@ -124,11 +124,11 @@ class Operations:
         return matching[0]
 
     def plan_files(self) -> list[Path]:
-        """Of the plans kept, the oldest first."""
+        """Return the files of the kept plans, the oldest first."""
         return plan_files(self.runs)
 
     def dry_run(self, plan: Plan) -> DryRun:
-        """What a run would do, and what has changed since the plan was made; writes nothing."""
+        """Return what a run would do, and what has changed since the plan was made; writes nothing."""
         return dry_run(plan, self._performer(plan))
 
     def approve(
@@ -178,7 +178,7 @@ class Operations:
         return load_approvals(self._file(plan.digest))
 
     def approval(self, plan: Plan) -> Approval | None:
-        """Of those that hold, the one that holds longest; else the last one. Raises ApprovalError: one was edited."""
+        """Return the valid approval that holds longest; else the last one. Raises ApprovalError: one was edited."""
         given = self.approvals(plan)
         holding = [approval for approval in given if self._holds(approval, plan)]
         return max(holding, key=lambda approval: approval.expires_at) if holding else given[-1] if given else None

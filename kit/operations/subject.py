@@ -1,4 +1,4 @@
-"""What the kit knows of plans and runs of every kind."""
+"""Register plans and runs of every kind."""
 
 from __future__ import annotations
 

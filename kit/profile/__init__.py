@@ -108,7 +108,7 @@ class DeploySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDeploySettings(DeploySettings):
-    """How members are replaced; ``nodes``: how brokers and controllers are."""
+    """The deployer that replaces members; ``nodes``: the deployer that restarts brokers and controllers."""
 
     nodes: DeploySettings = DeploySettings()
 

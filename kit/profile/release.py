@@ -1,4 +1,4 @@
-"""Which code runs: its version in ``offramp --version``, evidence, snapshots and saved clusters."""
+"""Identify the code that runs: its version in ``offramp --version``, evidence, snapshots and saved clusters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 NAME = "offramp"
 DIGITS = 9
-"""Of a commit's id, as git and setuptools-scm shorten it."""
+"""The digits of a commit's id, as git and setuptools-scm shorten it."""
 
 
 @cache

@@ -53,7 +53,7 @@ def spark_session(profile: Profile | None = None, app_name: str = "offramp") -> 
 
 
 def start(settings: SparkSettings, app_name: str) -> SparkSession:
-    """As :func:`spark_session`."""
+    """Start :func:`spark_session`."""
     builder = SparkSession.builder.appName(app_name)
     if settings.remote is not None:
         builder = builder.remote(settings.remote)

@@ -19,7 +19,7 @@ GROUP_PARTITION = ["group_id", "topic", "partition"]
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """``Group.group_type``, as ListGroups names them."""
 STORE_NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
-"""As sentences say them."""
+"""The names of the stores in sentences."""
 
 
 @dataclass(frozen=True, slots=True)

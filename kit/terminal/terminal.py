@@ -34,7 +34,7 @@ RunsFolder = Annotated[
 RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
 EVERY_GROUP = ".*"
-"""As ``kit.groups.snapshot`` has it, which loads clients and frames."""
+"""The pattern of ``kit.groups.snapshot``, which loads clients and frames."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 
 LONGEST_WAIT_S = 86_400.0

@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """As :func:`visible`, escaped for HTML; also for the value of a quoted attribute."""
+    """Return :func:`visible`, escaped for HTML; also for the value of a quoted attribute."""
     return escape(visible(text))
 
 

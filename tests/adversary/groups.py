@@ -155,7 +155,7 @@ class ModelGroup:
             self._tree.create(path, str(self.progress).encode(), makepath=True)
 
     def group_state(self, now: datetime) -> GroupState:
-        """As ``group_state.look`` would tell it; ``test_adversary_model.py`` holds that against it."""
+        """Return the state that ``group_state.observe`` would find; ``test_adversary_model.py`` compares both."""
         if not self.members and self._tree.text(f"/consumers/{self.name}/ids") is None:
             raise NotFound(f"there is no group {self.name!r}, neither in ZooKeeper nor in Kafka")
         mix, settled = self.mix, self.is_settled(now)

@@ -47,7 +47,7 @@ class KafkaGroup(ModelGroup):
             self.kafka = self.progress
 
     def group_state(self, now: datetime) -> ProtocolState:
-        """As ``kit.moves.protocol.state.read_protocol_state`` returns it."""
+        """Return the state that ``kit.moves.protocol.state.read_protocol_state`` returns."""
         described = self._described(now)
         members = tuple(
             MemberState(

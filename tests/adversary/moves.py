@@ -138,7 +138,7 @@ def moves_the_coordinator(world: ContestedCluster, process: Process, rng: random
 
 
 def breaks_the_lock(world: ContestedCluster, process: Process, rng: random.Random) -> None:
-    """As ``offramp lock break`` does, while the run works."""
+    """Break the lock like ``offramp lock break``, while the run works."""
     for target in world.judge.runs[process.run_id].plan.targets:
         place = f"{LOCKS}/{escaped(target)}"
         if place in world.tree.nodes:

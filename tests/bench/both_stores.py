@@ -69,7 +69,7 @@ def _diff(server: ZooKeeper, log: Path, n_partitions: int) -> Iterator[Row]:
 
 
 def _replicas(topic_number: int, number: int) -> list[int]:
-    """As Kafka places them: the leader goes round, the followers in one of several distances."""
+    """Place replicas like Kafka: the leader goes round, the followers in one of several distances."""
     first, step = topic_number + number, 1 + (topic_number + number // BROKERS) % (BROKERS - 2)
     return [first % BROKERS, (first + step) % BROKERS, (first + step + 1) % BROKERS]
 

@@ -142,7 +142,9 @@ def _write_history(spark: SparkSession, folder: str) -> None:
 
 
 def _restated(folder: str) -> dict[str, int]:
-    """As one would write it: a list of commits per partition, and the rules from top to bottom."""
+    """Return the verdicts as a person would compute them: a list of commits per partition, and the rules from top
+    to bottom.
+    """
     windows = defaultdict(list)
     for row in pq.read_table(f"{folder}/part").to_pylist():
         windows[row["group_id"], row["store"], row["topic"], row["partition"]].append(

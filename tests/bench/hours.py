@@ -58,7 +58,7 @@ def _scanned(spark: SparkSession, folder: str) -> None:
 
 
 def _write(spark: SparkSession, folder: str) -> None:
-    """As `offramp history compact` leaves a day: sorted by group, a few files per table."""
+    """Write a day like `offramp history compact`: sorted by group, a few files per table."""
     at = F.timestamp_seconds(F.lit(int(_BEGIN.timestamp())) + 60 * F.col("look"))
     stamp = (F.format_string("s-%06d", "look").alias("snapshot_id"), at.alias("observed_at"))
     n_looks = LOOKS * HOURS

@@ -110,7 +110,7 @@ def _expect_near(found: Mapping[Position, int], places: Mapping[Position, int]) 
 
 
 def _halved(admin: AdminClient, places: Mapping[Position, int], now_ms: int) -> dict[Position, int]:
-    """As one would write it: a day is halved to a second, all side by side; a call may name a partition once."""
+    """Read as a person would: a day is halved to a second, all side by side; a call may name a partition once."""
     brackets = dict.fromkeys(places, (now_ms - DAY_MS - RESOLUTION_MS, now_ms))
     by_turn: list[dict[TopicPartition, Position]] = [{} for _ in range(LATE_GROUPS)]
     for number, place in enumerate(places):

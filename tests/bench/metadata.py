@@ -54,7 +54,7 @@ def _logs(folder: Path) -> Iterator[Row]:
 
 
 def created(number: int) -> list[bytes]:
-    """As one request creates it: the topic, then its partitions."""
+    """Return the records that one request creates: the topic, then its partitions."""
     first = partition(number + 1, 0)
     head, tail = first[:_PARTITION_ID_AT], first[_PARTITION_ID_AT + 4 :]
     return [

@@ -34,7 +34,7 @@ class Row:
         return self.goal is not None and self.ratio < self.goal
 
     def record(self) -> dict[str, object]:
-        """As it is in the results' file."""
+        """Return the record of the results' file."""
         return {**asdict(self), "ratio": round(self.ratio, 2), "ours": round(self.ours, 4), "peer": round(self.peer, 4)}
 
     def line(self) -> str:

@@ -26,7 +26,9 @@ from tests.soak import soak_only
 pytestmark = pytest.mark.timeout(900)
 GROUP = "checkout"
 QUICK = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
-"""As the Makefile installs pyspark: uv has kept the wheel that it built then. An index may make it build a new one."""
+"""The options by which the Makefile installs pyspark: uv has kept the wheel that it built then. An index may make
+it build a new one.
+"""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Said:
 
 
 def kind_of(source: str, text: str) -> str | None:
-    """As Python's own engine finds it."""
+    """Return what Python's own engine finds."""
     return next((each.kind for each in BY_SOURCE[source] if _fits(each, text)), None)
 
 

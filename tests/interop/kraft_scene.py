@@ -104,7 +104,9 @@ _LEADERS = ("leader", "leader_epoch", "controller_epoch", "isr", "version")
 
 
 def vouch(cluster: Cluster, runs: Path) -> None:
-    """As ``offramp kraft rehearse`` keeps a rehearsal that went well: labs are rehearsed in a test of their own."""
+    """Keep a result like ``offramp kraft rehearse`` after a rehearsal that went well: labs are rehearsed in a test
+    of their own.
+    """
     now = datetime.now(UTC)
     keep(runs, RehearsalResult(cluster.cluster_id, cluster.name, "5a" * 32, now, now, "ann", 3, {}))
 

@@ -59,7 +59,7 @@ def forget_a_flag(scene: KraftScene) -> None:
 
 
 def watch(scene: KraftScene) -> None:
-    """As long as is asked for, with a fail-over in it."""
+    """Watch for as long as is asked for, with a fail-over in it."""
     words = ("kraft", "watch", "--history", str(scene.lab.folder / "looks"), "--count", "2", "--every", "1")
     refuse(scene, "no history")
     begun = time.monotonic()

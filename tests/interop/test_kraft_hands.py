@@ -128,7 +128,7 @@ def lose_a_broker(scene: KraftScene) -> None:
 
 
 def bring_it_back(scene: KraftScene) -> None:
-    """As it was, in migration mode."""
+    """Bring the node back as it was, in migration mode."""
     lab = scene.lab
     faults.broker(lab, GONE).launch()
     faults.broker(lab, GONE).await_started()

@@ -117,7 +117,7 @@ class CutMove(KraftScene):
             faults.cut_controllers_from_zookeeper(self.lab)
 
     def _resumed(self, run_id: str, left: list[str]) -> tuple[Run, RunResult]:
-        """As soon as the lock of before has ended with its session."""
+        """Resume as soon as the lock of before has ended with its session."""
         deadline = time.monotonic() + LOCK_S
         while True:
             with self.operations(partial(self._cut_at, left=left)) as operations:

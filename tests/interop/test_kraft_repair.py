@@ -77,7 +77,9 @@ def dual_write(seen: Repairs) -> None:
 
 
 def take_back_badly(seen: Repairs) -> None:
-    """As somebody does who read half of it: the broker is stopped too early, of the znodes ``/controller`` deleted."""
+    """Undo like a person who reads half of the guide: the broker is stopped too early, of the znodes
+    ``/controller`` deleted.
+    """
     lab, victim = seen.lab, faults.running(faults.broker(seen.lab, 1))
     end_controllers(lab)
     seen.refuse_plan("claim", "repair", UnsafePlan)

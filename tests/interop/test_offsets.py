@@ -118,7 +118,7 @@ def test_where_a_member_begins(
     kafka_has: int,
     begins_at: int,
 ) -> None:
-    """As the old consumer: its storage, and of both the higher one."""
+    """A member begins like the old consumer: by its storage, and with both at the higher offset."""
     topic = topic_of(lab, f"begin-{request.node.callspec.indices['begins_at']}")
     group = f"{topic}-g"
     put_in_kafka(lab, group, topic, kafka_has)

@@ -32,7 +32,7 @@ class Node:
 
 
 class FakeClient:
-    """As much of kazoo's client as the reader uses; ``asked`` are the kinds of requests in their order."""
+    """The part of kazoo's client that the reader uses; ``asked`` are the kinds of requests in their order."""
 
     chroot = ""
     hosts = (("fake", 1),)

@@ -91,7 +91,7 @@ class FleetSite:
 
 
 def register(config: pytest.Config) -> None:
-    """As ``shop.register``."""
+    """Register like ``shop.register``."""
     if not config.pluginmanager.has_plugin(__name__):
         config.pluginmanager.register(sys.modules[__name__], __name__)
 

@@ -66,7 +66,7 @@ def write_bad_znodes(client: KazooClient) -> None:
 
 
 def credential(salt: str) -> str:
-    """As ZooKeeper holds one of SCRAM."""
+    """Return a SCRAM credential as ZooKeeper holds it."""
     return f"salt={salt},stored_key=eA==,server_key=eA==,iterations=4096"
 
 

@@ -84,7 +84,7 @@ def _levels(rows: dict[str, bytes]) -> Iterable[list[tuple[str, bytes]]]:
 
 
 def _set_checkpoint(client: KazooClient, log_folder: Path) -> None:
-    """As if everything in the log had been written to ZooKeeper."""
+    """Set the checkpoint as if everything in the log had been written to ZooKeeper."""
     image = read_log(log_folder).image
     held = json.loads(client.get("/migration")[0])
     client.set("/migration", _json(held | {"kraft_metadata_offset": image.offset, "kraft_metadata_epoch": image.epoch}))

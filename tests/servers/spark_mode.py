@@ -74,7 +74,7 @@ def main(profile_file: str, folder: str, log: str) -> None:
 
 
 def compact(spark: SparkSession, profile: kit.Profile, folder: str) -> None:
-    """As if it were tomorrow; Spark Connect says that it can't."""
+    """Compact as if it were tomorrow; Spark Connect refuses this."""
     later = datetime.now(UTC) + timedelta(days=1)
     if profile.spark.remote is not None:
         with pytest.raises(HistoryError, match="can't be maintained through Spark Connect"):

@@ -30,7 +30,7 @@ def profile(lab, tmp_path):
 
 
 def n_connections(client) -> int:
-    """As the server counts them, this one included."""
+    """Return the number of connections that the server counts, this one included."""
     lines = client.command(b"srvr").splitlines()
     return next(int(line.split()[-1]) for line in lines if line.startswith("Connections:"))
 

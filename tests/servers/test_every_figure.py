@@ -188,7 +188,7 @@ def _verb_of_owners(scene: Scene, group: str, truth: Truth, table: Table) -> Non
 
 
 def _watch(scene: Scene, truth: Truth, table: Table) -> None:
-    """As it is printed: one observation knows no rate."""
+    """Watch once and return what is printed: one observation knows no rate."""
     words = ["watch", "--count", "1", "--groups", f"{PREFIX}.*", "--profile-file", scene.profile]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

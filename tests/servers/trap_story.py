@@ -106,7 +106,7 @@ def move(lab: Lab, broker: MigratingBroker) -> None:
 
 
 def null_checkpoint(seen: Traps) -> None:
-    """As zookeeper-security-migration makes it (KAFKA-19480); the controller is started all the same."""
+    """Make ``/migration`` like zookeeper-security-migration (KAFKA-19480); the controller is started all the same."""
     (controller,) = seen.lab.migration.controllers
     with connected(seen.lab.zookeeper_connect) as client:
         client.create("/migration", b"")

@@ -194,7 +194,7 @@ class D15(PythonMember):
 
 
 class OffsetsBeforeClaim(Coordination):
-    """As the old consumer: the last owner may commit in between."""
+    """Read offsets before the claim like the old consumer: the last owner may commit in between."""
 
     def _follow_zookeeper(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         whole = assign(self.strategy, view.members, view.partitions, self.hash_form)

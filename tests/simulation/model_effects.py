@@ -203,7 +203,9 @@ class EffectSteps:
         self.gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in failed})
 
     def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
-        """As :class:`kit.consumer.zookeeper.offsets.KafkaOffsets`: what is known to be there is not sent again."""
+        """Commit like :class:`kit.consumer.zookeeper.offsets.KafkaOffsets`: what is known to be there is not sent
+        again.
+        """
         if self.embedded is None:
             return frozenset()
         changed = {pair: offset for pair, offset in offsets.items() if self._kafka_known.get(pair) != offset}

@@ -28,7 +28,7 @@ class Waiting:
 
 
 class Embedded:
-    """As :class:`kit.consumer.zookeeper.embedded.EmbeddedConsumer`."""
+    """Model :class:`kit.consumer.zookeeper.embedded.EmbeddedConsumer`."""
 
     def __init__(self, member: PythonMember) -> None:
         self._member = member
@@ -104,7 +104,7 @@ class Embedded:
         yield from self.client.poll(self.on_assign, self.on_revoke, self.on_lost)
 
     def polled(self, seconds: float) -> Steps:
-        """As the connector: whoever was stalled proves by a commit that it is still a member."""
+        """Poll like the connector: a member that was stalled proves by a commit that it is still a member."""
         is_in = self.assignment.membership is Membership.IN
         if seconds >= GROUP_SESSION_SECONDS / 2 and is_in and self._is_put_out():
             self.rejoin()

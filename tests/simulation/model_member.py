@@ -214,7 +214,7 @@ class PythonMember(EffectSteps):
         return BACKOFF
 
     def _leave(self) -> Steps:
-        """As ``shutdown``, on the thread that calls it."""
+        """Leave like ``shutdown``, on the thread that calls it."""
         yield lambda: not self._is_committing
         with suppress(ConnectionLost):
             yield from self.drive("rounds", self.coordination.leave())

@@ -30,7 +30,7 @@ from tests.simulation.steps import Steps
 
 
 class ZnodeSteps:
-    """As ``znodes.GroupZnodes``; the last three are called by the callback thread, or at once."""
+    """Model ``znodes.GroupZnodes``; the last three are called by the callback thread, or at once."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class ZnodeSteps:
 
 
 class ZookeeperOffsetSteps:
-    """As :class:`kit.consumer.zookeeper.offsets.ZookeeperOffsets`."""
+    """Model :class:`kit.consumer.zookeeper.offsets.ZookeeperOffsets`."""
 
     def __init__(self, znodes: ZnodeSteps) -> None:
         self._znodes = znodes

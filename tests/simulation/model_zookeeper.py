@@ -257,7 +257,7 @@ class ZookeeperClient:
             self.server.watch(path, self, watch)
 
     def close(self) -> None:
-        """As closing the process's socket in order: the session ends if the server can be reached."""
+        """Close like a process that closes its socket in order: the session ends if the server can be reached."""
         if self._is_connected and not self.is_cut:
             self.server.close(self.session)
         self.forget()

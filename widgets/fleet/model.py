@@ -99,7 +99,7 @@ class FleetToggle(WholeClusterProcedure):
 
     @property
     def to_undo(self) -> tuple[str, ...]:
-        """As for any run; many waves become one phrase."""
+        """Return the titles as of any run; many waves become one phrase."""
         titles = super().to_undo
         return titles if len(titles) < 2 else (f"the toggles of {len(titles)} waves",)
 

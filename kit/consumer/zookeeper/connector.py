@@ -133,7 +133,8 @@ class ZookeeperConsumer:
     def create_message_streams_by_filter(
         self, allow: str | None = None, deny: str | None = None, streams: int = 1
     ) -> list[Stream]:
-        """As :meth:`create_message_streams`, for all topics whose whole name matches ``allow``, or not ``deny``.
+        """Create streams like :meth:`create_message_streams`, for all topics whose whole name matches ``allow``, or not
+        ``deny``.
 
         The streams are shared by all these topics, also by those created later.
         """

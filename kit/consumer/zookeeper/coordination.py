@@ -199,7 +199,9 @@ class Coordination:
         return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
-        """As the old consumer, but partitions that stay continue, and offsets are read after the claim."""
+        """Follow ZooKeeper's assignment like the old consumer, but partitions that stay continue, and offsets are
+        read after the claim.
+        """
         whole = assign(self.strategy, view.members, view.partitions, self.hash_form)
         mine = self._own(whole)
         yield from self._let_go(mine)

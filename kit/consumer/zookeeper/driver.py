@@ -301,7 +301,7 @@ class Driver:
         self._note_commit(store.name, unsaved, errors)
 
     def _commit_last(self, offsets: Offsets) -> None:
-        """As a member of the Kafka group: wait until it has joined, and keep the owner znodes meanwhile.
+        """Commit as a member of the Kafka group: wait until it has joined, and keep the owner znodes meanwhile.
 
         A commit without a member could overtake the commits of a member that comes. A session that is in doubt after
         the wait may be over, and another member further (R12).

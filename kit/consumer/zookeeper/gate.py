@@ -92,7 +92,9 @@ class Gate:
         return self.uncommitted.not_in_kafka()
 
     def stop_all(self) -> Offsets:
-        """As :meth:`end_assignment_epoch`, for every partition. Nothing starts again before :meth:`begin_round`."""
+        """Stop like :meth:`end_assignment_epoch`, for every partition. Nothing starts again before
+        :meth:`begin_round`.
+        """
         with self._lock:
             self._is_round_refused = True
             stopped = self._remove(list(self._places))
@@ -152,7 +154,9 @@ class Gate:
         return self.uncommitted.stopped_at(pairs)
 
     def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """As :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this member's."""
+        """Stop like :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this
+        member's.
+        """
         with self._lock:
             self._is_round_refused = True
             self._drop(list(partitions))

@@ -10,7 +10,9 @@ from kit.consumer.zookeeper.effects import KafkaGroup, Pairs
 
 @dataclass(frozen=True, slots=True)
 class KafkaMember:
-    """As the coordinator describes it. ``is_embedded`` is None while the group rebalances: it shows no subscription."""
+    """A member as the coordinator describes it. ``is_embedded`` is None while the group rebalances: it shows no
+    subscription.
+    """
 
     member_id: str
     client_id: str

@@ -41,7 +41,7 @@ class Subscription:
         return json.dumps(fields, separators=(",", ":")).encode("ascii")
 
     def registration(self) -> Registration:
-        """As another member reads it."""
+        """Return the registration as another member reads it."""
         return Registration(self.pattern, self.streams)
 
 

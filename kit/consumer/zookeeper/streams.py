@@ -116,7 +116,7 @@ class Stream:
         self._in_hand = None
 
     def taken_by_caller(self) -> None:
-        """As :meth:`taken`, if the calling thread is the one that reads this stream."""
+        """Count the record like :meth:`taken`, if the calling thread is the one that reads this stream."""
         if self._reader == threading.get_ident():
             self.taken()
 

@@ -63,8 +63,9 @@ class UncommittedOffsets:
             return self._stopped_at.pop(pair, 0)
 
     def resume(self, pair: TopicAndPartition) -> int | None:
-        """As :meth:`restart` for one that continues where it was stopped, so that no commit of it is due. None: it was
-        not stopped."""
+        """Resume a partition like :meth:`restart`, from where it was stopped, so that no commit of it is due. None:
+        it was not stopped.
+        """
         with self._lock:
             if pair in self._stopped_at:
                 self._not_in_kafka.pop(pair, None)

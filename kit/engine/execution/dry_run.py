@@ -1,4 +1,4 @@
-"""What a run would do, said without doing it."""
+"""Report what a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from kit.errors import OfframpError
 
 @dataclass(frozen=True, slots=True)
 class DryStep:
-    """What a run would do, and whether it could begin now; a later step mostly can't before the earlier are done."""
+    """The effect that a step would have, and whether it could begin now; a later step mostly can't before the
+    earlier are done.
+    """
 
     step: Step
     can_begin: bool

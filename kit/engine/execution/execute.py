@@ -25,7 +25,7 @@ class Execution:
         self._context, self._plan = context, context.record.plan
         self.step: Step | None = None
         self._is_open = not context.record.has_written
-        """Whether what allowed the plan is to be asked again."""
+        """True if what allowed the plan is to be asked again."""
 
     def walk(self) -> None:
         """Observe again, then execute what is not done yet, step by step.
@@ -55,7 +55,9 @@ class Execution:
         self._context.journal.move(RunState.VERIFIED)
 
     def _compare(self, has_begun: Sequence[Step]) -> None:
-        """What a step that has begun moves by itself is no news any more; everything else still is."""
+        """Compare the cluster with the plan. What a step that has begun moves by itself is no difference;
+        everything else still is.
+        """
         moved = {name for step in has_begun for name in step.affects}
         planned = {
             name: Observation(it.value, IGNORED) if name in moved else it for name, it in self._plan.observed.items()

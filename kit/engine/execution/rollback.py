@@ -22,7 +22,9 @@ def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
 
 
 def titles_to_undo(record: RunRecord) -> tuple[str, ...]:
-    """Of the steps that an undo would undo, newest first; none once a step has begun that can't be undone."""
+    """Return the titles of the steps that an undo would undo, newest first; none once a step has begun that can't
+    be undone.
+    """
     steps = [step for step in steps_to_undo(record) if step.changes and _has_written(record, step)]
     is_stuck = any(step.cannot_be_undone is not None and _is_left(record.acted(step)) for step in steps)
     return () if is_stuck else tuple(step.title for step in steps)
@@ -95,7 +97,7 @@ class Rollback:
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
 
     def _mine(self, step: Step) -> ActedRecord:
-        """What the journal knows of the step, without the targets that a later run changed."""
+        """Return the journal's record of the step, without the targets that a later run changed."""
         return self._context.record.acted(step).without(self._context.refused(step))
 
     def _leave(self, step: Step) -> None:

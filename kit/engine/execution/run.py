@@ -59,7 +59,7 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run, or one part of it, ended. ``to_undo``: titles of the steps that can be undone, if all can."""
+    """The end of a run, or of one part of it. ``to_undo``: titles of the steps that can be undone, if all can."""
 
     run_id: str
     state: RunState

@@ -1,4 +1,4 @@
-"""What an execution and a rollback share: the open journal, the performer, the lock, the stop button, one act."""
+"""Share what an execution and a rollback need: the open journal, the performer, the lock, the stop button, one act."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class RunContext:
         return round((self.clock.monotonic() - started) * 1000)
 
     def state_of(self, step: Step, verb: str, acted: ActedRecord | None = None) -> StepState:
-        """What the performer says.
+        """Return the state of the step by the performer.
 
         Raises:
             RunError: it can't be read, with the reason; ``verb`` continues when that has ended.
@@ -164,7 +164,9 @@ class RunContext:
         }
 
     def mark_cut_off(self, step: Step) -> ActedRecord:
-        """What is known of a step that was begun; items that its last act did not report may have been written."""
+        """Journal what is known of a step that was begun; items that its last act did not report may have been
+        written.
+        """
         lost, acted = self.record.unreported(step), self.record.acted(step)
         self.journal.append(*(of_item("acted", step.step_id, outcome) for outcome in lost))
         self.unsure = list(dict.fromkeys(attempt.item for attempt in acted.attempts if attempt.is_open))
@@ -236,7 +238,7 @@ class _Reporter:
         self._raise_halted(self.context.raise_if_halted)
 
     def take_new(self, returned: Sequence[ItemOutcome]) -> None:
-        """Of what an act returned, that which it had not reported so."""
+        """Return the outcomes that an act returned and had not reported before."""
         reported = {outcome.item: outcome for outcome in self.outcomes}
         self.take([outcome for outcome in returned if reported.get(outcome.item) != outcome])
 

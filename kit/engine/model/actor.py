@@ -14,7 +14,7 @@ from kit.errors import PlanError
 
 
 class Actor(Protocol):
-    """As :class:`kit.engine.model.performer.Performer`, for steps of its kind."""
+    """The methods of :class:`kit.engine.model.performer.Performer`, for steps of one kind."""
 
     def check(self, step: Step) -> Checked: ...
 

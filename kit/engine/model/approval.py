@@ -24,12 +24,12 @@ from kit.text.visible import visible
 
 SHORTEST_PREFIX = 8
 CLOCK_SKEW = timedelta(minutes=2)
-"""How far two operators' clocks may be apart."""
+"""The largest difference between two operators' clocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who agreed to the plan of this digest, when, and until when it may be executed.
+    """The approval of the plan of this digest: who agreed, when, and until when the plan may be executed.
 
     ``approved_by`` was typed; ``approved_as`` is whom the operating system knew (None: in approvals of older versions).
     ``first``: where two signers are needed, the approval of the other one. ``signature`` covers all the rest.
@@ -62,7 +62,7 @@ class Approval:
 
     @property
     def signed_content(self) -> bytes:
-        """What the signature covers."""
+        """Return the content that the signature covers."""
         return canonical(replace(self, signature=None).to_json()).encode()
 
 
@@ -179,7 +179,7 @@ def refuse_unless_valid(
 
 
 def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
-    """Whether it is an approval of this plan at all, at whatever time.
+    """Refuse an approval that is not one of this plan, at whatever time.
 
     Raises:
         ApprovalError: it is another plan's; it is by the planner where a second person is required; it is not signed
@@ -270,7 +270,7 @@ def _approval_of(content: Any) -> Approval:
 
 
 def _refuse_unless_given(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
-    """Whether this person approved this plan at all: its digest, a name, and the signature."""
+    """Refuse an approval that this person did not give: by its digest, the name, and the signature."""
     if approval.digest != plan.digest:
         raise ApprovalError(f"the approval is of plan {approval.digest[:8]}: offramp approve {plan.digest[:8]}")
     if not approval.approved_by.strip():

@@ -1,4 +1,4 @@
-"""What was seen expired stays expired: a clock that is set back revives no approval and no permission to undo."""
+"""Keep what was seen expired: a clock that is set back revives no approval and no permission to undo."""
 
 from __future__ import annotations
 

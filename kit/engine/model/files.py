@@ -37,7 +37,7 @@ def write_whole(path: Path, content: str | bytes, is_new: bool = False) -> None:
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """As :func:`write_whole`, of what plans, approvals and runs leave.
+    """Write like :func:`write_whole`, with the rights of files that plans, approvals and runs leave.
 
     Raises:
         EvidenceError: it was not written; which file, and why.
@@ -49,7 +49,8 @@ def write_atomic(path: Path, content: str | bytes) -> None:
 
 
 def keep_new(path: Path, content: str | bytes) -> bool:
-    """As :func:`write_atomic`; False where there is such a file already, also one that came just now: it stays.
+    """Write like :func:`write_atomic`. Return False if there is such a file already, also one that came just now: it
+    stays.
 
     Raises:
         EvidenceError: it was not written; which file, and why.
@@ -83,6 +84,6 @@ def sync_folder(folder: Path) -> None:
 
 
 def _for_group(folder: Path) -> int:
-    """What the group may do in it, if it is one that the group shares."""
+    """Return the rights of the group in a folder that the group shares."""
     mode = folder.stat().st_mode
     return mode & 0o070 if mode & stat.S_ISGID and mode & stat.S_IWGRP else 0

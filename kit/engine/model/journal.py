@@ -44,7 +44,7 @@ _HIDDEN = "."
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an event says, before the journal numbers, dates and chains it."""
+    """The content of an event, before the journal numbers, dates and chains it."""
 
     event: str
     step_id: str | None = None

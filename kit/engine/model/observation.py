@@ -1,4 +1,4 @@
-"""What a plan saw of the cluster, and how far that may have moved when the plan is executed."""
+"""Compare what a plan saw of the cluster with the present, and with how far it may move until the plan is executed."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def later_mapping() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StepParameters:
-    """Of one kind of step; a field per parameter. Its subclasses say which.
+    """The parameters of one kind of step: each subclass has a field per parameter.
 
     >>> from kit.moves.group.soak import SoakParameters, soak_step
     >>> step = soak_step("02-soak", SoakParameters("orders", "MEZKCC", soak_s=60.0, lag_tolerance=1000))
@@ -80,7 +80,9 @@ def _kinds(cls: type[StepParameters]) -> Mapping[str, Any]:
 
 
 def _is(value: object, kind: Any) -> bool:
-    """Of the kinds that JSON has; a whole number is also a float, and a truth value is no number."""
+    """Return whether a value is of a kind that JSON has; a whole number is also a float, and a truth value is no
+    number.
+    """
     inner = get_args(kind)
     if get_origin(kind) is UnionType:
         return any(_is(value, each) for each in inner)

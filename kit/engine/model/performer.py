@@ -1,4 +1,4 @@
-"""What carries a plan's steps out, seen from the run: protocols, and what their methods answer.
+"""Define what executes a plan's steps, seen from the run: protocols, and the answers of their methods.
 
 A performer for one kind of cluster implements :class:`Performer`; a lock, for instance an ephemeral znode, implements
 :class:`Lock`. Only ``act`` and ``undo`` may write. They ask before each write, and report it once it is read back::
@@ -27,13 +27,13 @@ from kit.errors import WrongCluster
 
 
 class Waiting(str):
-    """What a run waits for, as it is said to the operator: nothing that a person has to do."""
+    """The condition that a run waits for, as it is reported to the operator: nothing that a person has to do."""
 
     __slots__ = ()
 
 
 class Outcome(StrEnum):
-    """What became of one item."""
+    """The outcome of one item."""
 
     CONFIRMED = "CONFIRMED"
     """Written, and read back."""
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 
 class StepState(StrEnum):
-    """What the cluster says of a step, whatever the journal says."""
+    """The state of a step by the cluster, whatever the journal has."""
 
     DONE = "DONE"
     NOT_DONE = "NOT_DONE"
@@ -92,7 +92,7 @@ class ItemOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a step may begin, and why, in a sentence.
+    """The answer whether a step may begin, with the reason, in a sentence.
 
     ``left_alone``: for ``check_back``, the items that ``undo`` refuses for good, each with the reason.
     """
@@ -104,7 +104,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Whether a step's verification holds now, in a sentence, and what that was read from."""
+    """The answer whether a step's verification holds now, in a sentence, and what that was read from."""
 
     ok: bool
     sentence: str
@@ -131,7 +131,7 @@ class WriteAttempt:
 
 @dataclass(frozen=True, slots=True)
 class ActedRecord:
-    """What the journal knows of one step's acts: the outcome of each item, and every write that was begun, in order.
+    """The journal's record of one step's acts: the outcome of each item, and every write that was begun, in order.
 
     What was or may have been written once stays so, whatever a later act says of it. ``taken_back``: items that an
     earlier undo of this run restored, or found restored.
@@ -144,7 +144,7 @@ class ActedRecord:
 
     @property
     def written(self) -> tuple[ItemOutcome, ...]:
-        """What this run wrote or may have written, and has not undone: all that its undo may touch."""
+        """Return what this run wrote or may have written, and has not undone: all that its undo may touch."""
         return tuple(it for it in self.outcomes if it.is_written and it.item not in self.taken_back)
 
     def without(self, items: Collection[str]) -> ActedRecord:
@@ -296,7 +296,7 @@ class Lock(Protocol):
         ...
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
-        """Of these targets those that a later run changed, and which run."""
+        """Return the targets that a later run changed, each with that run."""
         ...
 
     def mark_settled(self, targets: Sequence[str], run_id: str) -> None:

@@ -28,7 +28,7 @@ UNDO = "undo"
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What a kind of plan asks of its approval, whatever the profile says.
+    """The demands of a kind of plan on its approval, whatever the profile requires.
 
     ``subject``: what an approver types. ``second_person``: the planner may not approve. ``longest_hours``: the longest
     validity; None: the profile's.
@@ -53,7 +53,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be done to ``targets`` (group ids, or the cluster's lock) of one cluster, and what that rests on.
+    """The writes to ``targets`` (group ids, or the cluster's lock) of one cluster, and the facts that they rest on.
 
     ``observed`` names what was read, with how far it may move until the plan is executed. ``overridden`` holds the
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def subject(self) -> str:
-        """What an approver types: what the consent says, else the group's name, or how many groups."""
+        """Return what an approver types: the consent's text, else the group's name, or how many groups."""
         if self.consent is not None:
             return self.consent.subject
         return self.targets[0] if len(self.targets) == 1 else f"{len(self.targets)} groups"

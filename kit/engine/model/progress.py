@@ -1,4 +1,4 @@
-"""How far each step of a run has come, by its events; pure."""
+"""Show how far each step of a run has come, by its events; pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def in_order(rows: Iterable[RunRow]) -> list[RunRow]:
 
 
 def evidence(event: Event) -> Mapping[str, Json]:
-    """What an event says in ``details``, where that is an object."""
+    """Return an event's ``details``, if they are an object."""
     details = parse_json(event.details) if event.details else None
     return details if isinstance(details, Mapping) else {}
 

@@ -1,4 +1,5 @@
-"""What a step says and what it does are one: each is held against what its own recipe makes of its parameters.
+"""Make a step again from its parameters, so that its text and its effect are one: each step is compared with its own
+recipe.
 
 Actors act on a step's parameters, people read its title, changes and undo. A plan in which the two differ, or that
 reaches beyond its targets, is refused: whoever approved it did not see what it would do.
@@ -21,7 +22,7 @@ P = TypeVar("P", bound=StepParameters)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Of one kind of step: how it is made again from its parameters, and which targets it reads or writes.
+    """The way in which one kind of step is made again from its parameters, and the targets that it reads or writes.
 
     ``consent``: what a plan with such a step has to ask of its approval, by the rules that it overrides. ``target_of``:
     the target that an item of the step belongs to; None: all items of such a step belong to one target.
@@ -40,7 +41,7 @@ Recipes = Mapping[str, Recipe]
 def of_parameters(
     kind: type[P], make: Callable[[str, P], Step], target_of: Callable[[str], str] | None = None
 ) -> Recipe:
-    """Of a step whose parameters name all that it is made from, its group or groups among them."""
+    """Return the recipe of a step whose parameters name all that it is made from, its group or groups among them."""
     return Recipe(lambda step: make(step.step_id, kind.of(step)), _groups_in_parameters, target_of=target_of)
 
 

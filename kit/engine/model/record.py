@@ -1,4 +1,4 @@
-"""What a run did, loaded from its folder and held against itself: plan, approvals, events, verdict."""
+"""Load what a run did from its folder, and check it against itself: plan, approvals, events, verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ REPORT = "report.html"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-")
 """Beside runs there may be plans, reports and a history in the same folder."""
 _WRITTEN = {Outcome.CONFIRMED: 2, Outcome.UNKNOWN: 1}
-"""Which outcomes mean that something was or may have been written; a later one that says less doesn't unsay it."""
+"""The outcomes that mean that something was or may have been written; a later lower one does not replace a higher
+one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class RunRecord:
 
     @property
     def sentence(self) -> str:
-        """What the last ending said, or that there was none."""
+        """Return the sentence of the last ending, or that there was none."""
         if self.is_at_work:
             return (
                 "The run is working, or its process was killed. Once no process holds its lock:"
@@ -59,7 +61,9 @@ class RunRecord:
 
     @property
     def lacks_verdict(self) -> bool:
-        """Of its last line: there was no room for it, or its writer died over it."""
+        """Return whether the verdict on the last line is missing: there was no room for it, or its writer died over
+        it.
+        """
         try:
             verdict = parse_json(read_regular(self.folder / VERDICT).decode())
         except (OSError, ValueError):
@@ -138,7 +142,7 @@ class RunRecord:
 
     @property
     def left_alone(self) -> tuple[str, ...]:
-        """What an undo did not restore, or not as a whole, as ``item: why``."""
+        """Return what an undo did not restore, or not as a whole, as ``item: why``."""
         last = {(it.step_id, it.item): it for it in self.events if it.event == "undone"}
         in_part = {it.item for it in last.values() if it.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED) and it.error}
         refused = {it.item for it in last.values() if it.outcome == Outcome.REFUSED}
@@ -196,7 +200,7 @@ def remember(outcomes: dict[str, ItemOutcome], new: ItemOutcome) -> None:
 
 
 def verdict_of(record: RunRecord, report: str) -> dict[str, Any]:
-    """What ``verdict.json`` says: how it ended, and hashes of all that this rests on."""
+    """Return the content of ``verdict.json``: how the run ended, and hashes of all that this rests on."""
     content: dict[str, Any] = {
         "run_id": record.run_id,
         "state": str(record.state),
@@ -249,7 +253,7 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
 
 
 def _older_notes(plan: Plan) -> Iterator[str]:
-    """What a run of an older version could not have proven by today's rules."""
+    """Yield what a run of an older version could not have proven by today's rules."""
     if plan.format == 1:
         yield (
             f"The run's plan is of format {plan.format}. A plan of that format does not prove: that each step "
@@ -329,7 +333,9 @@ class _Attempts:
         self.made = [replace(it, outcome=Outcome.UNKNOWN) if it.outcome is None else it for it in self.made]
 
     def close(self, outcome: ItemOutcome, is_back: bool) -> None:
-        """Who found it so, or wrote it, resolves every attempt before; who did not try resolves none."""
+        """Close the attempts on an item. A result that was found or written closes every attempt before; an item
+        that was not tried closes none.
+        """
         is_told = outcome.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
         for at in self._at.get(outcome.item, ()):
             attempt = self.made[at]

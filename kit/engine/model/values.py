@@ -15,7 +15,7 @@ from typing import TypeAlias, Union
 from kit.errors import InputError
 
 Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]", Mapping[str, "Json"], None]
-"""What JSON can hold; a list becomes a tuple in here, so that it can't change after it was approved."""
+"""The values that JSON can hold; a list becomes a tuple in here, so that it can't change after it was approved."""
 
 _DEEPEST = 100
 """Levels of JSON that are read. Plans and journals have about ten; Python's own limit differs between its functions."""

@@ -1,4 +1,4 @@
-"""What a reviewer asks of a run, answered from its evidence: who, what, how long, what was stalled, lost, twice."""
+"""Answer a reviewer's questions about a run from its evidence: who, what, how long, what was stalled, lost, twice."""
 
 from __future__ import annotations
 

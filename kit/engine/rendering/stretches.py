@@ -1,4 +1,4 @@
-"""When a run was doing what: stretches of time by step, and by item of a step."""
+"""Divide a run into stretches of time, by step, and by item of a step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class Stretch:
 
 
 def step_stretches(record: RunRecord) -> Iterator[Stretch]:
-    """What the run was doing from each move to the next one, and from each event to the next while it goes back."""
+    """Return the activity of the run from each move to the next one, and from each event to the next while it goes
+    back.
+    """
     for event, after in zip(record.events, record.events[1:]):
         if event.state == RunState.UNDOING and after.state == RunState.UNDOING and after.step_id:
             yield Stretch(after.step_id, "", "undoing", at(event), at(after))

@@ -40,7 +40,7 @@ def worded(value: Json) -> str:
 
 
 def worded_json(text: str | None) -> str | None:
-    """As :func:`worded`, of an event's column, which is JSON text."""
+    """Return :func:`worded` of an event's column, which is JSON text."""
     if text is None:
         return None
     try:
@@ -51,7 +51,7 @@ def worded_json(text: str | None) -> str | None:
 
 
 def change_sentence(outcome: str | None, before: str | None, after: str | None) -> str:
-    """What became of one item, by the columns of its event. Not escaped.
+    """Return the outcome of one item in words, by the columns of its event. Not escaped.
 
     >>> change_sentence("CONFIRMED", '"zookeeper"', '"kafka"'), change_sentence("REFUSED", "7", None)
     ('Before: zookeeper. Now: kafka.', 'Nothing was written. The value was 7.')

@@ -48,7 +48,7 @@ def measured_windows(windows: Any, allowed_lag: int) -> Any:
 
 
 def measured_partitions(commits: Any, ends: Any, times: Any, intervals: int, allowed_lag: int) -> Any:
-    """As ``measured_windows``, of the windows and with the rings that these arguments have."""
+    """Return ``measured_windows`` of the windows and with the rings that these arguments have."""
     task = _Windows(values(times, "at_ms"), intervals, allowed_lag)
     return by_partition(commits, ends, task, dict.fromkeys(["at_ms", *_RING], NUMBER) | _MEASURES)
 

@@ -1,4 +1,4 @@
-"""What contradicts a phase, or endangers the way on or back: findings with the ids of ``docs/kraft.md``."""
+"""Find what contradicts a phase, or endangers the move or its rollback: findings with the ids of ``docs/kraft.md``."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _with_null(rows: FrameT, column: str) -> FrameT:
 
 
 def partition_values(partitions: FrameT, side: str) -> FrameT:
-    """Of ``tables.METADATA_PARTITIONS`` one value per row, in the column of its side."""
+    """Return one value per row of ``tables.METADATA_PARTITIONS``, in the column of its side."""
     texts = {
         "": "assignment_key",
         " isr ": "isr_key",
@@ -141,7 +141,9 @@ def partition_values(partitions: FrameT, side: str) -> FrameT:
 
 
 def item_values(items: FrameT, side: str) -> FrameT:
-    """Of ``tables.METADATA_ITEMS`` the value in the column of its side, and ``present`` where none is reported."""
+    """Return the value of each row of ``tables.METADATA_ITEMS`` in the column of its side, and ``present`` where
+    none is reported.
+    """
     value = nw.when(nw.col("error").is_null()).then(nw.coalesce(nw.col("value"), nw.lit(_PRESENT)))
     return items.select(
         *ITEM_KEY,

@@ -1,4 +1,4 @@
-"""Why a value differs in both stores, by what the metadata log says that it was before."""
+"""Find the reason why a value differs in both stores, by its earlier values in the metadata log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What controllers' logs say of the migration: lines of ``KRaftMigrationDriver`` (3.9.1), and why a copy aborted."""
+"""Read controllers' logs of the migration: lines of ``KRaftMigrationDriver`` (3.9.1), and the reason why a copy
+aborted.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ class DriverEvent:
 
 
 def driver_events(lines: Iterable[str], source: str) -> list[DriverEvent]:
-    """What the driver of one log did, in order; what it repeats is one event."""
+    """Return the events of the driver of one log, in order; a repeated line is one event."""
     events = list[DriverEvent]()
     for event in _with_causes(lines, source):
         last = events[-1] if events else None

@@ -243,7 +243,9 @@ class Config:
         return csv(self.text("log.dir") if self.get("log.dirs") is None else self.text("log.dirs"))
 
     def overridden(self, listener: str) -> dict[str, str]:
-        """What ``listener.name.<listener>.`` sets for this listener alone: the setting's own name → text."""
+        """Return the settings that ``listener.name.<listener>.`` sets for this listener alone: the setting's own
+        name → text.
+        """
         prefix = f"listener.name.{listener.lower()}."
         own = {name.removeprefix(prefix): text for name, text in self.given.items() if name.startswith(prefix)}
         return {

@@ -1,4 +1,4 @@
-"""What Kafka 3.9.1 refuses of a node's ids, roles, quorum and listeners; as ``kit.kraft.analyze.kafka_rules``."""
+"""Find a node's ids, roles, quorum and listeners that Kafka 3.9.1 refuses; as ``kit.kraft.analyze.kafka_rules``."""
 
 from __future__ import annotations
 

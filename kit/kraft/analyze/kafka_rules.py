@@ -1,4 +1,4 @@
-"""What Kafka 3.9.1 refuses in a node's settings, before it opens a port or a folder.
+"""Find settings that a node of Kafka 3.9.1 refuses before it opens a port or a folder.
 
 Source: ``KafkaConfig.validateValues`` and the constructors around it, ``LogConfig`` and what ``KafkaServer`` and
 ``KafkaRaftServer`` ask first. A test gives generated files to the real Kafka, and both must say the same.
@@ -40,7 +40,7 @@ class Judgement:
 
 
 def judgements(node: NodeSettings) -> list[Judgement]:
-    """What Kafka refuses in these settings, and what can't be judged; nothing if it continues."""
+    """Yield the settings that Kafka refuses, and settings that can't be judged; nothing if Kafka continues."""
     config, found = Config(node), dict[Judgement, None]()
     for judgement in (*_values(config), *(each for rule in _RULES for each in _judged(rule, config))):
         found.setdefault(judgement)

@@ -26,12 +26,12 @@ class NotAllowed(ValueError):
 
 
 def trimmed(text: str) -> str:
-    """As Java's ``String.trim``."""
+    """Trim a text like Java's ``String.trim``."""
     return text.strip(_WHITE)
 
 
 def split(text: str, pattern: str = ",") -> list[str]:
-    """As Java's ``String.split``: empty texts at the end are dropped.
+    """Split a text like Java's ``String.split``: empty texts at the end are dropped.
 
     >>> split("a,,b,,"), split(","), split("")
     (['a', '', 'b'], [], [''])

@@ -47,7 +47,7 @@ _UNTOLD = (
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """What to change in a node's file for a mode. ``by_hand``: sentences about what can't be known from outside."""
+    """The changes of a node's file for a mode. ``by_hand``: sentences about what can't be known from outside."""
 
     mode: str
     values: Mapping[str, str]
@@ -82,7 +82,9 @@ def render(change: SettingsChange, present: NodeSettings) -> str:
 
 
 def changed_lines(change: SettingsChange, present: NodeSettings) -> list[tuple[str, str, str | None]]:
-    """What differs from the node's present settings: (action, name, value), as in ``tables.NODE_SETTING_CHANGES``."""
+    """Return the differences from the node's present settings: (action, name, value), as in
+    ``tables.NODE_SETTING_CHANGES``.
+    """
     is_new = _is_new(change, present)
     values = [(name, value) for name, value in change.values.items() if is_new or present.get(name) != value]
     removed = [] if is_new else _removed(change, present)

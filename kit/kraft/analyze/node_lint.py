@@ -1,4 +1,4 @@
-"""What is wrong with the operator's own files for a migration to KRaft: what a node refuses at its start, or misreads.
+"""Check the operator's own files for a migration to KRaft: what a node refuses at its start, or misreads.
 
 Rules: what Kafka 3.9.1 refuses (:mod:`kit.kraft.analyze.kafka_rules`), and KIP-866. Each finding is of one file, or
 of all of them (N11).
@@ -109,7 +109,7 @@ def _authorizer(node: NodeSettings) -> Found:
 
 
 def _left_over(node: NodeSettings) -> Found:
-    """What Kafka takes in KRaft mode, and does not use (``test_node_files.py`` asks it)."""
+    """Yield the settings that Kafka accepts in KRaft mode and does not use (``test_node_files.py`` asks it)."""
     if node.mode == KRAFT:
         names = [name for name in node.given if name.startswith("zookeeper.") and name != FLAG]
         names += [name for name in (VERSION,) if name in node.given]

@@ -48,7 +48,7 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What one node is set to. ``given``: what an operator set; ``defaults``: the rest, where the node reported it.
+    """The settings of one node. ``given``: what an operator set; ``defaults``: the rest, where the node reported it.
 
     ``secrets``: name → fingerprint, empty where the node hides the value. ``source``: of whom, to show. ``running``: of
     an operator's file what the node itself reported otherwise.
@@ -67,7 +67,7 @@ class NodeSettings:
         return f"{self.role} {'of unknown id' if self.node_id is None else self.node_id}"
 
     def get(self, key: str) -> str | None:
-        """What is in force, as far as it is known."""
+        """Return the value in force, as far as it is known."""
         return self.given.get(key, self.defaults.get(key))
 
     def is_template(self, key: str) -> bool:
@@ -147,7 +147,7 @@ def _fingerprint(key: bytes, value: str) -> str:
 
 
 def of_described(node_id: int, rows: Iterable[NodeSetting]) -> NodeSettings:
-    """What a node answered to DescribeConfigs."""
+    """Return the settings by a node's answer to DescribeConfigs."""
     given, defaults, secrets = dict[str, str](), dict[str, str](), dict[str, str]()
     for row in rows:
         is_default = row.source == "default"

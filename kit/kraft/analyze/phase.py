@@ -1,4 +1,4 @@
-"""Where a cluster is on its way to KRaft: one state from many facts, and what contradicts it (KIP-866).
+"""Find the phase of a cluster on its way to KRaft: one state from many facts, and what contradicts it (KIP-866).
 
 No fact is believed alone: state 1 (MIGRATION) is both "dual write with brokers in ZooKeeper mode" and "dual write with
 brokers in KRaft mode", and a claim in ZooKeeper may be left over. Rules: KIP-866, and what 3.9.1 showed.
@@ -278,7 +278,7 @@ def _said(node: NodeFact) -> Iterable[tuple[str, str | None]]:
 
 
 def registered(node: MetadataNode) -> str:
-    """What a registration in the metadata log says of a node's way."""
+    """Return the state of a node on its way, by its registration in the metadata log."""
     if node.role == "controller":
         return "ready to migrate" if node.is_migration_ready else "not ready to migrate"
     return f"{'ZooKeeper' if node.is_migrating else 'KRaft'} mode{', fenced' if node.is_fenced else ''}"

@@ -41,7 +41,7 @@ def blocking(findings: list[Condition]) -> list[Condition]:
 
 
 def unknown(findings: list[Condition]) -> list[Condition]:
-    """What would forbid the way on, and could not be read."""
+    """Return the checks that would forbid the move and could not be read."""
     return [each for each in findings if each.is_met is None and _is_hard(each)]
 
 

@@ -1,4 +1,6 @@
-"""What a check of the preflight is: a function from what was read to problems; none of them means that it is met."""
+"""Define a check of the preflight: a function from what was read to problems; no problem means that the check is
+met.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class PreflightFacts:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check found about one subject. ``is_met`` None: it could not be read. ``severity`` None: the check's."""
+    """The finding of a check about one subject. ``is_met`` None: it could not be read. ``severity`` None: the
+    check's.
+    """
 
     subject: str
     sentence: str

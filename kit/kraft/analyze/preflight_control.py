@@ -194,7 +194,7 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def content_counts(items: pl.DataFrame, partitions: pl.DataFrame) -> dict[str, int]:
-    """What of ZooKeeper's content will be copied, and how much of it could be read."""
+    """Count ZooKeeper's content that will be copied, and how much of it could be read."""
     counted = dict(items.filter(pl.col("error").is_null()).group_by("kind").len().iter_rows())
     words = {"config": "settings", "quota": "quotas", "scram": "SCRAM credentials", "acl": "ACLs", "token": "tokens"}
     rest = {word: counted.get(kind, 0) for kind, word in words.items()}

@@ -58,7 +58,7 @@ def versions(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _by_version(facts: PreflightFacts) -> dict[str | None, list[str]]:
-    """Of each broker what it is set to, and what it runs with where its file says otherwise.
+    """Return the names of brokers by the version that they are set to, and that they run with if it differs.
 
     Versions of one level are one: 3.9 in a file, and 3.9-IV0 in a node's answer.
     """

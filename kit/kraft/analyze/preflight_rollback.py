@@ -75,8 +75,9 @@ def formatted(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
-    """Of each broker that has left, or may have left, ZooKeeper mode its file of before; of a node's files the first
-    mode's counts."""
+    """Yield each broker that has left, or may have left, ZooKeeper mode and whose earlier file is missing; of a
+    node's files the first mode's counts.
+    """
     gone = {each.node_id for each in facts.facts.brokers if each.mode != ZOOKEEPER_MODE}
     for broker in facts.brokers:
         if broker.node_id not in gone or (not broker.is_told and broker.mode == ZOOKEEPER_MODE):

@@ -1,5 +1,4 @@
-"""How a cluster did between two phases of its move to KRaft, from observations that were kept: verdicts, fail-overs,
-values.
+"""Judge a cluster between two phases of its move to KRaft, from kept observations: verdicts, fail-overs, values.
 
 Frames are polars: ``tables.KRAFT_STATES`` and ``tables.METADATA_DIFFERENCES`` of one cluster, stamped, oldest first.
 """
@@ -19,7 +18,7 @@ DIVERGED, NOT_READ, IN_FLIGHT, CLEAN, NOT_COMPARED = VERDICTS = (
     "clean",
     "not compared",
 )
-"""Of an observation, the worst that is true of it. Not compared: outside of dual write there is nothing to compare."""
+"""The verdicts of an observation, the worst first. Not compared: outside of dual write there is nothing to compare."""
 USUAL_LAG = 2
 """Records that ZooKeeper may be behind in a cluster that is well."""
 GAPS = 3.0
@@ -27,7 +26,7 @@ GAPS = 3.0
 LONGEST_GAP_S = 3600.0
 """A longer time without an observation ends the soak."""
 CLOCK_SKEW = timedelta(minutes=2)
-"""How far the clocks of who watched and of who plans may be apart."""
+"""The largest difference between the clocks of the machine that watched and of the one that plans."""
 
 
 def with_verdicts(states: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Which settings a topic may have in Kafka 3.9, and which values (``TopicConfig``, ``LogConfig``)."""
+"""Define the settings that a topic may have in Kafka 3.9, and their values (``TopicConfig``, ``LogConfig``)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ KNOWN = frozenset({*_NUMBERS, *_WORDS})
 
 
 def wrong(key: str, value: str | None) -> str | None:
-    """What is wrong with a topic's setting, as the end of a sentence; None: nothing, or its value is not known.
+    """Return the problem of a topic's setting, as the end of a sentence; None: there is none, or its value is not
+    known.
 
     >>> wrong("retention.ms", "-2"), wrong("retention.ms", "-1"), wrong("retention", "1")
     ('Kafka 3.9 takes -1 to 9223372036854775807', None, 'Kafka 3.9 knows no such setting')

@@ -133,7 +133,7 @@ def _broken(at: int, error: str) -> Batch:
 
 
 def batch_header(view: memoryview, at: int, end: int) -> Header | str:
-    """What a batch says of itself, or why it can't be believed."""
+    """Return the header of a batch, or why it can't be believed."""
     base_offset, _, epoch, _, crc, attributes, last_delta, first_ms, last_ms, *_, count = HEADER.unpack_from(view, at)
     if (computed := crc32c(bytes(view[at + CRC_FROM : end]))) != crc:
         return f"the checksum of a batch is {computed:08x}, and should be {crc:08x}: its bytes were changed"

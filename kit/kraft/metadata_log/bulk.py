@@ -30,7 +30,7 @@ _FEW, _MOST_SHAPES, _WORD = 16, 32, 8
 _AT_ONCE = 2**16
 """Records of one size that are cut at once."""
 _PART_BYTES = 8 * 2**20
-"""So much of a file is read at once: room that is used repeatedly. To get new room took a third of the time."""
+"""The bytes of a file that are read at once: room that is used repeatedly. To get new room took a third of the time."""
 _LISTS = ("replicas", "isr", "removing", "adding")
 SCHEMA = {"offset": pl.Int64, "topic": pl.Int32} | {
     name: pl.List(pl.Int32) if name in _LISTS else pl.Int32 for name in COLUMNS.values()
@@ -196,7 +196,7 @@ class _Reading:
 
 
 def _portions(runs: Numbers) -> list[Numbers]:
-    """So many runs that what is cut from them takes little room, which is used repeatedly."""
+    """Yield as many runs at once as need little room for what is cut from them; the room is used repeatedly."""
     return np.split(runs, np.flatnonzero(np.diff(np.cumsum(runs[:, 2]) // _AT_ONCE)) + 1)
 
 
@@ -210,7 +210,7 @@ def _fits(records: ByteArray, shape: Shape) -> npt.NDArray[np.bool_]:
 
 
 def _number(records: ByteArray, start: int, end: int) -> Numbers:
-    """Of each record the number whose digits are there, with its sign in the last bit."""
+    """Return the number of each record whose digits are there, with its sign in the last bit."""
     values = np.zeros(len(records), np.int64)
     for digit, at in enumerate(range(start, end)):
         values |= (records[:, at] & 0x7F).astype(np.int64) << 7 * digit

@@ -1,4 +1,6 @@
-"""Where offsets of a metadata log are missing or go back: it is never compacted, so each follows on the one before."""
+"""Find missing offsets of a metadata log, and offsets that go back: the log is never compacted, so each follows on
+the one before.
+"""
 
 from __future__ import annotations
 

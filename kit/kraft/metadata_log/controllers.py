@@ -36,7 +36,7 @@ _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
 _INCONSISTENT_CLUSTER_ID = 104
 _MOST_LEADERS = 5
-"""Of one read: an election takes a second, and most reads take less."""
+"""The limit for one read: an election takes a second, and most reads take less."""
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
@@ -51,7 +51,9 @@ class FetchSnapshotResponse(ApiMessage, load_json="kit.kraft.metadata_log"):  # 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a controller sent: a checkpoint if it has one, and the log up to ``until``, the high watermark."""
+    """The records that a controller sent: a checkpoint if it has one, and the log up to ``until``, the high
+    watermark.
+    """
 
     files: tuple[LogFile, ...]
     until: int

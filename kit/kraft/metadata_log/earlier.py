@@ -1,4 +1,4 @@
-"""What a metadata log said of some values before: for each, the table rows of every record that set it."""
+"""Find earlier values in a metadata log: for each value, the table rows of every record that set it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _concerns(record: Record, image: Image, topics: Collection[str]) -> bool:
 
 
 def _alone(record: Record) -> list[MetadataItem]:
-    """What one record says, as if it were the only one."""
+    """Return the rows of one record, as if it were the only one."""
     image = Image()
     image.replay([(record, NONE)])
     return list(item_rows(image))

@@ -10,7 +10,7 @@ from kit.kraft.metadata_log.records import RECORD_TYPES, Record
 from kit.tables.metadata import MetadataFile
 
 _MOST = 20
-"""So many different problems and gaps are named; all are counted."""
+"""The largest number of different problems and gaps that are named; all are counted."""
 
 
 class Tally:

@@ -34,7 +34,7 @@ class Folded:
 
 @dataclass
 class _Lives:
-    """Of each topic: its place, and between which offsets its partitions' records are; id → place."""
+    """The place of each topic, and the offsets between which its partitions' records are; id → place."""
 
     places: dict[str, int]
     created: list[int]
@@ -116,7 +116,7 @@ def _refuse_twice(partitions: pl.DataFrame) -> None:
 
 
 def _named(changes: pl.DataFrame) -> pl.DataFrame:
-    """What a change writes out and leaves as it is, is null as what it doesn't name."""
+    """Set to null what a change writes out and leaves as it is, like what it doesn't name."""
     changes = with_lists(changes)
     unchanged = {"leader": _UNCHANGED_LEADER, "recovery": _UNCHANGED_RECOVERY}
     return changes.with_columns(
@@ -125,7 +125,9 @@ def _named(changes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _changed(partitions: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
-    """Of each field the last one named; every change counts for the epoch, a named leader for the leader epoch."""
+    """Return the last named value of each field; every change counts for the epoch, a named leader for the leader
+    epoch.
+    """
     last = (
         changes.sort("offset")
         .group_by(_KEY)

@@ -1,4 +1,4 @@
-"""What the records of a metadata log add up to: Kafka's ``MetadataImage``, replayed as its deltas replay it.
+"""Add up the records of a metadata log: Kafka's ``MetadataImage``, replayed as its deltas replay it.
 
 Rules (``PartitionRegistration.merge``, ``TopicsDelta``, ``ClusterDelta`` and their neighbours in Kafka's metadata):
 a PartitionChange raises the partition epoch by one, and the leader epoch by one when it names a leader, the same one
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Body: TypeAlias = dict[str, Any]
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Of a quota: entity type and name, by type; the name None is the default."""
+"""The entity of a quota: entity type and name, by type; the name None is the default."""
 _UNCHANGED = -2
 _FENCED = 1
 TOPIC_CONFIG = 2

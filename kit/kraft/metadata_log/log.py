@@ -102,7 +102,7 @@ class MetadataLog:
         return dict(sorted(counts.items()))
 
     def __repr__(self) -> str:
-        """What was read, in sentences: a notebook shows it."""
+        """Return what was read, in sentences: a notebook shows it."""
         return "\n".join(_account(self))
 
 
@@ -129,7 +129,7 @@ def read_log(source: str | Path | Iterable[str | Path] | Controllers, hide: Hide
 
 
 def verify_log(log: MetadataLog) -> str:
-    """What was read, in sentences.
+    """Return what was read, in sentences.
 
     Raises:
         PartialRead: something is damaged, missing or of a newer Kafka: what and where.

@@ -49,7 +49,7 @@ def field(schema: dict[str, Any], structs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _camel(name: str) -> str:
-    """As Kafka's JSON converters spell it."""
+    """Return the name as Kafka's JSON converters spell it."""
     return name[0].lower() + name[1:]
 
 

@@ -1,4 +1,4 @@
-"""Where the fields of a partition's record are, and which bytes say that another record of that size is built alike."""
+"""Find the fields of a partition's record, and the bytes which show that another record of that size is built alike."""
 
 from __future__ import annotations
 

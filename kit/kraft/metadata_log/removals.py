@@ -1,4 +1,4 @@
-"""What a metadata log removed behind an offset: the image has no trace of it, and ZooKeeper may still hold it."""
+"""Find what a metadata log removed behind an offset: the image has no trace of it, and ZooKeeper may still hold it."""
 
 from __future__ import annotations
 

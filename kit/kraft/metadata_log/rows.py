@@ -265,7 +265,7 @@ def acl_key(fields: Body) -> tuple[str, str]:
 
 
 def mechanism_name(number: int) -> str:
-    """Of SCRAM."""
+    """Return the name of a SCRAM mechanism."""
     return _MECHANISMS.get(number, f"mechanism {number}")
 
 

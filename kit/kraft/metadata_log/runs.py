@@ -111,7 +111,7 @@ def runs_of(data: bytes, batches: Batches) -> Numbers:
 
 
 def _runs_of_alike(data: bytes, batches: Batches, group: Numbers) -> Numbers:
-    """Of batches with as many bytes and records."""
+    """Yield runs of batches with as many bytes and records."""
     octets, runs = np.frombuffer(data, np.uint8), list[Numbers]()
     for _ in range(_MOST_LAYOUTS):
         if len(group) < _FEW:

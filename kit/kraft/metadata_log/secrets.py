@@ -1,4 +1,4 @@
-"""What of a metadata log is a secret, and is redacted before any reader sees the record.
+"""Redact the secrets of a metadata log before any reader sees the record.
 
 KRaft keeps in the clear what ZooKeeper had encrypted or hidden: passwords among brokers' dynamic settings. Kafka's own
 ``RecordRedactor`` redacts the value of every setting whose type is PASSWORD or that it doesn't know; so does this.

@@ -56,7 +56,7 @@ class ArchiveActor(_ReadingActor):
         )
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """What a process saved before it was cut off stays: nothing was finalised since.
+        """Save what is missing. A save of a process that was cut off stays: nothing was finalised since.
 
         Raises:
             RunError: there is no folder: only a run has one.

@@ -27,7 +27,7 @@ from kit.tables.metadata import MetadataNode
 
 SHOWN = 5
 UNREAD = (OfframpError, KafkaError, OSError, ValueError)
-"""What a node that does not answer as it should raises."""
+"""The errors that a read of a failing node raises."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ClusterState:
 
     @property
     def modes(self) -> dict[int, str | None]:
-        """Of each broker; None: it does not answer."""
+        """Return the mode of each broker; None: it does not answer."""
         by_id = {each.node_id: each.mode for each in self.facts.brokers}
         return {number: by_id.get(number) for number in self.brokers}
 
@@ -152,7 +152,7 @@ def contradictions(
     state: ClusterState,
     watch: Callable[[KazooClient | None, Facts], Facts] = watched,
 ) -> list[Condition]:
-    """What no plan continues with; in dual write ``/migration`` is watched for it.
+    """Return the contradictions with which no plan continues; in dual write ``/migration`` is watched for it.
 
     Raises:
         ConnectError: ZooKeeper stopped answering meanwhile; where a fact is missing, nothing would be found.

@@ -1,4 +1,4 @@
-"""What the gates of a move examine: each condition is a sentence that says what is wrong, or None.
+"""Judge the conditions that gates of a move examine: each returns a sentence about what is wrong, or None.
 
 What can't be read raises; the gate then counts as unknown.
 """
@@ -96,7 +96,7 @@ def _them(items: Sequence[object]) -> str:
 
 
 def _unregistered(inputs: GateInputs, numbers: Sequence[int]) -> str:
-    """What else helps where the metadata log keeps the registration of a broker that was taken away."""
+    """Return another remedy if the metadata log keeps the registration of a broker that was taken away."""
     registered = {each.node_id for each in inputs.now.facts.registered_brokers} - set(inputs.now.control.brokers)
     kept = [each for each in numbers if each in registered]
     if not kept or inputs.now.phase not in (CONTROLLERS, DUAL_WRITE, KRAFT):

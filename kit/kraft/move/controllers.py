@@ -75,7 +75,7 @@ class ControllerActor(NodeActor):
         places = {controller_item(number): at for number, at in parameters.controller_addresses.items()}
 
         def has_come(attempt: WriteAttempt) -> bool:
-            """What is no order can't come; of a wipe nothing is seen."""
+            """Return whether the order has its effect, or can have none: an attempt that is no order, or a wipe."""
             action = attempt.details.get("action") if isinstance(attempt.details, Mapping) else None
             is_running = places.get(attempt.item) in running
             seen = {START: is_running, STOP: not is_running, WIPE: True}
@@ -84,7 +84,7 @@ class ControllerActor(NodeActor):
         self.hands.cancel_open_orders(parameters, report, has_come)
 
     def flag_of(self, parameters: OrderParameters, attempt: WriteAttempt) -> bool | None:
-        """Of the controller that an attempt is about; None: it does not answer."""
+        """Return the flag of the controller that an attempt is about; None: it does not answer."""
         places = {controller_item(number): at for number, at in parameters.controller_addresses.items()}
         node = self.hands.read_state(parameters).controller_at(places.get(attempt.item, ""))
         return None if node is None else node.has_flag
@@ -93,7 +93,7 @@ class ControllerActor(NodeActor):
         return len(self.hands.read_state(parameters).live_controllers)
 
     def _by_running(self, parameters: OrderParameters, done: int) -> StepState:
-        """Of a step after which so many controllers run."""
+        """Return the state of the step by how many controllers run; ``done``: how many run once it is done."""
         n_running, not_done = self._n_running(parameters), len(parameters.controllers) - done
         if n_running == done:
             return StepState.DONE

@@ -1,5 +1,5 @@
-"""Which run started controllers whose disks no later run wiped. A disk can't be seen from outside: the runs' journals
-show it.
+"""Find the run that started controllers whose disks no later run wiped. A disk can't be seen from outside: the
+runs' journals show it.
 """
 
 from __future__ import annotations

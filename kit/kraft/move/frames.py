@@ -1,4 +1,4 @@
-"""What a run of a move found, as small polars frames, for the cells of a notebook."""
+"""Represent what a run of a move found as small polars frames, for the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from kit.engine.model.record import RunRecord
 
 
 def stays(record: RunRecord | None) -> pl.DataFrame:
-    """What a run found to stay in ZooKeeper after a move's end: kind, count, read_by, may_delete. None before that."""
+    """Return what stays in ZooKeeper after a move's end, as a run found it: kind, count, read_by, may_delete. None
+    before that.
+    """
     verified = [it for it in (record.events if record else ()) if it.event == "verified"]
     kept = [evidence(it).get("stays") for it in verified]
     rows: list[Any] = [row for each in kept if isinstance(each, list | tuple) for row in each]

@@ -1,4 +1,4 @@
-"""What the gates of a move examine: the state of the cluster, and what takes long and is read on demand."""
+"""Read what the gates of a move examine: the state of the cluster, and slow reads on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kit.tables.conditions import Condition
 
 @dataclass(frozen=True)
 class GateInputs:
-    """What gates examine; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
+    """The input of gates; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals.
 
     ``gone``: the broker whose registration a plan ends.
     """
@@ -45,7 +45,7 @@ class GateInputs:
 
     @cached_property
     def preflight(self) -> Preflight:
-        """Of this cluster, with the profile's folder of settings.
+        """Return the preflight of this cluster, with the profile's folder of settings.
 
         Raises:
             InputError: the profile names no ZooKeeper; its folder holds no settings, or one can't be read.
@@ -55,5 +55,5 @@ class GateInputs:
         return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
 
     def rows(self, *overridable: str) -> list[Condition]:
-        """Of the preflight, without rules that are judged by themselves."""
+        """Return the rows of the preflight, without rules that are judged by themselves."""
         return [each for each in self.preflight.rows if each.check_id not in overridable]

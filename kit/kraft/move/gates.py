@@ -1,4 +1,4 @@
-"""What must hold before a plan to each phase is made, and again before its first order: one table.
+"""Define what must hold before a plan to each phase is made, and again before its first order: one table.
 
 Each gate is a rule of the engine's and an observation: a sentence says what is wrong, None that nothing is. What can't
 be read is not met. A rule that can be overridden is overridden by its name, by the operator or by a second person, who
@@ -50,7 +50,9 @@ class Gate:
     where: tuple[str, ...] = ()
 
     def found(self, inputs: GateInputs, overrides: Iterable[str] = ()) -> Iterator[Condition]:
-        """What ``overrides`` name is distinguished, where a gate has parts that are overridden one by one."""
+        """Yield the findings of a gate. If its parts are overridden one by one, a part that ``overrides`` names has a
+        finding of its own.
+        """
         yield self._found(self.rule, self.problem, inputs)
 
     def _found(self, rule: Rule, problem: Problem, inputs: GateInputs) -> Condition:

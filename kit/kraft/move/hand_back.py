@@ -32,10 +32,12 @@ from kit.kraft.read.control_znodes import CONTROLLER, EPOCH, fetch_control
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 
 ANSWERS = 5
-"""So many times running each broker must name ``/controller``'s holder: while KRaft controls, it names any broker."""
+"""The number of times running that each broker must name ``/controller``'s holder: while KRaft controls, it names
+any broker.
+"""
 _BROKER = 4
 _ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
-"""What ZooKeeper answers for the other parts of a transaction that failed."""
+"""The answers of ZooKeeper for the other parts of a transaction that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def _epoch_of(before: Mapping[str, Saved]) -> int:
 
 
 def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
-    """What is not as a migration leaves it."""
+    """Return what is not as a migration leaves it, in a sentence; None: nothing."""
     missing = [path for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE) if path not in before]
     if missing:
         return f"ZooKeeper has no {', '.join(missing)}"

@@ -1,4 +1,5 @@
-"""What stays in ZooKeeper when a move is finalised: how much of which kind, who reads it still, who may delete it.
+"""List what stays in ZooKeeper when a move is finalised: how much of which kind, which clients read it still, who may
+delete it.
 
 offramp deletes none of it. Once the log says state 3 no node of the cluster reads or writes ZooKeeper; old consumers
 may, and offramp.

@@ -1,4 +1,4 @@
-"""Who restarts brokers and controllers: a person, a command, or the lab. What they say is not believed.
+"""Restart brokers and controllers: by a person, a command, or the lab. offramp does not trust their answer.
 
 Where it is set (``offramp.toml``)::
 
@@ -35,7 +35,7 @@ FINALISED = "finalised"
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder:
-    """What is to be done with one node."""
+    """The order for one node."""
 
     node_id: int
     role: str
@@ -60,11 +60,11 @@ class NodeDeployer(Protocol):
     needs_person: bool
 
     def instruction(self, action: str, role: str, to_mode: str) -> str:
-        """What will be done, or has to be, for each node of a step."""
+        """Return an instruction per node of a step: what the deployer will do, or what a person has to do."""
         ...
 
     def order(self, order: NodeOrder, tell: Callable[[str], None]) -> str:
-        """What it said, for the evidence.
+        """Give an order. Return the deployer's answer, for the evidence.
 
         Raises:
             RunError: it failed; with the ends of its output.

@@ -90,7 +90,7 @@ class NodeOperator:
     def order(
         self, parameters: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
     ) -> tuple[NodeOrder, str]:
-        """What was ordered, and what the deployer said. Raises RunError: it failed."""
+        """Give an order. Return the order and the deployer's answer. Raises RunError: it failed."""
         ordered = self._order(parameters, role, number, action, modes)
         answer = self._deployer.order(ordered, self.say)
         if not self._deployer.needs_person:
@@ -221,12 +221,12 @@ def settings_digests(cluster: Cluster) -> dict[str, str]:
 
 
 def settings_file(folder: Path, role: str, number: int, mode: str) -> Path:
-    """As ``offramp kraft preflight --write-settings`` names it."""
+    """Return the file name that ``offramp kraft preflight --write-settings`` gives."""
     return folder / f"{role}-{number}.{mode}.properties"
 
 
 class NodeActor:
-    """What the actors of this folder have in common: without an undo, unless they say so."""
+    """The common part of the actors of this folder: without an undo, unless they define one."""
 
     def __init__(self, hands: NodeOperator) -> None:
         self.hands = hands

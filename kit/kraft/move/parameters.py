@@ -1,4 +1,4 @@
-"""What the steps of a move are made from, and what their actors act on: one class for each kind of step."""
+"""Define the parameters of the steps of a move, on which their actors act: one class for each kind of step."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kit.engine.model.parameters import StepParameters
 from kit.engine.model.values import Json
 
 NODE_TIMEOUT_S = 300.0
-"""What one node may take until it runs well in its new mode."""
+"""The longest time that one node may take until it runs well in its new mode."""
 QUIET_S = 30.0
-"""How long nothing may change after an order was called off, until it counts as not coming any more."""
+"""The time in which nothing may change after an order was cancelled, until it counts as not coming any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KraftParameters(StepParameters):
-    """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``.
+    """The parameters of every step. ``all_brokers``, ``controllers``: id → ``host:port``.
 
     ``by_person``: a person restarts the nodes. ``left_behind``: groups of old consumers that an operator answers for,
     and that forbid nothing. ``reported_stopped``: addresses of unreachable controllers that a person reports as
@@ -75,7 +75,7 @@ class UnregisterParameters(KraftParameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderParameters(KraftParameters):
-    """Of a step that orders nodes to start, stop, restart or wipe. ``nodes``: their ids.
+    """The parameters of a step that orders nodes to start, stop, restart or wipe. ``nodes``: their ids.
 
     ``from_mode``, ``to_mode``: of these nodes; empty: they do not run. ``instruction``: the deployer's. ``settings``:
     the operator's files of these nodes and modes, file name → digest, as approved.
@@ -105,7 +105,7 @@ class StopParameters(OrderParameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandBackParameters(KraftParameters):
-    """Of a transaction in ZooKeeper, without an order to a node; as ``StopParameters``."""
+    """The parameters of a transaction in ZooKeeper, without an order to a node; as ``StopParameters``."""
 
     has_claim: bool = False
     is_aborted: bool = False

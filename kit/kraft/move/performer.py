@@ -1,4 +1,4 @@
-"""What executes plans that move a cluster: one actor per kind of step."""
+"""Execute plans that move a cluster: one actor per kind of step."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ RISKS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class KraftPlanRequest:
-    """Where the cluster is to go: a phase, or ``repair``, ``fail over``, ``unregister broker 3``.
+    """The goal of the cluster: a phase, or ``repair``, ``fail over``, ``unregister broker 3``.
 
     ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may be undone without a new
     approval. ``quiet_s``: how long nothing may change after an order was called off.
@@ -209,7 +209,7 @@ def _describe_leftovers(cluster: Cluster) -> Iterator[str]:
 
 
 def observed(now: ClusterState, cluster: Cluster) -> dict[str, Json]:
-    """What a plan rests on, besides what every step asks again."""
+    """Return what a plan rests on, besides what every step asks again."""
     control = now.control
     flags: dict[str, Json] = {
         address: None if (node := now.controller_at(address)) is None else bool(node.has_flag)

@@ -1,4 +1,4 @@
-"""What is wrong with the state of a cluster for a step of a move to KRaft.
+"""Find problems in the state of a cluster for a step of a move to KRaft.
 
 Every ``…_problem`` is a sentence, or None when all is as it should be. What could not be read is a problem.
 """
@@ -17,7 +17,9 @@ from kit.text.naming import by_value, listed, named
 from kit.text.quantity import quantity
 
 BEHIND = 10
-"""So many records a voter may lack: an idle quorum writes two a second, and a follower asks once in half of one."""
+"""The largest number of records a voter may lack: an idle quorum writes two a second, and a follower asks once in
+half of one.
+"""
 
 
 def broker_problem(state: ClusterState, broker_id: int, mode: str) -> str | None:

@@ -1,4 +1,6 @@
-"""How each step of a move is made again from its parameters, what it reaches, what it asks of its plan's approval."""
+"""Define how each step of a move is made again from its parameters, what it reaches, what it asks of its plan's
+approval.
+"""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def set_aside(runs: Path, cluster_id: str) -> None:
 
 
 def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
-    """Of the newest save of this cluster that was rehearsed; None: none was.
+    """Return the result of the newest save of this cluster that was rehearsed; None: none was.
 
     Raises:
         EvidenceError: a result was edited, or can't be read.

@@ -1,5 +1,5 @@
-"""What another operator or tool left of a move to KRaft: found from facts, and repaired, each damage by a plan of its
-own.
+"""Repair what another operator or tool left of a move to KRaft: found from facts, and repaired, each damage by a plan
+of its own.
 
 - ``repair /controller``: KRaft's claim, and no migration in any log. No broker can be elected.
 - ``repair /migration``: one with an offset, or unreadable, or of controllers that are gone. The next controllers would
@@ -46,7 +46,7 @@ from kit.text.addresses import address_of
 from kit.text.naming import named
 
 LOOKS = 3
-"""So many times running a broker must name another controller than ZooKeeper: an election takes less."""
+"""The number of times running that a broker must name another controller than ZooKeeper: an election takes less."""
 REMEMBERED = 1000
 
 
@@ -59,7 +59,9 @@ class Damage:
 
 
 def damages(now: ClusterState) -> list[Damage]:
-    """What is left over where no log says that a migration is in progress; ``for_repair`` made the observation."""
+    """Return what is left over where no log shows that a migration is in progress; ``for_repair`` made the
+    observation.
+    """
     if now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
         return []
     return [each for find in (_claim, _left_migration, _low_epoch, _left_brokers) for each in find(now)]
@@ -180,7 +182,7 @@ def migrating_brokers(now: ClusterState) -> tuple[int, ...]:
 
 
 def first_damage(cluster: Cluster, now: ClusterState, reads: MoveReads) -> tuple[Damage, list[Damage]]:
-    """What is repaired now, and what is left for other plans.
+    """Return the damage that is repaired now, and the damages that are left for other plans.
 
     Raises:
         NothingToDo: nothing is damaged.
@@ -255,7 +257,7 @@ class RepairActor(HandBackActor):
         return for_repair(self.hands.read_state(parameters), self.cluster, self.hands.reads, self.hands.clock.sleep)
 
     def _next_epoch(self, before: Mapping[str, Saved]) -> int:
-        """What brokers remember can't be read: far above what can be."""
+        """Return an epoch far above every epoch that can be read: what brokers remember can't be read."""
         return super()._next_epoch(before) + REMEMBERED
 
     def _not_damaged(self, parameters: HandBackParameters) -> str | None:

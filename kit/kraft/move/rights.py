@@ -1,4 +1,4 @@
-"""Whether offramp's session of ZooKeeper may write what a rollback writes, and sees all that it rests on.
+"""Check whether offramp's session of ZooKeeper may write what a rollback writes, and sees all that it rests on.
 
 Asked before every plan, also before those that write nothing there: a rollback that is refused only when it is needed
 is useless. Rights are reported from access lists; nothing is written to find them out.

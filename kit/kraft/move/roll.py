@@ -190,7 +190,7 @@ class RollActor(NodeActor):
         _refuse(number, problem)
 
     def _way_problem(self, parameters: RollParameters, state: ClusterState, way: Modes) -> str | None:
-        """What the whole way needs, whichever broker is next. Raises what can't be read."""
+        """Return what is wrong for the whole way, whichever broker is next. Raises what can't be read."""
         if (problem := _unexpected_modes(parameters, state, way[1])) is not None:
             return problem
         silent = [number for number, mode in state.modes.items() if mode is None and number not in parameters.nodes]
@@ -248,14 +248,18 @@ def _unexpected_modes(
 
 
 def _allowed(parameters: RollParameters, number: int) -> tuple[str, ...]:
-    """Of the brokers that a step does not move only the last one before the copy has still to go."""
+    """Return the modes that a broker may have. Of the brokers that a step does not move, only the last one before the
+    copy has still to go.
+    """
     is_first_part = parameters.from_mode == ZOOKEEPER_MODE and not parameters.begins_copy
     is_to_move = number in parameters.nodes or is_first_part
     return (parameters.from_mode, parameters.to_mode) if is_to_move else (parameters.to_mode,)
 
 
 def _unordered_change(number: int, way: Modes, before: ClusterState, now: ClusterState) -> str | None:
-    """What came of an order that was not ordered: another broker changed, or this one is in a third mode."""
+    """Return a change that this run did not order, as a sentence: another broker changed, or this one is in a third
+    mode.
+    """
     modes = {each: mode for each, mode in now.modes.items() if mode is not None}
     was = before.modes
     others = {it: mode for it, mode in modes.items() if it != number and was.get(it) not in (mode, None)}
@@ -293,7 +297,7 @@ def _describe_restarted(number: int, way: Modes, before: ClusterState, now: Clus
 
 
 def _first_modes(acted: ActedRecord) -> Mapping[int, str] | None:
-    """Of each broker that answered at this run's first order; None: it has ordered nothing yet."""
+    """Return the mode of each broker that answered at this run's first order; None: it has ordered nothing yet."""
     for attempt in acted.attempts:
         modes = attempt.details.get("modes") if isinstance(attempt.details, Mapping) else None
         if isinstance(modes, Mapping):
@@ -324,7 +328,9 @@ def _may_go_on(parameters: RollParameters) -> str:
 
 
 def _is_before_copy(parameters: RollParameters) -> bool:
-    """Of a roll forward that is undone: the plan back from dual write has its own roll to ZooKeeper mode."""
+    """Return whether a roll forward is undone before the copy: the plan back from dual write has its own roll to
+    ZooKeeper mode.
+    """
     return parameters.from_mode == ZOOKEEPER_MODE
 
 

@@ -39,28 +39,28 @@ from kit.text.naming import listed, named
     "unregister a broker",
 )  # fmt: skip
 PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
-"""What ``--to`` may name."""
+"""The phases that ``--to`` may name."""
 REPAIR, FAIL_OVER = "repair", "fail over"
-"""What is asked for instead of a phase."""
+"""The requests instead of a phase."""
 UNREGISTER = "unregister broker"
 """And the broker's id: one that is gone for good, and registered still."""
 RETURN_FLAG = "return the flag"
-"""Where a plan to KRaft mode leads while a controller lacks the migration flag."""
+"""The goal of a plan to KRaft mode while a controller lacks the migration flag."""
 REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
     "repair /controller",
     "repair /migration",
     "repair /controller_epoch",
     "repair brokers",
 )
-"""What a plan to repair goes to: one each, in this order."""
+"""The goals of plans to repair: one each, in this order."""
 _VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
 SECOND_PERSON_HOURS = 1.0
-"""How long an approval holds at most where a second person has to give it."""
+"""The longest validity of an approval that a second person has to give."""
 COMPARE_S = 180.0
 HANDED_BACK_S = 3.0
 """From the transaction until a broker may be stopped: one that still believes in KRaft hangs (3.9.1)."""
 STILL_S = 5.0
-"""How long ``/migration`` must not change before it is deleted: a controller writes it twice a second."""
+"""The time for which ``/migration`` must not change before it is deleted: a controller writes it twice a second."""
 MIGRATION_ZNODE = "/migration"
 CONTROL = "control of the cluster"
 OBSERVED = ("phase", "broker modes", "controllers", "ZooKeeper's controller")

@@ -1,4 +1,4 @@
-"""Whether every partition has its leader and its full ISR, by each broker's own metadata.
+"""Check whether every partition has its leader and its full ISR, by each broker's own metadata.
 
 A Metadata answer leaves out topics that the login may not DESCRIBE, without an error. So the answer has to hold every
 partition that ZooKeeper or the metadata log holds. Every ``…_problem`` is a sentence, or None.

@@ -124,7 +124,7 @@ class UnregisterActor(NodeActor):
         return [outcome]
 
     def _asked(self, address: str, number: int) -> tuple[Outcome, str, str | None, str | None]:
-        """What became of it, before, after, and the error."""
+        """Return the outcome of the request, the values before and after, and the error."""
         try:
             answer = self._ask(kafka_settings(self.cluster.profile), address, partial(_unregister, number=number))
         except (ConnectError, ReadError) as error:

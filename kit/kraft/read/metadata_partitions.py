@@ -134,7 +134,7 @@ class _States:
             self._known[data] = code
 
     def _note_wrong(self) -> None:
-        """Of what holds no state, its change says nothing about the partition."""
+        """Note a znode that holds no state: its change shows nothing about the partition."""
         if self._wrong:
             rows = self.codes.rows
             at = np.flatnonzero(np.isin(rows, list(self._wrong)))

@@ -1,4 +1,4 @@
-"""How the znodes of a cluster's metadata are listed and read: what can't be is a row with its error."""
+"""List and read the znodes of a cluster's metadata: what can't be read is a row with its error."""
 
 from __future__ import annotations
 
@@ -39,13 +39,15 @@ class Reader:
         return names if isinstance(names, list) else []
 
     def znodes(self, paths: Sequence[str]) -> Iterator[tuple[str, Znode | KazooException | None]]:
-        """What is at each path; None: nothing."""
+        """Return the content at each path; None: there is nothing."""
         return zip(paths, fetch_data(self.client, paths))
 
     def parse(
         self, entities: Sequence[Entity], path: str, held: Znode | KazooException, how: Callable[[bytes], Parsed]
     ) -> Parsed | None:
-        """What the znode says; None if that can't be read, which is then an error of each of these entities."""
+        """Return the content of the znode; None if that can't be read, which is then an error of each of these
+        entities.
+        """
         if isinstance(held, KazooException):
             for kind, entity in entities:
                 self.fail(kind, entity, f"{path}: it {refusal(held)}", is_refused=True)

@@ -1,4 +1,4 @@
-"""What Kafka's metadata znodes hold → the values that KRaft's records have, so that the two can be compared.
+"""Parse Kafka's metadata znodes into the values that KRaft's records have, so that the two can be compared.
 
 Pure: bytes in, values out. Any client may have written a znode, so whatever is not as brokers of 3.9 write it raises
 ``BadValue`` with a sentence's end that says what is wrong. Rules: ``kafka.zk.ZkData``, ``kafka.zk.migration``.
@@ -158,7 +158,8 @@ def number_text(value: float) -> str:
 
 
 def scram_value(value: str, hide: Hide = stars) -> str:
-    """What of a credential is no secret: ``iterations=4096``, and its other parts where ``hide`` makes fingerprints.
+    """Return the part of a credential that is no secret: ``iterations=4096``, and its other parts where ``hide`` makes
+    fingerprints.
 
     Raises BadValue, which names no part's content.
     """
@@ -325,7 +326,7 @@ def _ids(held: Any, key: str) -> tuple[int, ...]:
 
 
 def _are_ids(held: list[Any]) -> bool:
-    """Of many at once."""
+    """Return whether many texts are ids, at once."""
     is_int = set(map(type, held)) <= {int}
     return is_int and min(held, default=0) >= 0 and max(held, default=0) <= INT32_MAX
 

@@ -30,7 +30,7 @@ from kit.text.fingerprints import Hide, is_fingerprint, stars
 
 _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"
 _ENCIPHERED = {"encryptedPassword", "passwordLength"}
-"""Of the parts of an enciphered password those that each has; they come in any order."""
+"""The parts that each enciphered password has; they come in any order."""
 _TOKENS = "/delegation_token/tokens"
 _NAMES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "/config/brokers": (values.is_broker_name, "no broker id"),

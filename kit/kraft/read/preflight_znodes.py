@@ -1,4 +1,4 @@
-"""What of ZooKeeper matters before a migration to KRaft, and isn't copied: queues, generated ids, access lists."""
+"""Read what matters in ZooKeeper before a migration to KRaft and isn't copied: queues, generated ids, access lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOP_LEVEL = (
     "/delegation_token", "/feature", "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes",
     "/kafka-acl-extended", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
 )  # fmt: skip
-"""Of what the controllers read and write, each place that has an access list of its own."""
+"""The places that controllers read and write and that have an access list of their own."""
 _EVERYTHING = 31
 
 

@@ -1,4 +1,4 @@
-"""What a report on a soak says first: the cluster's phase, since when, and whether both stores stayed the same."""
+"""Summarise a report on a soak: the cluster's phase, since when, and whether both stores stayed the same."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ app = typer.Typer(
 
 
 SETTLE_S = 30.0
-"""As ``kit.kraft.both_stores`` has it, which loads clients and frames."""
+"""The default of ``kit.kraft.both_stores``, which loads clients and frames."""
 
 
 @app.command()

@@ -16,7 +16,7 @@ app = typer.Typer(rich_markup_mode=None)
 PHASES = ("controllers", "dual write", "kraft", "finalised", "zookeeper")
 NODE_TIMEOUT_S = 300.0
 REPAIR, FAIL_OVER, UNREGISTER = "repair", "fail over", "unregister broker"
-"""As ``kit.kraft.move.steps`` has them, which loads a client."""
+"""The plans of ``kit.kraft.move.steps``, which loads a client."""
 
 
 @app.command("kraft")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 MOST_ROWS = 1_000
-"""So many are shown to people; as JSON all are."""
+"""The number of rows that people see; as JSON all are printed."""
 _NUMBERS = ("zxid", "czxid", "mzxid", "session_id", "ephemeral_owner")
 _SHOWN = ("path", "version", "mzxid", "modified_at", "session_id", "ephemeral_owner", "data", "error")
 _TOLD = ("written_at", "zxid", "session_id", "operation", "path", "version", "refusal", "data", "error")

@@ -17,7 +17,7 @@ from kit.tables.znodes import ZnodeAcl, ZooKeeperFile as Row, ZooKeeperSession
 from kit.text.fingerprints import Hide, stars
 
 _MOST = 20
-"""So many different problems of one file are named; all are counted."""
+"""The number of different problems of one file that are named; all are counted."""
 
 
 class LoadedSnapshot:

@@ -117,7 +117,7 @@ def _named(path: Path) -> ZooKeeperFile:
 
 
 def _gunzipped(data: bytes) -> tuple[bytes, str | None]:
-    """What can be unpacked, also of a file that was cut."""
+    """Return what can be unpacked, also of a file that was cut."""
     parts, size, unpacker = list[bytes](), 0, zlib.decompressobj(wbits=31)
     try:
         while not unpacker.eof:

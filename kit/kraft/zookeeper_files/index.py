@@ -1,4 +1,4 @@
-"""Where the znodes of a snapshot are: each begins where the one before ends, so none can be found by its number.
+"""Find the znodes of a snapshot: each begins where the one before ends, so none can be found by its number.
 
 Found in windows: wherever a path could begin, one is supposed; those stay that another one ends at. Where these lie end
 to end from a known beginning, they are the znodes, whatever else is in their data. Elsewhere it is read byte by
@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Index: TypeAlias = tuple[Ints, Ints]
-"""Of each znode where the length of its data is, and where it ends."""
+"""The places where the length of each znode's data is, and where it ends."""
 
 FIXED_BYTES = 68
 WINDOW = 2**20
-"""What is worked on at once stays near the processor: eight times as much takes twice as long."""
+"""The bytes that are worked on at once, so that they stay near the processor: eight times as much takes twice as
+long.
+"""
 MOST_DATA = 2**30
 """No server takes a znode of more (its jute.maxbuffer is 1 MiB unless raised); a length that says so is damaged."""
 _NONE = np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""What ZooKeeper's files hold as tables, without secrets."""
+"""Represent ZooKeeper's files as tables, without secrets."""
 
 from __future__ import annotations
 

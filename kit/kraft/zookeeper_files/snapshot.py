@@ -43,7 +43,7 @@ FIXED = np.dtype(
         ("pzxid", ">i8"),
     ]
 )
-"""What follows a znode's data: its access list's number and ZooKeeper's StatPersisted."""
+"""The fields behind a znode's data: its access list's number and ZooKeeper's StatPersisted."""
 
 
 _FIXED_BYTES = FIXED.itemsize

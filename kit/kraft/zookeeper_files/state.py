@@ -21,7 +21,7 @@ from kit.tables.znodes import Znode
 from kit.text.fingerprints import Hide, stars
 
 Owners: TypeAlias = dict[int, set[str]]
-"""Of each session the znodes that go with it."""
+"""The znodes of each session, which are deleted with it."""
 
 
 def is_below(path: str | None, top: str) -> bool:
@@ -30,7 +30,7 @@ def is_below(path: str | None, top: str) -> bool:
 
 
 def owners_in(znodes: pa.Table) -> Owners:
-    """Of the sessions in a table of znodes."""
+    """Return the owned znodes of the sessions in a table of znodes."""
     owners: Owners = {}
     some = znodes.filter(pc.is_valid(znodes["ephemeral_owner"]))
     for path, owner in zip(some["path"].to_pylist(), some["ephemeral_owner"].to_pylist()):

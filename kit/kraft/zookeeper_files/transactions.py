@@ -152,7 +152,9 @@ def _multi(change: Change, cursor: Cursor) -> Iterator[Change]:
 
 
 def _closed(cursor: Cursor) -> list[str]:
-    """What goes with the session: since 3.6 it is said. A digest alone, which begins with its version 2, is no list."""
+    """Return the znodes that are deleted with the session: since 3.6 the log lists them. A digest alone, which
+    begins with its version 2, is no list.
+    """
     if not cursor.left or (cursor.left == 12 and cursor.data.startswith(_DIGEST, cursor.at)):
         return []
     return [cursor.text() for _ in cursor.count(4)]

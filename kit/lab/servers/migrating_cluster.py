@@ -70,7 +70,7 @@ class MigratingServers(Servers):
         self.phase = PHASES[0]
 
     def start(self) -> None:
-        """As ``Servers``; of a secured lab the brokers' own user is made first."""
+        """Start like ``Servers``; of a secured lab the brokers' own user is made first."""
         self.zookeeper.start()
         if self.quorum.security is not None:
             self.quorum.security.create_node_user(self.zookeeper_connect)

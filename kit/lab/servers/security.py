@@ -30,9 +30,9 @@ from kit.lab.ports import free_ports
 
 USER = "alice"
 NODE_USER = "node"
-"""As whom nodes call each other."""
+"""The user by which nodes log in at each other."""
 ZOOKEEPER_USER = "kafka"
-"""As whom nodes, and offramp, come to ZooKeeper: of this user are the access lists."""
+"""The user by which nodes, and offramp, log in at ZooKeeper: the access lists name this user."""
 PASSWORD_VARIABLE = "OFFRAMP_KAFKA_PASSWORD"
 DIGEST_VARIABLE = "OFFRAMP_ZK_DIGEST"
 ZOOKEEPER_VARIABLE = "OFFRAMP_ZK_PASSWORD"

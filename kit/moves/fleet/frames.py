@@ -1,4 +1,4 @@
-"""What a model knows of many groups as small polars frames, for the cells of a notebook."""
+"""Represent a model of many groups as small polars frames, for the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kit.operations.frames import ANSWERS, of_texts
 
 
 def stages(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per stage in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
+    """Return one row per stage of a fleet in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
     counts = rows.group_by("stage").agg(
         n_groups=pl.len().cast(pl.Int64),
         n_ready=pl.col("not_ready_reason").is_null().sum().cast(pl.Int64),
@@ -28,7 +28,7 @@ def stages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), not_ready_reason.
+    """Return one row per group of a fleet: group_id, stage, toggle, n_members, ready (a word), not_ready_reason.
 
     Those that are ready come first, then reason by reason.
     """
@@ -39,7 +39,7 @@ def groups(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def failed_groups(record: RunRecord | None) -> pl.DataFrame:
-    """Of a fleet's run, one row per group that was not toggled or did not follow: step, group_id, why."""
+    """Return one row per group that a fleet's run did not toggle, or that did not follow: step, group_id, why."""
     found: dict[str, dict[str, str]] = {}
     for event in record.events if record else ():
         failed = found.setdefault(event.step_id or "", {})

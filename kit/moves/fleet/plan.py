@@ -49,7 +49,7 @@ CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
 """Blockers that a group in trouble shows before its next stage; MEZKCCs continue at the higher of both stores' offsets.
 """
 NOT_READY_CODES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
-"""Why a group isn't ready: its stage, its blockers, or members that are too new."""
+"""The reasons for which a group isn't ready: its stage, its blockers, or members that are too new."""
 LARGEST_WAVE = 50
 
 WAVE_SIZE = Rule("wave_size", f"a wave has at most {LARGEST_WAVE} groups")
@@ -62,7 +62,7 @@ RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class FleetPlanRequest:
-    """Which groups to toggle, and how carefully.
+    """The groups to toggle, and the limits of their waves.
 
     ``to``: ``kafka`` or ``zookeeper``.
     ``pattern``: those whose whole id matches; or ``groups``: those, by name.
@@ -269,7 +269,9 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
 
 
 def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
+    """Return the present values of what the plan observed of each wave. A group that can't be read is left out when
+    it is acted on.
+    """
     return observed_of(observe_some(cluster, plan.targets), plan)
 
 
@@ -303,7 +305,7 @@ def _chosen(rows: pl.DataFrame, errors: pl.DataFrame, request: FleetPlanRequest)
 
 
 def _first_reason(refused: pl.DataFrame, errors: pl.DataFrame) -> str:
-    """Of the first group that is not ready; what could not be read of it comes first."""
+    """Return the reason of the first group that is not ready. What could not be read of the group comes first."""
     if refused.is_empty():
         return ""
     unread = errors.join(refused, on="group_id", how="semi").sort("subject").select("group_id", "error")

@@ -1,4 +1,4 @@
-"""What the kit knows of plans that toggle many groups."""
+"""Register plans that toggle many groups."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kit.terminal.options import with_options
 
 app = typer.Typer(rich_markup_mode=None)
 SETTLE_S = 180.0
-"""As ``kit.moves.group.rules`` has it, which loads clients and frames."""
+"""The default of ``kit.moves.group.rules``, which loads clients and frames."""
 
 
 @app.command("fleet")

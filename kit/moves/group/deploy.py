@@ -1,4 +1,4 @@
-"""Who replaces processes: a person, a command, or the lab. What they say is not believed; what is observed is.
+"""Replace processes: by a person, a command, or the lab. offramp does not trust their answer, only what it observes.
 
 Where it is set (``offramp.toml``)::
 
@@ -68,7 +68,7 @@ class Deployer(Protocol):
     needs_person: bool
 
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
-        """What will be done, or has to be, for each of a step's replacements."""
+        """Return an instruction per replacement of a step: what the deployer will do, or what a person has to do."""
         ...
 
     def refusal(self, replacement: MemberReplacement) -> str | None:
@@ -76,7 +76,7 @@ class Deployer(Protocol):
         ...
 
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
-        """What it said, for the evidence.
+        """Replace a member. Return the deployer's answer, for the evidence.
 
         Raises:
             RunError: it failed; with the ends of its output.

@@ -1,4 +1,4 @@
-"""What a model knows of one group as small polars frames, for the cells of a notebook."""
+"""Represent a model of one group as small polars frames, for the cells of a notebook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def toggle_handovers(record: RunRecord) -> pl.DataFrame:
 
 
 def member_lag(group_state: GroupState, member: MemberState) -> int | None:
-    """Of the partitions that a member has; None: it is known of none."""
+    """Return the lag of the partitions that a member has; None: no lag is known."""
     offsets_of = (group_state.offsets.get(pair) for pair in member.partitions)
     known = [offsets.lag for offsets in offsets_of if offsets is not None and offsets.lag is not None]
     return sum(known) if known else None

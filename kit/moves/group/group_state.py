@@ -148,7 +148,7 @@ class GroupState:
 
 
 ReadGroup = Callable[[Cluster, str], GroupState]
-"""As :func:`read_group_state`."""
+"""The type of :func:`read_group_state`."""
 
 
 def read_group_state(cluster: Cluster, group_id: str) -> GroupState:

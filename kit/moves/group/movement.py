@@ -1,5 +1,4 @@
-"""What two observations of a group show by what moved between them: where its old members commit, and who commits
-nothing.
+"""Compare two observations of a group: where its old members commit, and which members commit nothing.
 
 An old consumer commits to ZooKeeper, to Kafka, or to both, one right after the other (``offsets.storage``,
 ``dual.commit.enabled``), by one setting for all its partitions. So an offset in Kafka that is stalled while
@@ -85,7 +84,7 @@ def seconds_between(before: GroupState, now: GroupState) -> float:
 
 
 def _where(before: GroupState, now: GroupState, member: MemberState, holds: _Test) -> frozenset[Partition]:
-    """Those of the member's partitions of which that holds."""
+    """Return the partitions of the member for which the condition holds."""
     return frozenset(
         pair for pair in member.partitions if holds(before.offsets.get(pair, NOTHING), now.offsets.get(pair, NOTHING))
     )

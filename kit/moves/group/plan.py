@@ -44,7 +44,7 @@ DUPLICATES = "If a member is killed instead of stopped, the next member reads th
 
 @dataclass(frozen=True, slots=True)
 class GroupPlanRequest:
-    """Where a group is to go, and how carefully.
+    """The stage to which a group is to go, and the limits on the way.
 
     ``canary``: how many members go ahead. They are watched for ``soak_s``.
     ``min_stable_s``: for how long the group must have had the same members.
@@ -178,7 +178,7 @@ def performer_of(context: PlanContext) -> ClusterPerformer:
 
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed, as it is now; of offsets those that it knew of."""
+    """Return the present values of what the plan observed; of offsets only those that the plan has."""
     observed = _observed(read_group_state(cluster, plan.targets[0]))
     values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
     for name in ("zookeeper_offsets", "kafka_offsets"):
@@ -276,7 +276,7 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
 
 
 def _whom(now: GroupState, request: GroupPlanRequest, flavour: str, replaced: Sequence[str]) -> list[str]:
-    """Of the members that are there now those still to be replaced, in order: requested members, then the oldest."""
+    """Return the present members that are still to be replaced, in order: requested members, then the oldest."""
     left = [member for member in now.members if member.flavour == flavour and member.member_id not in replaced]
     aged = sorted(left, key=lambda it: (it.since is None, it.since, it.member_id))
     return [member.member_id for member in sorted(aged, key=lambda it: it.member_id not in request.members)]

@@ -37,7 +37,7 @@ def raise_zookeeper_offsets(cluster: Cluster, group: GroupState) -> tuple[dict[s
 def _raise(
     cluster: Cluster, group_id: str, pair: Partition, goal: int, raised: dict[str, tuple[int | None, int]]
 ) -> str | None:
-    """What was refused, in a sentence."""
+    """Raise an offset. Return why an item was refused, in a sentence."""
     client: KazooClient = cluster.zookeeper
     path = partition_path(group_id, "offsets", *pair)
     try:
@@ -64,7 +64,7 @@ def _raise(
 
 
 def _read(client: KazooClient, path: str) -> tuple[str | None, int]:
-    """What the leader has there, and its version; None and -1 without a znode."""
+    """Return the leader's offset in this znode, and the znode's version; None and -1 without a znode."""
     client.sync_async(path)
     try:
         data, stat = client.get_async(path).get(timeout=ANSWER_S)

@@ -29,10 +29,11 @@ from kit.text.quantity import quantity
 
 KIND = "replace"
 STEP_TIMEOUT_S = 180.0
-"""How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
+"""The longest time of one replacement until it is observed: processes start, sessions end, a group rebalances."""
 QUIET_S, QUIET_IN_KAFKA_S = 30.0, 60.0
-"""How long nothing may change after a replacement was cancelled, until it counts as not coming any more. A member that
-was killed is visible until its session ends; Kafka's clients have a session timeout of 45 s by default."""
+"""The time in which nothing may change after a replacement was cancelled, until it counts as not coming any more. A
+member that was killed is visible until its session ends; Kafka's clients have a session timeout of 45 s by default.
+"""
 SHOWN = 8
 DAY_S = 24 * 3600.0
 OFFSETS = "ZooKeeper's offsets"
@@ -195,7 +196,7 @@ def members_of(state: GroupState | None) -> tuple[MemberState, ...]:
 
 
 def missing(state: GroupState | None, gone: str, flavour: str, has_come: bool) -> str | None:
-    """What an order lacks still, in words; None: nothing."""
+    """Return what an order still lacks, in words; None: nothing."""
     if state is None:
         return "the cluster can't be asked"
     came = f"the new {noun(flavour)} came" if has_come else f"no new {noun(flavour)} came"
@@ -228,7 +229,9 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
 
 
 def orders(acted: ActedRecord) -> Iterator[tuple[WriteAttempt, Any]]:
-    """What was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, ``beside`` whom."""
+    """Return what was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, and the members
+    ``beside`` it.
+    """
     for attempt in acted.attempts:
         if isinstance(attempt.details, Mapping) and "starts" in attempt.details:
             yield attempt, attempt.details
@@ -309,7 +312,7 @@ def replacement_of(step: Step, order: Order, victim: MemberState | None) -> Memb
 
 
 def countermanded(step: Step, stops: str, starts: str) -> MemberReplacement:
-    """What was ordered once, as far as the journal has it."""
+    """Return what was ordered once, as far as the journal has it."""
     parameters = ReplaceParameters.of(step)
     from_flavour, to_flavour = parameters.direction
     if starts == from_flavour:
@@ -322,7 +325,9 @@ def item_of(number: int, count: int) -> str:
 
 
 def _is_on_the_way(counts: Counts, parameters: ReplaceParameters) -> bool:
-    """As before, as after, or in between; one may be missing, in the middle of its replacement."""
+    """Return whether the group is as before, as after, or in between; one member may be missing, in the middle of
+    its replacement.
+    """
     before, after = parameters.before, parameters.after
     from_flavour, to_flavour = parameters.direction
     others = [flavour for flavour in {*counts, *before} if flavour not in (from_flavour, to_flavour)]

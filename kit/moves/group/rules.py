@@ -53,7 +53,7 @@ RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is asked for: seconds without a new member, and a canary's size; None: the plan has no canary."""
+    """The requested limits: seconds without a new member, and a canary's size; None: the plan has no canary."""
 
     min_stable_s: float = 60.0
     canary: int | None = 1

@@ -63,7 +63,7 @@ def soak_step(step_id: str, parameters: SoakParameters) -> Step:
 
 @dataclass(slots=True)
 class _Soak:
-    """What was seen since it began."""
+    """The observations since the soak began."""
 
     began: float
     first: GroupState
@@ -129,7 +129,7 @@ class SoakActor:
 
 
 def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
-    """What speaks against the members of ``flavour``, in sentences; nothing: they do well."""
+    """Return what speaks against the members of ``flavour``, in sentences; none: they keep up."""
     newcomers = [member for member in last.members if member.flavour == flavour]
     problems = [] if newcomers else [f"no {noun(flavour)} is a member any more"]
     mine = frozenset(pair for member in newcomers for pair in member.partitions)
@@ -176,7 +176,7 @@ def _is_fair(state: GroupState, n_partitions: int, member_id: str) -> bool:
 
 
 def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int | None:
-    """Of those whose lag is known at both ends; None: of none it is."""
+    """Return the growth of the lag of partitions whose lag is known at both ends; None: there is no such partition."""
     lags = [(_lag(first, pair), _lag(last, pair)) for pair in pairs]
     growths = [now - before for before, now in lags if before is not None and now is not None]
     return sum(growths) if growths else None

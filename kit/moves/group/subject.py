@@ -1,4 +1,4 @@
-"""What the kit knows of plans that move one group."""
+"""Register plans that move one group."""
 
 from __future__ import annotations
 

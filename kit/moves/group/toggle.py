@@ -302,7 +302,7 @@ class _Watch:
             raise
 
     def handovers(self) -> Mapping[str, Json]:
-        """What was seen until ``close``."""
+        """Return the changes of owners that were seen until ``close``."""
         return handovers_of(self._watch.rows()) if self._watch is not None else NOT_WATCHED
 
     def close(self) -> None:
@@ -320,7 +320,7 @@ NOT_WATCHED: Mapping[str, Json] = {
 
 
 def handovers_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
-    """What a watch of a group's znodes says of its owners.
+    """Return the changes of owners in a watch of a group's znodes.
 
     partitions_that_changed_hands: whose owner znode was made again. longest_unowned_ms: from when a deletion was seen,
     which is a little after it, to the creation of the next one; 0: the next one was there by then. owners_watched:

@@ -12,7 +12,7 @@ from kit.terminal.terminal import say
 
 app = typer.Typer(rich_markup_mode=None)
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
-"""As ``kit.moves.group.plan`` has it, which loads clients and frames."""
+"""The stages of ``kit.moves.group.plan``, which loads clients and frames."""
 
 
 @app.command("group")

@@ -47,7 +47,7 @@ class HeldLock:
     place: str
     """The znode, or the group in Kafka."""
     holder: tuple[str, ...] = ()
-    """What shows this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
+    """The ids that distinguish this holder from the next one: the member ids in Kafka, the czxid in ZooKeeper."""
 
 
 def held_locks(cluster: Cluster) -> list[HeldLock]:

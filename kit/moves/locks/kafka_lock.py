@@ -46,7 +46,7 @@ def lock_group(target: str) -> str:
 
 
 def target_of(name: str) -> str:
-    """What a lock's group locks, as it is shown: the group, as far as the name shows it."""
+    """Return the group that a lock's group locks, as it is shown, as far as the name shows it."""
     return "the whole cluster" if name == WHOLE_CLUSTER else unquote(name.removeprefix(LOCK_GROUPS))
 
 
@@ -99,7 +99,7 @@ class KafkaLock:
         self._groups.write_marks(left, _mark(run_id, is_held=False, changed_by=run_id))
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
-        """Of these targets those that a later run changed, and which run. Asked of runs that left a mark.
+        """Return the targets that a later run changed, each with that run. Asked of runs that left a mark.
 
         Raises:
             ConnectError: the marks can't be read.
@@ -218,7 +218,7 @@ def remove_members(cluster: Cluster, name: str, member_ids: Iterable[str]) -> No
 
 
 class LockGroups:
-    """What a lock needs of the groups that are locks, on one cluster."""
+    """The groups of one cluster that are locks, with the requests that a lock needs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

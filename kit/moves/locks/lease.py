@@ -196,7 +196,7 @@ class Lease:
                 await self._found_again()
 
     async def _cause(self) -> str:
-        """What Metadata says of the partition that holds the group, where that explains the silence."""
+        """Return Metadata's answer about the partition that holds the group, if it explains the silence."""
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in (OFFSETS_TOPIC, TOPIC)]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
         metadata = None

@@ -62,7 +62,7 @@ def commit(group_id: str, generation: int, member_id: str, topic: str, metadata:
 
 
 def fetch(group_id: str, topic: str) -> Any:
-    """What ``commit`` left. Brokers below 3.0 have no newer version than 7."""
+    """Return the mark that ``commit`` left. Brokers below 3.0 have no newer version than 7."""
     topics = [OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
     return OffsetFetchRequest(group_id=group_id, topics=topics, min_version=2, max_version=7)
 

@@ -1,4 +1,4 @@
-"""What the group of a lock says of its last holder."""
+"""The mark that the group of a lock keeps of its last holder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST_MARK = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the lock's group says of its last holder; ``changed_by`` is the last run that wrote to the target."""
+    """The last holder by the lock's group; ``changed_by`` is the last run that wrote to the target."""
 
     run_id: str
     host: str

@@ -1,4 +1,4 @@
-"""Which lock a run of groups takes: by what the brokers are when it begins, never by the profile alone.
+"""Choose the lock of a run of groups by the mode of the brokers when the run begins, never by the profile alone.
 
 =====================================  ==================================================
 brokers                                lock

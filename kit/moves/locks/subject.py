@@ -1,4 +1,4 @@
-"""What the kit knows of the locks of runs of groups."""
+"""Register the locks of runs of groups."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NO_ZNODE = "the group can't have offsets in ZooKeeper, because a znode can't hav
 
 
 class Exclusion(Enum):
-    """Why an offset is not written. A plan lists what is left out; the other two make it unsafe."""
+    """The reason for which an offset is not written. A plan lists what is left out; the other two make it unsafe."""
 
     LEFT_OUT = "left out"
     UNREADABLE = "unreadable"

@@ -47,7 +47,8 @@ _ONLY_IN_ZOOKEEPER = "is in ZooKeeper alone, where offramp deletes offsets but n
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroupsRequest:
-    """Which groups: ``groups`` by name, or those whose whole id ``pattern`` matches; ``at_most``: how many.
+    """The groups to delete: ``groups`` by name, or the groups whose whole id ``pattern`` matches; ``at_most``: the
+    largest number.
 
     Groups that a pattern matches and that have members, or can't be read, are left out and listed; named ones make the
     plan unsafe.

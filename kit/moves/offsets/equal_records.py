@@ -18,7 +18,7 @@ CONTEXT = 5
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Where a group continues in the copy.
+    """The position in the copy at which a group continues.
 
     ``distance``: how many records of the source lie between its offset and the record that was found; null by
     timestamp. ``doubt``: why records may be read again or not at all; empty: the next record is the same on both sides.
@@ -31,7 +31,7 @@ class Translation:
 
     @property
     def sentence(self) -> str:
-        """As a plan shows it."""
+        """Return the sentence that a plan shows."""
         by = {RECORD: "by equal record", TIMESTAMP: "by timestamp", SYNCS: "by offset sync"}[self.method]
         near = f", {self.distance:,} records away" if self.distance else ""
         return f"{by}{near}{f': {self.doubt}' if self.doubt else ''}"

@@ -244,7 +244,7 @@ def _refuse_unless_accepted(code: int) -> None:
 
 
 def _answer(code: int) -> Answer:
-    """Of a member; ``answer_of`` has the meanings for a commit from outside."""
+    """Return the outcome of a member's commit; ``answer_of`` has the meanings for a commit from outside."""
     return _REFUSALS.get(code) or answer_of(code)
 
 

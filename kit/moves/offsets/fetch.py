@@ -220,7 +220,7 @@ def agreed(read: Callable[[], Seen], pause: Callable[[int], object], deadline: D
 
 
 def fetch_unsure(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
-    """Those of ``topics``, which a broker did not list, that may exist all the same, with the reason.
+    """Return the topics of ``topics``, which a broker did not list, that may exist all the same, with the reason.
 
     Raises:
         ConnectError, ReadError: the brokers or ZooKeeper did not answer, or refused.
@@ -229,7 +229,9 @@ def fetch_unsure(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
 
 
 def _unlisted(cluster: Cluster, topics: Collection[str]) -> tuple[set[str], set[str]]:
-    """Of topics that a broker did not list, those that the login may not describe, and those that another one lists."""
+    """Return the topics that a broker did not list and that the login may not describe, and the topics that another
+    broker lists.
+    """
     hidden = fetch_undescribable(cluster.broker_client, topics)
     return hidden, fetch_listed(cluster.broker_client, cluster.zookeeper, set(topics) - hidden)
 

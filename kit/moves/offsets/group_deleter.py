@@ -31,7 +31,7 @@ GROUPS_PER_BATCH = 100
 """Groups that are deleted, read back and reported together; a stop waits for one batch at most."""
 Offsets = Mapping[Place, Stored]
 Held = Offsets | str
-"""What a group has committed, or why that can't be read."""
+"""The committed offsets of a group, or why they can't be read."""
 _UNREAD = "the group's offsets can't be read"
 _SINCE = "a client has committed offsets of this group since the plan"
 _AGAIN = "a client has committed offsets of this group since the deletion, so the group is not changed"
@@ -223,7 +223,7 @@ class GroupDeleter:
         return {each: f"{shortened(sorted(reasons))}. Make a new plan" for each, reasons in again.items() if reasons}
 
     def _parts(self, groups: Mapping[str, Offsets]) -> dict[str, _Parts]:
-        """What of each group's offsets may be committed again now, by the topics and logs of this moment."""
+        """Return the offsets of each group that may be committed again now, by the topics and logs of this moment."""
         present = fetch_present(self._cluster, (item for offsets in groups.values() for item in offsets.items()))
         return {each: _parts_of(offsets, present) for each, offsets in groups.items()}
 
@@ -344,7 +344,7 @@ def _keyed(groups: Mapping[str, Offsets]) -> dict[Key, Stored]:
 
 
 def _known(wanted: Mapping[str, Offsets], held: Mapping[str, Held]) -> dict[Key, Stored]:
-    """What was read in the place of each wanted offset."""
+    """Return the offset that was read in the place of each wanted offset."""
     return {
         (each, *place): found.get(place, NOTHING)
         for each, offsets in wanted.items()

@@ -61,7 +61,7 @@ def groups_of(step: Step) -> frozenset[str]:
 
 
 def before_of(step: Step) -> dict[str, dict[Place, Stored]]:
-    """What each group had committed when the step was planned."""
+    """Return the committed offsets of each group when the step was planned."""
     parameters = DeleteGroupsParameters.of(step)
     return {
         change.item: {
@@ -79,7 +79,7 @@ def offsets_of(steps: Iterable[Step]) -> dict[Key, Stored]:
 
 
 def describe_offsets(offsets: Sequence[Place] | Mapping[Place, Stored]) -> str:
-    """What a group has, in words."""
+    """Return the committed offsets of a group, in words."""
     return quantity(len(offsets), "offset") if offsets else "no offset"
 
 

@@ -1,4 +1,4 @@
-"""What a plan for offsets is made from: who asks, what was asked for, and what was read. Nothing here changes."""
+"""The input of a plan for offsets: who asks, what was asked for, and what was read. Nothing here changes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kit.tables.groups import LogOffset
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """Who plans, when, and what is allowed. ``overrides`` are names of rules. ``is_exclusive``: offsets are written by
-    the group's only member (``kit.moves.offsets.exclusive``), in Kafka alone.
+    """The author and time of a plan, and what the plan may do. ``overrides`` are names of rules. ``is_exclusive``:
+    offsets are written by the group's only member (``kit.moves.offsets.exclusive``), in Kafka alone.
 
     ``allow_backwards`` overrides the rule ``never_backwards``; ``skip_backwards`` leaves out the offsets that would go
     backwards. With ``new_groups`` a reset or an import may write for groups that neither store knows.
@@ -50,7 +50,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """Where a copy reads: the store, and for each group that is read the group that is written."""
+    """The source of a copy: the store, and for each group that is read the group that is written."""
 
     store: str
     groups: Mapping[str, str]

@@ -86,7 +86,7 @@ UNANSWERED = Answer("the coordinator did not answer the request", is_certain=Fal
 
 
 class KafkaWriter(GroupOffsets):
-    """What is written to groups: their offsets, by topic and partition, and their deletion."""
+    """Write to groups: their offsets, by topic and partition, and their deletion."""
 
     @property
     def can_delete(self) -> bool:

@@ -1,4 +1,4 @@
-"""What ``kafka-consumer-groups`` takes for a reset: its options and its files, as this library's values. Pure."""
+"""Read the options and files that ``kafka-consumer-groups`` takes for a reset, as this library's values. Pure."""
 
 from __future__ import annotations
 

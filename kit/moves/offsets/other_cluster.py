@@ -49,7 +49,7 @@ MOST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OtherCluster:
-    """How the other cluster's names and offsets follow from this one's.
+    """The relation of the other cluster's names and offsets to this one's.
 
     ``by`` is one of ``METHODS``; ``topic_prefix`` is put before each topic's name, as MirrorMaker 2 does;
     ``to_groups`` maps a group that is read to the one that is written; ``syncs_topic`` is on the source cluster.

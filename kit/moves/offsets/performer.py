@@ -199,7 +199,7 @@ class OffsetsActor:
         return outcomes
 
     def _back(self, step: Step, acted: ActedRecord) -> _Back:
-        """What this run wrote, by what an undo may do with it now."""
+        """Split what this run wrote by what an undo may do with it now."""
         before = before_of(step)
         ours = {key: before[key] for outcome in acted.written if (key := parse_item(outcome.item)) in before}
         present = self._present((key[1:], stored) for key, stored in ours.items())

@@ -252,7 +252,7 @@ def save_backup(plan: Plan, path: Path) -> int:
 
 
 class Exported(NamedTuple):
-    """How many offsets a file has, and sentences about offsets that may be missing in it."""
+    """The number of offsets in a file, and sentences about offsets that may be missing in it."""
 
     n_offsets: int
     gaps: tuple[str, ...]

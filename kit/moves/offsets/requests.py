@@ -39,7 +39,9 @@ def parse_stored(each: Any) -> Stored:
 
 
 def commit_of(group_id: str, offsets: Asked, generation: int = -1, member_id: str = "") -> Any:
-    """Of a member; without its generation and id a commit from outside, which a group with members refuses."""
+    """Return the commit of a member; without its generation and id a commit from outside, which a group with
+    members refuses.
+    """
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), stored in offsets.items():
@@ -63,7 +65,7 @@ def commit_of(group_id: str, offsets: Asked, generation: int = -1, member_id: st
 
 
 def join(group_id: str, member_id: str, topics: Sequence[str], session_s: float) -> Any:
-    """As a consumer that is subscribed to the topics."""
+    """Join like a consumer that is subscribed to the topics."""
     metadata = ConsumerProtocolSubscription(topics=list(topics), user_data=b"", owned_partitions=[], version=1).encode()
     of_protocol = JoinGroupRequest.JoinGroupRequestProtocol
     return JoinGroupRequest(
@@ -79,7 +81,7 @@ def join(group_id: str, member_id: str, topics: Sequence[str], session_s: float)
 
 
 def sync(group_id: str, generation: int, member_id: str) -> Any:
-    """As the leader and only member, with no partition assigned."""
+    """Sync like the leader and only member, with no partition assigned."""
     nothing = ConsumerProtocolAssignment(assigned_partitions=[], user_data=b"", version=1).encode()
     return SyncGroupRequest(
         group_id=group_id,

@@ -113,8 +113,8 @@ def log_finding(unknown: Mapping[Key, str]) -> Condition:
 
 
 def sight_finding(sight: TopicSight) -> Condition:
-    """Of a deletion, and of an exclusive write: while the member is in the group, the coordinator keeps old offsets of
-    the member's topics alone.
+    """Judge a deletion or an exclusive write. While the member is in the group, the coordinator keeps old offsets
+    of the member's topics alone.
     """
     return VISIBLE_TOPICS.found(sight.is_whole, sight.sentence)
 

@@ -60,7 +60,7 @@ Fields = Mapping[str, int | str]
 
 @dataclass(frozen=True, slots=True)
 class OffsetStepParameters(StepParameters):
-    """What a step of offsets needs besides its changes. The three mappings are by item.
+    """The parameters of a step of offsets besides its changes. The three mappings are by item.
 
     ``number`` counts the steps of a plan. ``can_delete``: the brokers can delete single offsets. ``new_groups`` are
     groups that their coordinator doesn't know yet. ``kept`` is what is stored beside the offset before the step,
@@ -159,7 +159,7 @@ def _to_write(move: Move) -> Stored:
 
 
 def _beside(stored: Stored) -> dict[str, int | str]:
-    """What is stored beside an offset; the offset itself is in the change."""
+    """Return what is stored beside an offset; the offset itself is in the change."""
     values = {name: getattr(stored, name) for name in _BESIDE}
     return {name: value for name, value in values.items() if value is not None}
 

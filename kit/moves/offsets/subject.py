@@ -1,4 +1,4 @@
-"""What the kit knows of plans of offsets, and of plans that delete whole groups."""
+"""Register plans of offsets, and plans that delete whole groups."""
 
 from __future__ import annotations
 

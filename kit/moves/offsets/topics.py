@@ -1,4 +1,4 @@
-"""Which topic a committed offset belongs to. Pure.
+"""Find the topic that a committed offset belongs to. Pure.
 
 A topic that was deleted and created again has its old name and another id (KIP-516, brokers >= 2.8). An offset of the
 old topic names another record in the new one, or none. Where an id is unknown, an offset outside the log proves that
@@ -34,7 +34,9 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Why an offset must not be written. REFUSED: for good; NOT_ATTEMPTED: a later try may know more."""
+    """The reason for which an offset must not be written. REFUSED: for good; NOT_ATTEMPTED: a later try may know
+    more.
+    """
 
     outcome: Outcome
     reason: str

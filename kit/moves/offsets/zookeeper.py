@@ -201,7 +201,9 @@ class ZookeeperWriter:
         return lists, refusals
 
     def _make(self, paths: Sequence[str], lists: Mapping[str, Any], refusals: dict[str, str]) -> list[str]:
-        """Those that this client created, for certain. What the login may not create is added to ``refusals``."""
+        """Create znodes. Return the znodes that this client created, for certain. What the login may not create is
+        added to ``refusals``.
+        """
         transaction = self._client.transaction()
         for path in paths:
             transaction.create(path, b"", acl=lists[path])

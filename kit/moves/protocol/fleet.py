@@ -34,7 +34,7 @@ LEAST_READ_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class ProtocolFleetRequest:
-    """Which groups change their protocol, and how carefully.
+    """The groups that change their protocol, and the limits of their waves.
 
     ``each``: the request for each group; its ``group_id`` does not matter. ``groups``: by name; or ``pattern``: those
     whose whole id matches and that the checks allow. ``wave``: groups between two brakes. ``pause_s``: seconds for

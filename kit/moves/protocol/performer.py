@@ -1,4 +1,4 @@
-"""What executes plans of protocols, of one group or of many: the recipes and actors of their steps."""
+"""Execute plans of protocols, of one group or of many: the recipes and actors of their steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ RECIPES: Recipes = {
     START_ALL: of_parameters(StoppedParameters, start_step),
     BRAKE: of_parameters(CircuitBreakerParameters, brake_step),
 }
-"""Of the steps of this folder. All other steps are those of ``kit.moves.group``, on groups that Kafka alone has."""
+"""The recipes of the steps of this folder. All other steps are those of ``kit.moves.group``, on groups that Kafka
+alone has.
+"""
 
 
 def performer_of(context: PlanContext) -> ClusterPerformer:

@@ -73,7 +73,7 @@ DOWNGRADE_BUG = (
 
 @dataclass(frozen=True, slots=True)
 class ProtocolPlanRequest:
-    """Which protocol the members of a group are to speak, and how carefully that is done.
+    """The protocol that the members of a group are to speak, and the limits of the move.
 
     ``to_protocol``: ``consumer`` or ``classic``. ``configs``: GROUP configs by name, set before the first replacement.
     ``answers``: what a person answers because no request reports it. ``how``: ``rolling`` or ``stopped``; if all
@@ -166,7 +166,7 @@ def log_ends(cluster: Cluster, group_ids: Collection[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a plan rests on: two observations of the group, the checks, and what the run needs from the brokers.
+    """The facts of a plan: two observations of the group, the checks, and what the run needs from the brokers.
 
     ``proven_from``: the offset of ``__consumer_offsets`` from which on the run proves single ownership; None: the login
     can't read that topic, so the plan has no proof and says so. ``configs``: the group's own values of the configs that
@@ -284,7 +284,7 @@ def _refuse_short_timeout(seen: Observed, request: ProtocolPlanRequest) -> None:
 
 
 def observed(now: ProtocolState) -> dict[str, Observation]:
-    """What a plan observes of one group, with what may move until it is executed."""
+    """Return what a plan observes of one group, with what may move until it is executed."""
     members: dict[str, Json] = {
         flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in PROTOCOLS
     }
@@ -372,7 +372,8 @@ def _proof(request: ProtocolPlanRequest, proven_from: int | None) -> tuple[Step,
 
 
 def _risks(request: ProtocolPlanRequest, seen: Observed) -> tuple[str, ...]:
-    """What the conversion to the classic protocol costs, of a plan forward only if its run is undone; and no proof.
+    """Return the costs of the conversion to the classic protocol, of a plan forward only if its run is undone; and
+    that the plan has no proof.
 
     Backwards, the check ``k848_downgrade_bug`` names the open bug for the release of the brokers.
     """

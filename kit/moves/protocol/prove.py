@@ -111,7 +111,9 @@ def evidence(proof: OwnershipProof) -> dict[str, Json]:
 
 
 def _figures(times: RebalanceTimes) -> dict[str, Json]:
-    """Of the classic protocol the log has the number only."""
+    """Return the figures of rebalances by protocol. For the classic protocol the log has only the number of
+    rebalances.
+    """
     of_consumer: dict[str, Json] = {
         "count": len(times.durations_ms),
         "median_ms": times.median_ms,

@@ -38,7 +38,7 @@ Order = tuple[str, MemberReplacement]
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """Which members the group has once the orders are executed; ``most``: the members it may have meanwhile."""
+    """The members that the group has once the orders are executed; ``most``: the members it may have meanwhile."""
 
     counts: Mapping[str, int]
     most: Mapping[str, int]
@@ -238,7 +238,9 @@ class StoppedActor:
             )
 
     def _orders_ahead(self, step: Step, state: ProtocolState | None) -> list[Order]:
-        """What the deployer is asked for by this step, and by the start after a stop: known before any member stops."""
+        """Return the orders that this step, and the start after a stop, give to the deployer: known before any
+        member stops.
+        """
         parameters = StoppedParameters.of(step)
         stops = {} if step.kind == START_ALL or state is None else in_places(parameters.items, state.members)
         return [*_stops(parameters, stops), *_starts(parameters, list(parameters.items))]

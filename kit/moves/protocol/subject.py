@@ -1,4 +1,4 @@
-"""What the kit knows of plans that move one group between the classic and the consumer protocol."""
+"""Register plans that move one group between the classic and the consumer protocol."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ _REGISTRATIONS = ("ids", "migration/ids")
 
 @dataclass(frozen=True, slots=True)
 class MemberZnodes:
-    """Of one group, by path: its ``persistent`` znodes of members and owners, the ``live`` registrations (ephemeral),
-    and why a znode is ``unread``. ``is_there``: the group has a znode."""
+    """The znodes of one group, by path: its ``persistent`` znodes of members and owners, the ``live`` registrations
+    (ephemeral), and why a znode is ``unread``. ``is_there``: the group has a znode.
+    """
 
     is_there: bool
     persistent: Mapping[str, Znode]

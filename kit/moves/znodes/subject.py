@@ -1,4 +1,4 @@
-"""What the kit knows of plans that delete persistent znodes of members and owners."""
+"""Register plans that delete persistent znodes of members and owners."""
 
 from __future__ import annotations
 

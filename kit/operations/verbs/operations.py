@@ -47,7 +47,7 @@ def named_groups(arguments: list[str] | None, options: list[str] | None, exactly
 
 @contextmanager
 def open_operations(profile: ChosenProfile, runs: Path | None = None, is_patient: bool = False) -> Iterator[Operations]:
-    """What an operator does with the profile's cluster; events and requests go to standard error.
+    """Open the operations of the profile's cluster; events and requests go to standard error.
 
     ``is_patient``: see ``kit.clients.cluster.connect``; a run sets it.
     """
@@ -97,13 +97,13 @@ class Planning(ChosenRuns):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningWithUndo(Planning):
-    """As :class:`Planning`; the run may undo its steps by itself."""
+    """The options of :class:`Planning`; the run may undo its steps by itself."""
 
     undo_on_failure: UndoOnFailure = False
 
     @property
     def on_failure(self) -> str:
-        """What the run does if a step fails: ``STOP`` or ``UNDO``."""
+        """Return what the run does if a step fails: ``STOP`` or ``UNDO``."""
         return UNDO if self.undo_on_failure else STOP
 
 

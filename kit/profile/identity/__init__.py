@@ -1,1 +1,1 @@
-"""Who people are: by the operating system, and by the SSH keys that they have already."""
+"""Identify people: by the operating system, and by the SSH keys that they have already."""

@@ -1,4 +1,4 @@
-"""Who works here, by the operating system."""
+"""Identify the person who works here, by the operating system."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from kit.errors import InputError
 
 NAMESPACE = "offramp"
-"""What a signature is for: one made for git or a file is none of an approval."""
+"""The purpose of a signature: one made for git or a file is none of an approval."""
 _MAGIC = b"SSHSIG"
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _RSA = "rsa-sha2-512"
@@ -124,7 +124,7 @@ def _line(key: _Public) -> str:
 
 
 def _message(content: bytes) -> bytes:
-    """What is really signed: the namespace and the content's hash."""
+    """Return what is really signed: the namespace and the content's hash."""
     return _MAGIC + b"".join(map(_text, (NAMESPACE.encode(), b"", b"sha512", hashlib.sha512(content).digest())))
 
 

@@ -51,7 +51,7 @@ _CODES = {
 
 @dataclass(frozen=True)
 class KerberosLogin:
-    """Who logs in at which service, and where the key or the tickets are; ``section``: where the profile says so."""
+    """The principal, the service, and the place of the key or the tickets; ``section``: where the profile has them."""
 
     service_name: str
     principal: str | None = None

@@ -21,7 +21,7 @@ def who(security: KafkaSecurity) -> str:
 
 
 def kafka_remedy(security: KafkaSecurity) -> str:
-    """What to check, without the last full stop."""
+    """Return what to check, without the last full stop."""
     if not security.uses_sasl:
         return (
             "check certificate_file and key_file in security.kafka, and the certificate authority that the "

@@ -23,7 +23,7 @@ from kit.text.regular_file import read_regular
 TlsSettings = KafkaSecurity | ZookeeperSecurity
 _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 _JAVA_KEY_STORE, _ASN1_SEQUENCE = b"\xfe\xed\xfe\xed", b"\x30"
-"""How a JKS file begins, and how DER and PKCS #12 begin."""
+"""The first bytes of a JKS file, and of DER and PKCS #12."""
 _TO_PEM = "offramp reads PEM. Convert a key store: keytool -importkeystore -deststoretype PKCS12, then openssl pkcs12"
 
 
@@ -168,7 +168,7 @@ def _refuse_content(field: str, path: Path, content: bytes, wanted: str, hint: s
 
 
 def _form(content: bytes) -> str:
-    """What a file seems to be, for people."""
+    """Return the apparent form of a file, for people."""
     if not content.strip():
         return "nothing"
     if content.startswith(_JAVA_KEY_STORE):

@@ -29,7 +29,7 @@ _LARGEST_ANSWER = 1 << 20
 
 
 def source_of(security: KafkaSecurity) -> Callable[[], Token]:
-    """What fetches a new token for this login; it raises as ``TokenProvider.token``."""
+    """Return what fetches a new token for this login; it raises as ``TokenProvider.token``."""
     if security.mechanism == AWS_MSK_IAM:
         return partial(_sign_for_msk, str(security.region))
     if security.token_url is not None:
@@ -132,7 +132,7 @@ def _run(command: tuple[str, ...]) -> Token:
 
 
 def _output(process: subprocess.Popen[bytes], name: str) -> bytes:
-    """What the command prints. If it takes too long, it ends with all processes that it started."""
+    """Return the output of the command. If it takes too long, it ends with all processes that it started."""
     with process:
         try:
             return process.communicate(timeout=COMMAND_TIMEOUT_S)[0]

@@ -22,7 +22,7 @@ from kit.profile.security.token import Token
 REFRESH_AT = 0.8
 """Part of a token's life after which it is renewed."""
 UNKNOWN_LIFE_S = 60.0
-"""How long a token is used whose end is unknown; then its source is asked again."""
+"""The time for which a token with an unknown end is used; then its source is asked again."""
 _FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 LARGEST_SKEW_S = 60.0
 """A token that is dated further in the future shows that the clock of this machine is behind its issuer's."""

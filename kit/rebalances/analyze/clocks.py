@@ -43,7 +43,7 @@ class Clocks:
         return None if event["observed_at"] is not None else self.lines.get((event["file"], event["line"]), 0)
 
     def of_row(self, row: MemberRebalance) -> int | None:
-        """As :func:`of`."""
+        """Return :func:`of` a row."""
         return None if row.is_utc else self.lines.get((row.file, row.line), 0)
 
 

@@ -23,7 +23,7 @@ def story(events: IntoDataFrame) -> list[str]:
 def sentences(
     members: pl.DataFrame, generations: pl.DataFrame, remarks: pl.DataFrame, findings: pl.DataFrame
 ) -> list[str]:
-    """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES``, ``LOG_REMARKS`` and ``LOG_FINDINGS``."""
+    """Return ``story`` from ``tables.MEMBER_REBALANCES``, ``REBALANCES``, ``LOG_REMARKS`` and ``LOG_FINDINGS``."""
     asked: dict[Any, Any] = {}
     known_lives = pl.concat([frame.select("group_id", "life") for frame in (members, generations)])
     again = set(known_lives.filter(pl.col("life") > 1)["group_id"])

@@ -12,7 +12,7 @@ _BYTES, _ROWS = 32 << 20, 20_000
 
 
 def portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
-    """As many lines as are extracted at once."""
+    """Yield portions of as many lines as are extracted at once."""
     held: list[pl.DataFrame] = []
     for batch in batches:
         held.append(pl.DataFrame(batch))

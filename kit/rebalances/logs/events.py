@@ -103,7 +103,7 @@ def extracted_here(few: pl.DataFrame, extract: ExtractEvents) -> tuple[file_summ
 def _extracted_in_tasks(
     scanned: DataFrame, read: Lines, extract: ExtractEvents
 ) -> tuple[file_summary.FileCounts, DataFrame, DataFrame]:
-    """As :func:`extracted_here`, of many lines: one task for a file, in order."""
+    """Extract like :func:`extracted_here`, of many lines: one task for a file, in order."""
     wanted = scanned.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
     gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)

@@ -188,8 +188,9 @@ def check_zone(zone: str) -> None:
 
 
 def utc_of(local: pl.Expr, zone: str) -> pl.Expr:
-    """As :func:`utc_at`, with one zone for all, which may be a name. A time that the clocks skip is read as a time
-    before the gap. Of a time that the clocks show twice, the first one is taken."""
+    """Return :func:`utc_at` with one zone for all, which may be a name. A time that the clocks skip is read as a
+    time before the gap. Of a time that the clocks show twice, the first one is taken.
+    """
     if re.fullmatch(ZONE, zone):
         return utc_at(local, pl.lit(zone))
 

@@ -101,7 +101,7 @@ _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 
 def columns_of(text: pl.Expr) -> dict[str, pl.Expr]:
-    """As ``parsing`` has them for other clients, of texts of these; null for null."""
+    """Return the columns that ``parsing`` has for other clients, of texts of these; null for null."""
     texts = {name: first_of(text, patterns) for name, patterns in _PATTERNS.items()}
     numbers = {
         name: pl.coalesce([extracted(text, each).cast(pl.Int64, strict=False) for each in patterns])

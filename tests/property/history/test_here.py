@@ -29,7 +29,7 @@ from tests.soak import IS_SOAK
 
 
 def rows_of(spark: SparkSession, folder: Path) -> dict[str, list[Any]]:
-    """As Spark reads them, which is as they are read here."""
+    """Return the rows as Spark reads them, which is as they are read here."""
     history = History(spark, str(folder))
     for table in tables.ALL:
         names = table.stamped_schema.names

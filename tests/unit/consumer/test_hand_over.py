@@ -128,7 +128,7 @@ def test_a_full_disk_under_the_output_or_the_notes_ends_it(tmp_path: Path) -> No
 
 
 def test_a_note_is_whole_or_not_there(tmp_path: Path) -> None:
-    """As when the disk takes half of it."""
+    """The disk may take half of the note."""
     file = (tmp_path / "notes").open("ab", buffering=0)
 
     class Half:

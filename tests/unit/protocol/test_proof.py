@@ -36,7 +36,7 @@ def test_a_partition_that_another_member_still_holds_is_found_with_its_place():
 
 
 def test_a_conversion_and_the_conversion_back_are_replayed_in_the_order_of_the_log():
-    """As a coordinator writes them: the tombstone first, then the other kind of records."""
+    """Write like a coordinator: the tombstone first, then the other kind of records."""
     there = [whole(1, 6, a="t-0", b="t-1"), whole(2), member(3, "a", "t-0", epoch=6), member(4, "b", "t-1", epoch=6)]
     back = [member(5, "a"), member(6, "b"), whole(7, 7, a="t-1", b="t-0")]
     proof = judged([*there, *back], since=0, end=8)

@@ -13,7 +13,7 @@ from kit.terminal.terminal import say
 app = typer.Typer(rich_markup_mode=None)
 
 AT_MOST = 100
-"""As ``kit.moves.offsets.delete_groups`` has it, which loads clients."""
+"""The default of ``kit.moves.offsets.delete_groups``, which loads clients."""
 
 
 @app.command("delete-groups")

@@ -55,7 +55,7 @@ class Chosen:
         return bool(self.groups or self.topics or self.partitions)
 
     def selection(self) -> Selection:
-        """As ``kit.moves.offsets.plan.select``, which raises if nothing was chosen."""
+        """Return ``kit.moves.offsets.plan.select``, which raises if nothing was chosen."""
         from kit.moves.offsets.plan import select
 
         return select(groups=self.groups or None, topics=self.topics or None, partitions=self.partitions or None)
@@ -73,7 +73,7 @@ class Deleting(PlanningWithUndo):
     """The options of a plan that changes offsets."""
 
     def options(self, new_groups: bool = False) -> PlanOptions:
-        """What the plan may do."""
+        """Return the options of the plan."""
         from kit.moves.offsets.plan import PlanOptions
         from kit.operations.operations import operator
 

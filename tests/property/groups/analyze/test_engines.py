@@ -52,7 +52,7 @@ def empty_spark_frames(spark: SparkSession) -> Frames:
 
 
 def _stamped(spark: SparkSession, name: str, rows: Any) -> DataFrame:
-    """As stored: with snapshot_id and observed_at, which the polars frames here don't have."""
+    """Return the frame as stored: with snapshot_id and observed_at, which the polars frames here don't have."""
     table = tables.OWNERSHIP if name == "later_ownership" else next(table for table in TABLES if table.name == name)
     stamped = table.stamp(rows, "s1", datetime(2026, 1, 1, tzinfo=UTC))
     return in_spark(spark, stamped).cache()

@@ -83,7 +83,7 @@ def _at(minute: int) -> int:
 
 
 def incidents(commits: pl.DataFrame, ends: pl.DataFrame, looks: pl.DataFrame, target: int, silence_ms: int) -> Any:
-    """As ``report/health.ipynb`` finds them."""
+    """Return the incidents that ``report/health.ipynb`` finds."""
     error = pl.when(pl.col("committed_offset").is_null()).then(pl.lit("no answer"))
     made = analyze.commits_seen(commits.rename({"at_ms": "observed_ms"}).with_columns(error=error))
     sampled = ends.select("topic", "partition", "log_end_offset", sampled_ms=pl.col("at_ms") - 500)

@@ -86,7 +86,7 @@ def test_a_change_has_to_change_something():
 
 @pytest.mark.parametrize("name", SECRET_LIKE)
 def test_no_name_is_tested_as_a_secret(name):
-    """As target, item, observation and key of a mapping, with a text as the value."""
+    """Target, item, observation and key of a mapping may be secrets, with a text as the value."""
     plan = make_plan(
         targets=(name,),
         made_by=name,

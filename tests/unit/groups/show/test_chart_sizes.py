@@ -28,7 +28,7 @@ def long_names(count: int) -> list[str]:
 
 
 def many_rows(name: str) -> pl.DataFrame:
-    """As of ``long_names(MANY)``, and a second apart."""
+    """Return the rows of ``long_names(MANY)``, a second apart."""
     row = hostile_faces.chart_rows(name, long_names(1))
     rows = row.join(pl.DataFrame({"number": range(MANY)}), how="cross")
     texts = [

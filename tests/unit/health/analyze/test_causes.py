@@ -166,6 +166,6 @@ def test_only_the_looks_around_an_incident_are_read():
 
 
 def test_an_end_that_was_not_read_at_one_look_is_no_fall_and_no_rise():
-    """As 0 it made each topic's rate rise after it."""
+    """Read as 0, the end made each topic's rate rise after it."""
     told = causes(seen(end=lambda at: None if at == BEGIN else 100 * at))
     assert "topic's rate rose" not in {row["cause"] for row in told}

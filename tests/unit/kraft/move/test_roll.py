@@ -108,7 +108,7 @@ class RollingBrokers:
 
 
 class Report:
-    """As a run's: keeps what was said; ``stop_at`` the n-th write it raises."""
+    """Model a run's report: keep what was reported; ``stop_at`` the n-th write it raises."""
 
     def __init__(self, acted: ActedRecord | None = None, stop_at: int = 99) -> None:
         self.acted = acted or ActedRecord("01", ())

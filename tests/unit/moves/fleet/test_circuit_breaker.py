@@ -62,7 +62,7 @@ def watching(*looks: dict[int, int | None]) -> CircuitBreakerActor:
 
 
 def test_a_lag_that_is_unknown_now_hides_no_growth_and_is_no_pass():
-    """As 0 it made up for what another partition had grown by."""
+    """Counted as 0, the lag made up for what another partition had grown by."""
     actor = watching({0: 50, 1: 0}, {0: None, 1: 5}, {0: None, 1: 20})
     assert not actor.verify(STEP).ok
     told = actor.verify(STEP)
@@ -93,7 +93,7 @@ def test_a_lag_counts_from_the_first_look_that_knows_it():
 
 
 def test_a_group_that_catches_up_hides_no_other_one_that_falls_behind():
-    """As one sum, the lag of both shrank."""
+    """Summed up, the lag of both shrank."""
 
     def look(behind: int, ahead: int) -> Snapshot[pl.DataFrame]:
         rows = [CommittedOffset(group, KAFKA, "t", number, 0, *[None] * 5) for number, group in enumerate("gh")]
