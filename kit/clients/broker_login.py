@@ -1,4 +1,4 @@
-"""How a connection of kafka-python ended at its login, and what a server that refuses it is."""
+"""Explain how a connection of kafka-python ended at its login, and what a server that refuses it is."""
 
 from __future__ import annotations
 

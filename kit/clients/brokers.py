@@ -25,7 +25,7 @@ from kit.errors import ReadError
 from kit.tables.groups import Broker, LogOffset, TopicPartition
 
 _LATEST, _EARLIEST, NEWEST = -1, -2, -3
-"""What ListOffsets takes for a time; ``NEWEST``: the record with the newest timestamp (KIP-734)."""
+"""The times that ListOffsets takes; ``NEWEST``: the record with the newest timestamp (KIP-734)."""
 NEWEST_VERSION = 7
 _NO_SUCH_TOPIC = 3
 
@@ -96,7 +96,7 @@ async def _cluster_ids(client: BrokerClient, deadline: Deadline) -> frozenset[st
 
 
 def metadata_of(response: Any) -> ClusterMetadata:
-    """What a Metadata answer for all topics says."""
+    """Return the content of a Metadata answer for all topics."""
     partitions = tuple(row for topic in response.topics for row in _partitions(topic))
     registered = tuple(
         Broker(each.node_id, each.host, each.port, each.rack, each.node_id == response.controller_id, None)
@@ -174,7 +174,7 @@ async def list_offsets(
     questions: Sequence[Mapping[Key, int]],
     deadline: Deadline,
 ) -> tuple[list[dict[Key, Listed]], dict[Key, str]]:
-    """What ListOffsets answers to each question (a time per partition); by partition why one has no answer.
+    """Return the answer of ListOffsets to each question (a time per partition); by partition why one has no answer.
 
     Args:
         leaders: of each partition that is asked for. Those that moved meanwhile are put right in it, so that who asks

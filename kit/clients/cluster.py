@@ -27,7 +27,7 @@ from kit.profile.security.tls_files import TlsSettings, client_context
 
 CONNECT_TIMEOUT_S = 10.0
 ZOOKEEPER_PORT = 2181
-"""Of an address that names none."""
+"""The port of an address that names none."""
 ZookeeperConnection: TypeAlias = KazooClient
 """For the hints of who only hands a connection on to ``kit.groups.read``."""
 

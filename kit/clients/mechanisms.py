@@ -16,7 +16,7 @@ from kit.text.naming import listed
 from kit.text.visible import visible
 
 KAFKA_PORT = 9092
-"""Of an address that names none, as kafka-python has it."""
+"""The port of an address that names none, as kafka-python has it."""
 _HEADER = struct.Struct(">hhi")
 _SASL_HANDSHAKE = (17, 1, 0)
 """API key, version (since Kafka 1.0), correlation id: ``SaslHandshakeRequest.json``."""
@@ -25,7 +25,7 @@ _TIMEOUT_S = 3.0
 
 
 def remedy(settings: dict[str, Any], otherwise: str) -> str:
-    """What to do about a refused login: choose a mechanism that is enabled, ``otherwise`` what is given."""
+    """Return what to do about a refused login: choose a mechanism that is enabled, ``otherwise`` what is given."""
     return missing_mechanism(settings) or otherwise
 
 

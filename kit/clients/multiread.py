@@ -314,7 +314,7 @@ def _parse_children(result: Any) -> list[Names]:
 
 
 def _names(body: bytes, at: int, count: int) -> tuple[list[str], int]:
-    """So many names from there on, and where they end."""
+    """Return so many names from there on, and where they end."""
     names, read_int = [], _INT.unpack_from
     for _ in range(count):
         (size,) = read_int(body, at)

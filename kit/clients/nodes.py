@@ -1,4 +1,4 @@
-"""What each node says of itself, brokers and controllers: one connection to each, side by side.
+"""Ask each node about itself, brokers and controllers: one connection to each, side by side.
 
 ApiVersions shows a broker's mode and the flag of a migration (tag 3, ``ZkMigrationReady``), DescribeQuorum who leads
 the controllers. A node that doesn't answer is a row with its error. KIP-866; facts by release 3.9.1.
@@ -125,7 +125,7 @@ def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerL
 
 
 async def _describe_log_dirs(client: NodeClient, deadline: Deadline) -> Any:
-    """Of no topic: only the dirs."""
+    """Describe the log directories, of no topic: only the directories."""
     return await client.ask(DescribeLogDirsRequest(topics=[], max_version=4), client.node, deadline)
 
 
@@ -221,7 +221,7 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
 
 
 def api_versions() -> ApiVersionsRequest:
-    """What a node serves; version 3 shows the flag of a migration."""
+    """Return the requests that a node serves; version 3 shows the flag of a migration."""
     return ApiVersionsRequest(client_software_name="offramp", client_software_version="1", min_version=3, max_version=3)
 
 

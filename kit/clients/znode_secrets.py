@@ -1,4 +1,4 @@
-"""What of a znode's data and access list is a secret, and is redacted before any reader sees it.
+"""Redact the secrets of a znode's data and access list before any reader sees them.
 
 Kafka keeps SCRAM credentials in ``/config/users``, enciphered passwords among the settings in ``/config/brokers``, and
 delegation tokens in ``/delegation_token``, below any chroot. Kafka's other znodes hold no secret and stay exact. A
@@ -112,7 +112,7 @@ def _of_kafka(path: str, data: bytes, hide: Hide) -> bytes:
 
 
 def _scram(key: str, value: Any, hide: Hide) -> Any:
-    """Of a credential the iterations stay; any other value of a user is a quota, if it is a number."""
+    """Redact a credential, except its iterations; any other value of a user is a quota, if it is a number."""
     text = str(value)
     if not key.upper().startswith("SCRAM"):
         return value if re.fullmatch(r"[\d.eE+-]*", text) else hide(text)

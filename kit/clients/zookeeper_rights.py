@@ -1,5 +1,5 @@
-"""What a session of ZooKeeper may do, determined from access lists and from whom the server takes it for. Writes
-nothing.
+"""Find the rights of a session of ZooKeeper from access lists and from the identity that the server takes it for.
+Writes nothing.
 
 ZooKeeper asks a znode's own list for reading (1) and writing (2), and its parent's for creating (4) and deleting (8);
 ``super`` may do all. Who the session is says ``whoAmI`` (opcode 107, server ≥ 3.7), but for a digest's hash.
@@ -123,7 +123,7 @@ def _nearest(path: str, found: Mapping[str, object]) -> str:
 
 
 def missing(acl: Iterable[ACL], who: Iterable[Identity], wanted: int) -> int:
-    """Of the ``wanted`` rights those that no identity of ``who`` has by this list.
+    """Return the ``wanted`` rights that no identity of ``who`` has by this list.
 
     >>> from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE, make_acl
     >>> missing([make_acl("sasl", "kafka", all=True), *READ_ACL_UNSAFE], [("sasl", "ann")], READ | WRITE)

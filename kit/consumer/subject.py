@@ -1,4 +1,4 @@
-"""What the kit knows of members that consume."""
+"""Register members that consume."""
 
 from __future__ import annotations
 

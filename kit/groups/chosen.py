@@ -1,4 +1,4 @@
-"""What verbs about groups share: the options that choose groups, and what a listing can't know of them."""
+"""Define the options that verbs about groups share, and report what a listing can't know of the groups."""
 
 from __future__ import annotations
 

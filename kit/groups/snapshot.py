@@ -138,7 +138,9 @@ def failed_reads(snapshot: Snapshot[Frame]) -> pl.DataFrame:
 
 
 def unread(snapshot: Snapshot[Frame]) -> list[str]:
-    """What could not be read, and why: one printable line each, by name. What is not supported is not among them."""
+    """Return what could not be read, and why: one printable line each, by name. What is not supported is not among
+    them.
+    """
     rows = failed_reads(snapshot)
     return [visible(f"{row['source']}: {row['subject']}: {row['error']}") for row in rows.sort("subject").to_dicts()]
 

@@ -1,4 +1,4 @@
-"""What the kit knows of the snapshot of a cluster."""
+"""Register the snapshot of a cluster."""
 
 from __future__ import annotations
 

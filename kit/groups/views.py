@@ -49,7 +49,7 @@ def owners(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def findings(snapshot: Snapshot[Frame]) -> Frame:
-    """What is wrong with the ownership, in sentences (``ownership_findings``)."""
+    """Return the problems of ownership, in sentences (``ownership_findings``)."""
     return _findings(snapshot, stale_stores(snapshot))
 
 
@@ -111,7 +111,7 @@ def protocol_stages(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def blockers(snapshot: Snapshot[Frame]) -> Frame:
-    """What is in each group's way, in sentences (``blockers``)."""
+    """Return what blocks each group, in sentences (``blockers``)."""
     result: Frame = analyses.blockers(**_readiness_tables(snapshot))
     return result
 
@@ -137,7 +137,7 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def _with_flavours(snapshot: Snapshot[Frame]) -> Snapshot[Frame]:
-    """Of each member is said once which flavour it is of: six analyses ask."""
+    """Add the flavour of each member once: six analyses ask for it."""
     members: Any = with_flavours(nw.from_native(snapshot.members))
     return replace(snapshot, members=nw.to_native(members))
 

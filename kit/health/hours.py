@@ -31,12 +31,12 @@ HOURS = "hours"
 _STAGING = f"{HOURS}/_staging"
 """Spark's readers pass over what begins with an underscore."""
 _BEFORE = timedelta(hours=24)
-"""So long before a day the ends of logs are examined for the age of records: one observation an hour."""
+"""The time before a day in which the ends of logs are examined for the age of records: one observation an hour."""
 _HOUR_MS = 3_600_000
 _OFFSETS = 2_000_000
-"""So many are examined together, about: they and what is made of them took 1.5 GB."""
+"""The number of offsets that are examined together: they and what is made of them took 1.5 GB."""
 _FEW_ENDS = 500_000
-"""So many ends of logs, with their names, have room in Spark's default memory of 1 GB."""
+"""The number of ends of logs, with their names, that have room in Spark's default memory of 1 GB."""
 _DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
 _PLACE = ["date", "hour", "looks"]
 _LOOKS = re.compile(r"looks=(\d+)(-.+)?")

@@ -28,7 +28,7 @@ FEWEST = 4
 """Polls without which nothing grows or closes: of two, chance alone puts the second one higher half of the time."""
 TOO_FEW = f"rates need 2 polls, and a trend needs {FEWEST}"
 RISKS = (BEYOND_END, "standing", "growing", "steady", "unknown", "closing", "caught up")
-"""What is said of a group or a partition, the worst first."""
+"""The risks of a group or a partition, the worst first."""
 _GROUP = ["group_id", "store"]
 _PARTS = {"committed": "committed_offset", "end": "log_end_offset", "start": "log_start_offset"}
 _RATES = ["lag_per_s", "read_per_s", "written_per_s"]
@@ -63,7 +63,7 @@ class Polls:
 
     @property
     def partitions(self) -> list[pl.DataFrame]:
-        """Of each observation that is kept, oldest first."""
+        """Return the partitions of each observation that is kept, oldest first."""
         return list(self._partitions)
 
     def take(self) -> Poll:
@@ -100,7 +100,7 @@ class Polls:
 
     @staticmethod
     def partitions_of(snapshot: Snapshot[pl.DataFrame], at: datetime) -> pl.DataFrame:
-        """What an observation at that time reports each partition."""
+        """Return the rows of each partition in an observation at that time."""
         at_ms = pl.lit(round(at.timestamp() * 1000), pl.Int64)
         return views.lag(snapshot).filter(~pl.col("is_stale")).with_columns(at_ms=at_ms)
 

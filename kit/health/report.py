@@ -15,7 +15,7 @@ from kit.text.visible import file_name
 
 @dataclass(frozen=True)
 class HealthTargets:
-    """What ``report/health.ipynb`` holds groups to: see its parameters. ``holes``: topics, a line each."""
+    """The targets of ``report/health.ipynb``: see its parameters. ``holes``: topics, a line each."""
 
     hours: float = 24.0
     target_lag: int = 1000

@@ -31,7 +31,7 @@ from kit.tables.spark import in_spark
 
 BISECTION, ANCHORS, RECORD = "bisection", "anchors", "record"
 _LOOKS_BEFORE = 20
-"""So many observations before an incident its logs' rate is taken of."""
+"""The number of observations before an incident from which its logs' rate is taken."""
 METHODS = (BISECTION, ANCHORS, RECORD)
 
 
@@ -130,7 +130,7 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
 
 
 def judged(load: Callable[..., Any], judge: Callable[..., Any], looks: pl.DataFrame) -> Any:
-    """What ``judge`` says of what ``history.by_groups`` delivers, on either engine.
+    """Return the result of ``judge`` on what ``history.by_groups`` delivers, on either engine.
 
     Args:
         judge: ``analyze.partition_health``, a rule's ``verdicts``, or another that takes commits, ends and times.
@@ -229,7 +229,7 @@ def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:
 
 
 def backtest(rules: Iterable[Rule], commits: Frame, ends: Frame, times: Frame, incidents: Frame) -> pl.DataFrame:
-    """What each rule would have said over a time, against what happened; the best rule first.
+    """Compare the verdicts of each rule over a time with what happened; the best rule first.
 
     A search for parameters is a back-test of many rules: ``[BurrowRule(intervals=n) for n in (5, 10, 20)]``. Frames of
     one engine; on Spark each rule is a job, and only its alarms are collected.

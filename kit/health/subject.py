@@ -1,4 +1,4 @@
-"""What the kit knows of lag in time and the health of groups."""
+"""Register lag in time and the health of groups."""
 
 from __future__ import annotations
 

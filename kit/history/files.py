@@ -25,7 +25,7 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What lies in a folder and below it."""
+    """The content of a folder and below it."""
 
     n_files: int = 0
     n_bytes: int = 0
@@ -115,7 +115,7 @@ class Files:
 
 @contextmanager
 def describe_as(what: str) -> Iterator[None]:
-    """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
+    """Raise an error of Spark or Java as a HistoryError of one sentence: what could not be done, and why."""
     try:
         yield
     except SPARK_ERRORS as error:

@@ -22,7 +22,7 @@ from kit.tables import schema as tables
 from kit.tables.snapshot import Snapshot
 
 SMALL_BYTES = 32_000_000
-"""Of parquet files; larger tables are read by Spark."""
+"""The largest size of parquet files that are read here; larger tables are read by Spark."""
 _ADDRESS = re.compile(r"\w[\w+.-]*:")
 _ERRORS = (OSError, pl.exceptions.PolarsError)
 
@@ -40,7 +40,7 @@ def folder_here(profile: Profile, folder: str) -> Path | None:
 
 
 class HistoryHere:
-    """What :func:`folder_here` gave.
+    """The history that :func:`folder_here` returned.
 
     Raises:
         HistoryError: the folder holds a history of another schema version, or can't be read.

@@ -52,7 +52,7 @@ def save(rows: DataFrame, folder: str) -> None:
 
 
 class Copies:
-    """Of observations as they were appended: each has all groups, so that every range of groups would read every
+    """Copies of observations as they were appended: each has all groups, so that every range of groups would read every
     observation.
 
     They lie among Spark's temporary files (``spark.local.dir``) and go with it; about as large as the observations
@@ -66,7 +66,7 @@ class Copies:
         self._copied: dict[_Stamp, str] = {}
         """An observation's file → the folder that it was copied to."""
         self._n_rows: dict[str, dict[str, int]] = {}
-        """Of each such folder: of each table."""
+        """The number of rows of each table in each such folder."""
 
     def instead(
         self, files: Mapping[str, Files], reading: Reading, days: Mapping[str, date], n_ranges: int
@@ -155,5 +155,5 @@ def _stamp(file: str) -> _Stamp:
 
 
 def _temporary(spark: SparkSession) -> str:
-    """What a kernel leaves that is not asked to end, Spark deletes."""
+    """Make a temporary folder. If a kernel that was not asked to end leaves it, Spark deletes it."""
     return str(spark.sparkContext._temp_dir)

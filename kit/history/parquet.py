@@ -18,11 +18,11 @@ Files: TypeAlias = Mapping[str, Sequence[str]]
 """Local paths of a table's files, each with the snapshots to take of it; one that is of a single snapshot has no column
 that names it."""
 _Scan: TypeAlias = tuple[str, pl.LazyFrame]
-"""Of a file."""
+"""The scan of a file."""
 _TIME = pl.Datetime("us", "UTC")
 _ERRORS = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _FILES, _ROWS = 64, 1_000_000
-"""So many are read together, by a check."""
+"""The number of files, and of rows, that a check reads together."""
 
 
 def files_of(folder: str) -> list[str]:
@@ -69,7 +69,9 @@ def read(files: Mapping[str, Files], is_in: pl.Expr, table: tables.Table, *names
 
 
 def is_among(name: str, values: Collection[str]) -> pl.Expr:
-    """Of a file's rows. Of a plain list with up to a hundred values, polars 2.1 compares each row with each of them."""
+    """Return whether a file's rows are among the values. Of a plain list with up to a hundred values, polars 2.1
+    compares each row with each of them.
+    """
     return pl.col(name).is_in(pl.Series(list(values), dtype=pl.String).implode())
 
 
@@ -95,7 +97,9 @@ def _lacks(file: str, table: tables.Table, name: str) -> HistoryError:
 
 
 def n_rows(files: Iterable[str]) -> int:
-    """Of all together. Raises HistoryError: a file can't be read; an empty one neither."""
+    """Return the number of rows of all files together. Raises HistoryError: a file can't be read; an empty one
+    neither.
+    """
     return sum(_n_rows(file, _opened(file, {})[0]) for file in files)
 
 

@@ -42,7 +42,7 @@ class GroupRanges:
     group_ids: Collection[str] | None = None
 
     def map(self, spark: SparkSession, work: Work, bounds: Sequence[str]) -> DataFrame:
-        """What ``work`` makes of the rows of each range between two ``bounds``, as :meth:`bounds` gives them.
+        """Return what ``work`` makes of the rows of each range between two ``bounds``, as :meth:`bounds` gives them.
 
         They are those of its groups, and the ends of the logs that they commit to.
 
@@ -92,7 +92,7 @@ class GroupRanges:
 
 @dataclass
 class _Rows:
-    """Those of some groups, and of the logs that they commit to."""
+    """The rows of some groups, and of the logs that they commit to."""
 
     files: Mapping[str, Files]
     is_in: pl.Expr

@@ -23,8 +23,9 @@ from kit.tables.snapshot import Snapshot
 from kit.text.quantity import quantity
 
 _OFFSETS, _FEW_LOOKS = 1_000_000, 60
-"""So many are examined together, about; of more observations a quarter, for the ends of their logs are as many rows
-again. They and what a report makes of them took 1.5 GB, or 1."""
+"""The number of offsets that are examined together; of more observations a quarter, for the ends of their logs are
+as many rows again. They and what a report makes of them took 1.5 GB, or 1.
+"""
 _BY_GROUPS = (tables.COMMITTED_OFFSETS, tables.LOG_OFFSETS, tables.READ_TIMINGS)
 _AT_MS = "unix_millis(observed_at) as at_ms"
 
@@ -149,7 +150,7 @@ class History:
         since: datetime | None = None,
         group_ids: Iterable[str] | None = None,
     ) -> DataFrame:
-        """What ``work`` makes of the complete snapshots' rows, with each group examined by itself.
+        """Return what ``work`` makes of the complete snapshots' rows, with each group examined by itself.
 
         On this machine's disks a range of groups at a time: Spark's tasks read the files with polars. Many
         observations that are not compacted are copied first, in the order of groups, to ``spark.local.dir``. Elsewhere

@@ -30,7 +30,7 @@ _OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
 
 
 class Store:
-    """What lies in one folder.
+    """The content of one folder.
 
     Raises:
         HistoryError: the folder holds a history of another schema version, or can't be read.
@@ -121,7 +121,7 @@ class Store:
                     )
 
     def _foreign(self, name: str, conflict: str) -> str:
-        """What Spark says of folders that don't belong together: the ones that aren't a history's."""
+        """Return Spark's error about folders that don't belong together: the folders that aren't a history's."""
         inside = re.findall(rf"^\t.*?/{re.escape(name)}/(.+)$", conflict, re.MULTILINE)
         foreign = [path for path in inside if not _OWN.fullmatch(path)]
         return f"{', '.join(foreign[:3]) or 'a file'} does not belong to a history. Move it to another folder"
@@ -293,7 +293,7 @@ class Reading:
         return dict(self._in_parts.select("snapshot_id", "part").iter_rows())
 
     def _sources(self, table: tables.Table) -> list[DataFrame]:
-        """What was appended and is in no part, and what is in parts."""
+        """Return what was appended and is in no part, and what is in parts."""
         appended, compacted = self._store.appended(table), self._compacted(table)
         if appended is not None and self._parts is not None:
             in_parts = F.broadcast(self._parts.select("snapshot_id"))

@@ -22,11 +22,11 @@ from kit.history.store import PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
 
 GRACE = timedelta(hours=1)
-"""How long files stay after they were replaced: who listed them before still reads them."""
+"""The time for which files stay after they were replaced: a reader that listed them before still reads them."""
 FILE_BYTES = 128 * 2**20
 """A day's table is split into files of about this size."""
 _TEMPORARY = "_temporary"
-"""Where Spark writes first."""
+"""The place where Spark writes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Compacted:
 
 
 class Upkeep:
-    """What keeps one history small.
+    """Keep one history small.
 
     Args:
         now: the time of the day that is not over yet, and by which files are old; UTC.
@@ -205,7 +205,9 @@ class Upkeep:
             self._files.delete(folder)
 
     def _cut_off(self, now: datetime) -> Iterator[str]:
-        """What Spark had begun for appends that were cut off, so long ago that no process works on it."""
+        """Return the files that Spark had begun for appends that were cut off, so long ago that no process works on
+        them.
+        """
         for name in (ABOUT, *(table.name for table in tables.ALL)):
             for each in self._files.names(self._store.path(name)):
                 folder = self._store.path(f"{name}/{each}")

@@ -90,7 +90,7 @@ class Rebalances:
         return _withheld(counted, "wording", "example").sort("n_lines", "wording", descending=[True, False])
 
     def verify(self) -> str:
-        """What was read, in sentences.
+        """Return what was read, in sentences.
 
         Raises:
             PartialRead: something could not be read, or not be understood: which, and why.

@@ -1,4 +1,4 @@
-"""What the kit knows of the story of a group's rebalances."""
+"""Register the story of a group's rebalances."""
 
 from __future__ import annotations
 

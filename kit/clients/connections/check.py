@@ -8,7 +8,7 @@ from kit.errors import OfframpError
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 SOON_S = 30 * 86_400.0
-"""What ends within this time is a warning."""
+"""The remaining time at which a certificate or token is a warning."""
 
 
 @dataclass(frozen=True, slots=True)

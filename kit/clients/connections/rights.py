@@ -1,4 +1,6 @@
-"""What a login may do, by the brokers' own word (KIP-430) and by reading znodes; all rights: ``docs/security.md``."""
+"""Check the rights of a login, by the brokers' own answer (KIP-430) and by reading znodes; all rights:
+``docs/security.md``.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kit.consumer.kafka.values import ConsumerGroupMetadata, OffsetAndMetadata, 
 
 
 class RebalanceMethods(Protocol):
-    """What a rebalance callback may do with its consumer (KAFKA-20385)."""
+    """The methods of a consumer that a rebalance callback may call (KAFKA-20385)."""
 
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None: ...
 

@@ -124,6 +124,6 @@ def _offset(partition: TopicPartition) -> OffsetAndMetadata | None:
 
 
 def error_text(error: Exception) -> str:
-    """What librdkafka says of an error."""
+    """Return librdkafka's text of an error."""
     cause = error.args[0] if error.args else error
     return cause.str() if hasattr(cause, "str") else str(cause)

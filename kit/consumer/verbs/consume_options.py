@@ -1,4 +1,4 @@
-"""What ``offramp consume`` is asked for: what to consume, where it goes, and the consumer's own keys."""
+"""Define the options of ``offramp consume``: what to consume, where it goes, and the consumer's own keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Flavour(StrEnum):
 
 @dataclass(frozen=True)
 class ConsumeOptions:
-    """What to consume, and where the records go. ``properties`` are the consumer's own keys; they win over all others.
+    """The input and output of ``offramp consume``. ``properties`` are the consumer's own keys; they win over all
+    others.
 
     ``topic_seconds``: how long to wait for a topic that does not exist.
     """

@@ -1,4 +1,4 @@
-"""Who gets which partition: the old consumer's two assignors and KIP-125's split over threads, equal to the last one.
+"""Assign partitions: the old consumer's two assignors and KIP-125's split over threads, equal to the last one.
 
 ``members`` is consumer id → topic → number of streams; ``partitions`` is topic → partition numbers. Thread ids compare
 as text: ``…-10`` is before ``…-2``.

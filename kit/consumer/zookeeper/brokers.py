@@ -1,4 +1,6 @@
-"""What a member asks of the brokers besides records: where its group's offsets begin, and who is in the Kafka group."""
+"""Ask the brokers for what a member needs besides records: where its group's offsets begin, and the members of the
+Kafka group.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ QUIET = {"log_level": 0}
 DESCRIBE_SECONDS = 0.5
 """Small: a member that must let go of a partition for an old consumer asks before it does."""
 RENEW_SECONDS = 5.0
-"""When the list of groups has failed for so long, the handle that asks for it is made again.
+"""The time for which the list of groups may fail before the handle that asks for it is made again.
 
 A broker that starts can answer metadata without a broker in it. librdkafka's handle, whose only broker was away until
 then, may know none after that, and does not ask again before ``topic.metadata.refresh.interval.ms`` (5 minutes).
@@ -226,7 +228,7 @@ class GroupBrokers:
 
 
 def _assigned(assignment: bytes) -> frozenset[TopicAndPartition]:
-    """Of the consumer protocol; nothing while the group rebalances."""
+    """Return the assignment of the consumer protocol; nothing while the group rebalances."""
     if not assignment:
         return frozenset()
     topics = ConsumerProtocolAssignment.decode(assignment).assigned_partitions

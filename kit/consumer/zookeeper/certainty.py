@@ -1,4 +1,4 @@
-"""Whether a member may trust what it believes to hold, or must read its owner znodes first: a table of states.
+"""Decide whether a member may trust what it believes to hold, or must read its owner znodes first: a table of states.
 
 ========  ======================  =======  =======  =======
 state     a round begins          a doubt  settled  blocked

@@ -127,7 +127,7 @@ COMMON_MIGRATION_KEYS = (
     "max.poll.interval.ms", "group.instance.id", "partition.assignment.strategy", "client.rack", "socket.timeout.ms",
     "metadata.max.age.ms", "reconnect.backoff.ms", "debug",
 )  # fmt: skip
-"""Of librdkafka's keys those that people set; the rest are in its CONFIGURATION.md, and known to librdkafka alone."""
+"""The keys of librdkafka that people set; the rest are in its CONFIGURATION.md, and known to librdkafka alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,9 @@ log = logging.getLogger("offramp.consumer")
 
 FIRST_ROUND_SECONDS = 60.0
 JOIN_SECONDS = 10.0
-"""How long a shutdown waits for a round that waits for ZooKeeper. The session's end removes all znodes anyway."""
+"""The time for which a shutdown waits for a round that waits for ZooKeeper. The session's end removes all znodes
+anyway.
+"""
 
 
 class ZookeeperConsumer:

@@ -64,7 +64,7 @@ from kit.consumer.zookeeper.migration import Decision, Mode, decide
 
 
 class RoundStatus(Enum):
-    """How a round ended."""
+    """The end of a round."""
 
     SETTLED = "settled"
     STALE = "something changed meanwhile"

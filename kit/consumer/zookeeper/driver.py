@@ -26,12 +26,14 @@ from kit.errors import OfframpError
 log = logging.getLogger("offramp.consumer")
 
 RELEASE_COMMIT_SECONDS = 0.3
-"""How long a release waits for the commit to Kafka; then it deletes the owner znodes without it (R3)."""
+"""The time for which a release waits for the commit to Kafka; then it deletes the owner znodes without it (R3)."""
 LAST_COMMIT_SECONDS = 4.0
-"""How long a member that leaves waits until it has joined the Kafka group, to commit its last offsets there. More than
-a broker's default ``group.initial.rebalance.delay.ms`` (3 s), less than the four tries of an old consumer (6 s, R3)."""
+"""The time for which a member that leaves waits until it has joined the Kafka group, to commit its last offsets
+there. More than a broker's default ``group.initial.rebalance.delay.ms`` (3 s), less than the four tries of an old
+consumer (6 s, R3).
+"""
 STABLE_SECONDS = 5.0
-"""How long the listener waits for the whole group's assignment while the Kafka group rebalances."""
+"""The time for which the listener waits for the whole group's assignment while the Kafka group rebalances."""
 
 Result = TypeVar("Result")
 

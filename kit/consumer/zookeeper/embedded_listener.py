@@ -1,4 +1,4 @@
-"""What the embedded consumer's thread does when the Kafka group rebalances: assignment epochs begin and end there."""
+"""Handle rebalances of the Kafka group on the embedded consumer's thread: assignment epochs begin and end there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions a member delivers: those that its streams obey, in its session, while the lease on it lasts.
+"""Decide which partitions a member delivers: those that its streams obey, in its session, while the lease on it lasts.
 
 Invariant I4: nothing is delivered while a session is in doubt. The lease proves that the session lives: ZooKeeper's
 leader answered a request that was sent less than a safe part of the session's time-out ago. A stream examines the lease
@@ -17,12 +17,13 @@ from kit.consumer.zookeeper.lease import Clock, Lease, seconds_since_boot
 from kit.consumer.zookeeper.uncommitted import UncommittedOffsets
 
 FINISH_SECONDS = 0.3
-"""How long a stop waits for the application to finish the record it has: a record finished by then is delivered once.
+"""The time for which a stop waits for the application to finish the record it has: a record finished by then is
+delivered once.
 """
 
 
 class GatedStream(Protocol):
-    """What the gate asks of a stream: to start and to stop partitions, and to say how far each came."""
+    """The methods of a stream that the gate calls: to start and to stop partitions, and to report how far each came."""
 
     def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Who in the Kafka group is the consumer inside a migration-enabled member, and who is a plain one."""
+"""Distinguish the consumer inside a migration-enabled member from a plain one in the Kafka group."""
 
 from __future__ import annotations
 

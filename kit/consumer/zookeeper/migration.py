@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Mode(Enum):
-    """Whose assignment is in force for this member."""
+    """The assignment that is in force for this member."""
 
     ZOOKEEPER = "zookeeper"
     KAFKA = "kafka"

@@ -1,4 +1,4 @@
-"""Where a member's offsets are kept: in ZooKeeper, in Kafka, or in both.
+"""Keep a member's offsets: in ZooKeeper, in Kafka, or in both.
 
 An offset is the next one to read. A partition that was not committed or fetched is in the answer, with a
 reason. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``OffsetFetch`` of Kafka's protocol.

@@ -155,7 +155,7 @@ class OwnerZnodes(ZnodeRequests):
         return {pair: znode for pair, znode in zip(pairs, znodes) if isinstance(znode, Znode)}
 
     def _own_owners(self, partitions: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, Znode]:
-        """Of these: the owner znodes of this session."""
+        """Return the owner znodes of this session among these."""
         session = self.session
         owners = self._owners_of(partitions)
         return {pair: znode for pair, znode in owners.items() if znode.ephemeral_owner == session}
@@ -175,7 +175,7 @@ class OwnerZnodes(ZnodeRequests):
             yield part
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> tuple[Pairs, Pairs]:
-        """Of these: those whose owner znode is of this session, and those that another session holds."""
+        """Return the partitions whose owner znode is of this session, and the partitions that another session holds."""
         session = self.session
         owners = self._owners_of(threads)
         mine = frozenset(pair for pair, znode in owners.items() if znode.ephemeral_owner == session)

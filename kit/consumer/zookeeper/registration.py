@@ -1,4 +1,4 @@
-"""What a member of an old group registers about itself, byte for byte as the JVM consumers do (0.8.2 … 1.1)."""
+"""Make the registration of a member of an old group, byte for byte as the JVM consumers do (0.8.2 … 1.1)."""
 
 from __future__ import annotations
 

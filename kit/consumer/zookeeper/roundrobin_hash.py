@@ -12,7 +12,9 @@ from kit.errors import InputError
 
 NEW_SECONDS = 15.0
 SILENCED_SECONDS = 2.0
-"""How long others may own nothing because of a newcomer before it leaves; an old consumer gives up after 6 seconds."""
+"""The time for which other members may own nothing because of a newcomer before it leaves; an old consumer gives up
+after 6 seconds.
+"""
 
 
 class RoundrobinGuard:

@@ -1,4 +1,4 @@
-"""How far partitions came that a member stopped, until it is known that the commits are done."""
+"""Keep the positions of partitions that a member stopped, until it is known that the commits are done."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class UncommittedOffsets:
             return dict(self._not_in_kafka)
 
     def of(self, offsets: Offsets) -> Offsets:
-        """Those of ``offsets`` whose partitions' offset Kafka may lack."""
+        """Return the partitions of ``offsets`` whose offset Kafka may lack."""
         with self._lock:
             return {pair: offset for pair, offset in offsets.items() if pair in self._not_in_kafka}
 

@@ -1,4 +1,4 @@
-"""What is in the way of a group's next step, or of its rollback, in sentences."""
+"""Find what blocks a group's next step, or its rollback, in sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def blockers(
     parity: FrameT | None = None,
     stages: FrameT | None = None,
 ) -> FrameT:
-    """What is in the way of each group's next step; one row per group and blocker, per member for a registration.
+    """Return what blocks each group's next step; one row per group and blocker, per member for a registration.
 
     Args:
         owners, parity, stages: rows of ``kit.analyze.partition_owners``, of ``kit.analyze.group_parity`` and of

@@ -1,4 +1,4 @@
-"""What changed between two snapshots."""
+"""Compare two snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions a group is concerned with: the frames that several analyses start from."""
+"""Find the partitions that a group is concerned with: the frames that several analyses start from."""
 
 from __future__ import annotations
 

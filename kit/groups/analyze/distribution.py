@@ -1,4 +1,4 @@
-"""How evenly a group's partitions are spread over its members and threads."""
+"""Measure how evenly a group's partitions are spread over its members and threads."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def group_balance(member_shares: FrameT) -> FrameT:
 
 @nw.narwhalify
 def canary_share(member_shares: FrameT, canary: Collection[str]) -> FrameT:
-    """What the canary owns against its fair share, per group and source: KIP-125's promise, so the gate of a canary.
+    """Return the canary's partitions beside its fair share, per group and source: KIP-125's promise, so the gate of a
+    canary.
 
     Args:
         canary: the canary's members, by id.

@@ -1,4 +1,4 @@
-"""What is wrong with a group's ownership, in sentences that say what was found and what to do."""
+"""Find problems of a group's ownership, in sentences with the finding and the remedy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ownership_findings(
     stale_stores: FrameT | None = None,
     owners: FrameT | None = None,
 ) -> FrameT:
-    """What is wrong with who owns what. Where a read error could hide the missing piece, nothing is claimed.
+    """Return the problems of owners. If a read error could hide the missing piece, nothing is claimed.
 
     Args:
         stale_stores: rows of ``kit.analyze.stale_stores``: what lies there is no commit.

@@ -1,4 +1,4 @@
-"""What kind of consumer each member is, in KIP-125's words."""
+"""Find the kind of consumer of each member, in KIP-125's words."""
 
 from __future__ import annotations
 

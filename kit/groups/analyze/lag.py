@@ -1,4 +1,4 @@
-"""How far behind a group is, per partition, with every part kept and nothing guessed."""
+"""Measure the lag of a group, per partition, with every part kept and nothing guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns each partition, by ZooKeeper's owner znodes and by the coordinator's assignment."""
+"""Find the owner of each partition, by ZooKeeper's owner znodes and by the coordinator's assignment."""
 
 from __future__ import annotations
 

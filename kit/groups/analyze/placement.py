@@ -1,4 +1,4 @@
-"""How evenly topics lie on the brokers."""
+"""Measure how evenly topics lie on the brokers."""
 
 from __future__ import annotations
 

@@ -25,13 +25,14 @@ NAME_RULES = {
     "a host and a process": r"[a-zA-Z0-9-]+\.[a-zA-Z]{2,}[-_@:][0-9]{5,7}\z",
     _TURNS: r"(?:[0-9]+[a-zA-Z]+){4}[0-9a-zA-Z]*\z",
 }
-"""What the name holds → an expression that both Java's and Rust's engine read alike. The first that fits is reported.
+"""The content of a name → an expression that both Java's and Rust's engine read alike. The first that fits is
+reported.
 """
 _LONG = r"[0-9a-zA-Z]{16,}\z"
 
 
 def name_rule(name: str = "group_id") -> nw.Expr:
-    """What makes a name appear random, a key of ``NAME_RULES``; null: it doesn't.
+    """Return what makes a name appear random, a key of ``NAME_RULES``; null: nothing does.
 
     >>> import polars as pl
     >>> names = ["orders", "console-consumer-4711", "tail-0f8fad5b-d9cb-469f-a165-70867728950e", "orders-v2"]

@@ -1,4 +1,4 @@
-"""Where each group is on KIP-125's path and what its next step is."""
+"""Find the stage of each group on KIP-125's path, and its next step."""
 
 from __future__ import annotations
 

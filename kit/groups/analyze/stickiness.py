@@ -1,4 +1,4 @@
-"""How much of the ownership stayed where it was between two snapshots."""
+"""Measure how much of the ownership stayed the same between two snapshots."""
 
 from __future__ import annotations
 

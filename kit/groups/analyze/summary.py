@@ -19,7 +19,7 @@ ATTENTION = BEYOND, NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, EXPIR
     "offsets may expire",
     "could not be read",
 )
-"""What needs attention, the worst first. That a lag grows takes two observations: ``lag_change``."""
+"""The conditions that need attention, the worst first. A growing lag takes two observations: ``lag_change``."""
 
 
 @nw.narwhalify

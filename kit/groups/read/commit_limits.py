@@ -1,4 +1,4 @@
-"""How large a committed offset may be: what a coordinator compares a commit with."""
+"""Define how large a committed offset may be: what a coordinator compares a commit with."""
 
 from __future__ import annotations
 

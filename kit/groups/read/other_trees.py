@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 def fetch_other_trees(client: KazooClient, bare: Sequence[str], topics: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Of the names below ``/consumers`` those that are no groups.
+    """Return the names below ``/consumers`` that are no groups.
 
     Args:
         bare: names that have no ``ids``, ``owners`` or ``offsets``, and nothing below ``migration``. One without any
@@ -40,7 +40,7 @@ def fetch_other_trees(client: KazooClient, bare: Sequence[str], topics: Iterable
 
 
 def other_trees_sentence(names: Iterable[str]) -> str | None:
-    """What a listing leaves out; None: nothing."""
+    """Return what a listing leaves out, as a sentence; None: nothing."""
     ordered = sorted(names)
     if not ordered:
         return None

@@ -1,4 +1,4 @@
-"""What identifies a record on any cluster: its timestamp, and a digest of its key and value."""
+"""Identify a record on any cluster: by its timestamp, and a digest of its key and value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEADLINE_S = 60.0
 """Seconds without any record after which the rest counts as unread."""
 _WAIT_S = 0.2
 _PARTITIONS, _MESSAGES = 1_000, 5_000
-"""So many partitions are read by one consumer, and so many records are taken at a time."""
+"""The number of partitions that one consumer reads, and the number of records that are taken at a time."""
 _SETTINGS = LONE | {"queued.min.messages": 1, "fetch.message.max.bytes": 16_384}
 
 
@@ -33,7 +33,7 @@ class Print(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What is read of a log: from an offset on, to below ``until``, and until ``is_enough`` says so of a record."""
+    """The part of a log to read: from an offset on, to below ``until``, and until ``is_enough`` is true of a record."""
 
     start: int
     until: int

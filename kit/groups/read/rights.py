@@ -1,4 +1,4 @@
-"""What the login may do with groups, topics and the cluster, as the brokers report it (KIP-430; Kafka ≥ 2.3).
+"""Read the login's rights on groups, topics and the cluster, as the brokers report them (KIP-430; Kafka ≥ 2.3).
 
 Brokers answer for a group that does not exist as for any other (DescribeGroups ≤ 5: it is ``Dead``, without an error).
 Without an authorizer they answer with every operation. A resource that the login may not DESCRIBE grants it nothing:

@@ -52,7 +52,7 @@ class TopicSight:
 
     @property
     def sentence(self) -> str:
-        """What is hidden or unknown, and what to do. Or that the login can see every topic."""
+        """Return what is hidden or unknown, and what to do. Or that the login can see every topic."""
         if self.unknown is not None:
             return f"Whether the login can see every topic is not known: {self.unknown}. To prove it, {_GRANT}"
         if self.hidden:
@@ -86,7 +86,7 @@ def fetch_sight(
 
 
 def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_s: float = DEADLINE_S) -> set[str]:
-    """Those of ``topics`` that the login may not describe, whether they exist or not.
+    """Return the topics of ``topics`` that the login may not describe, whether they exist or not.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
@@ -100,7 +100,8 @@ def fetch_listed(
     topics: Collection[str],
     deadline_s: float = DEADLINE_S,
 ) -> set[str]:
-    """Those of ``topics`` that at least one broker lists, or ZooKeeper where the brokers are registered there.
+    """Return the topics of ``topics`` that at least one broker lists, or ZooKeeper where the brokers are registered
+    there.
 
     One broker's answer does not prove that a topic does not exist: with ZooKeeper, a broker that has just started
     knows no topic until the controller has sent it the topics.

@@ -185,7 +185,9 @@ def _of_tasks_that_exist(ownership: tables.Columns, partitions: Iterable[TopicPa
 
 
 def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, tables.Columns]) -> tables.Columns:
-    """Of every topic that a group subscribes to, owns or has committed; partitions no broker knows are errors."""
+    """Fetch the log offsets of every topic that a group subscribes to, owns or has committed; partitions no broker
+    knows are errors.
+    """
     referring = [rows[tables.SUBSCRIPTIONS], rows[tables.OWNERSHIP], rows[tables.COMMITTED_OFFSETS]]
     topics = {topic for table in referring for topic in table["topic"]}
     known = rows[tables.TOPIC_PARTITIONS]
@@ -229,7 +231,9 @@ def _errors(
     unlisted: Iterable[ReadError],
     unsupported: frozenset[str],
 ) -> tables.Columns:
-    """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
+    """Return what could not be read: every ``error`` of every table, and brokers that could not even list their
+    groups.
+    """
     errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
     for table, read in rows.items():
         if "error" in read.values and table not in _STATES:

@@ -1,4 +1,6 @@
-"""What a report says first: a row of figures, a few sentences, and the groups that need attention, worst first."""
+"""Make the beginning of a report: a row of figures, a few sentences, and the groups that need attention, worst
+first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule would have said when, and against what happened: spans of verdicts, incidents caught, false alarms."""
+"""Compare the verdicts of a rule with what happened: spans of verdicts, incidents caught, false alarms."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def group_alarms(verdicts: FrameT) -> FrameT:
 
 @nw.narwhalify
 def incident_outcomes(alarms: FrameT, incidents: FrameT) -> FrameT:
-    """What became of each incident: whether an alarm was on while it lasted, and after how long.
+    """Return the outcome of each incident: whether an alarm was on while it lasted, and after how long.
 
     Args:
         alarms: :func:`group_alarms`.

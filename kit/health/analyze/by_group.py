@@ -1,4 +1,4 @@
-"""How late each group is, how it will continue and whether it is well, by what is said of its partitions."""
+"""Sum up the lag, the outlook and the health of each group from the rows of its partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Why a group was in trouble: what changed in its cluster just before the alarm, or is in its members' logs."""
+"""Find the cause of a group's trouble: what changed in its cluster just before the alarm, or is in its members'
+logs.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from kit.text.time_format import worded
 
 UNKNOWN = "unknown"
 STORM_CHANGES = 3
-"""So many changes of owners before one alarm are a storm."""
+"""The number of changes of owners before one alarm that is a storm."""
 ROSE = 2.0
-"""So many times the records a second as before is a rise."""
+"""The factor by which the records a second must rise to be a cause."""
 NAMED = 3
 _INCIDENT = ["group_id", "store", "since_ms", "from_ms", "until_ms"]
 _OF_LOGS = {
@@ -49,7 +51,7 @@ class Seen:
 
 
 def incident_causes(incidents: pl.DataFrame, seen: Seen, findings: pl.DataFrame | None = None) -> pl.DataFrame:
-    """What the tables and the logs report each incident, by its begin, the likeliest cause first.
+    """Return the causes of each incident by the tables and the logs, by its begin, the likeliest cause first.
 
     It has to lie between the last observation before the begin and the alarm. In this order: the topic was made again;
     members left; owners changed repeatedly; a finding of the logs; partitions were added; an owner changed; the topic
@@ -95,7 +97,7 @@ class _Case:
 
     @cached_property
     def looks(self) -> pl.DataFrame:
-        """Those up to the alarm."""
+        """Return the observations up to the alarm."""
         return self.seen.looks.filter(pl.col("at_ms") <= self.incident["from_ms"]).sort("at_ms")
 
     @cached_property
@@ -133,7 +135,7 @@ class _Case:
 
     @cached_property
     def offsets(self) -> pl.DataFrame:
-        """What it committed, all observations: place, at_ms, committed_offset, log_end_offset."""
+        """Return the group's commits, all observations: place, at_ms, committed_offset, log_end_offset."""
         log = ["snapshot_id", "topic", "partition"]
         rows = self.of_group(self.seen.committed_offsets).filter(pl.col("store") == self.incident["store"])
         rows = rows.select(*log, "committed_offset").join(self.seen.log_offsets, on=log, how="left")
@@ -141,7 +143,7 @@ class _Case:
 
     @cached_property
     def ends(self) -> pl.DataFrame:
-        """Of the logs of its topics, all observations: place, topic, at_ms, log_end_offset."""
+        """Return the ends of the logs of its topics, all observations: place, topic, at_ms, log_end_offset."""
         topics = self.offsets.select("topic").unique()
         rows = self.seen.log_offsets.join(topics, on="topic", how="semi").join(self.looks, on="snapshot_id")
         return rows.sort("at_ms").with_columns(place=_place())

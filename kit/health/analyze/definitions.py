@@ -23,8 +23,9 @@ NOTHING, HIDDEN, BESIDE, MINUS_ONE, RETAINED, HISTORY = (
     "the retained log",
     "the whole history",
 )
-"""What a tool shows of a partition in which the group has no commit. Tools with ``BESIDE`` or ``MINUS_ONE`` list it
-only if the group has a commit of another partition of the topic."""
+"""The display of a partition in which the group has no commit. Tools with ``BESIDE`` or ``MINUS_ONE`` list it only
+if the group has a commit of another partition of the topic.
+"""
 _BESIDE_A_COMMIT = (BESIDE, MINUS_ONE)
 
 

@@ -27,10 +27,11 @@ NUMBER, FLAG = "bigint", "boolean"
 """Spark's types of what is measured."""
 MOST = np.iinfo(np.int64).max
 AT_ONCE = 10_000
-"""So many lists are measured together, of one observation or of several: their numbers stay in the processor's cache.
+"""The number of lists that are measured together, of one observation or of several: their numbers stay in the
+processor's cache.
 """
 _COUNTS = 10_000_000
-"""So many numbers are counted together, one for each observation and each list."""
+"""The number of numbers that are counted together, one for each observation and each list."""
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -117,7 +118,7 @@ def _parts(names: pl.DataFrame, log: Sequence[str], key: Sequence[str]) -> Itera
 
 
 def _places(begins: Longs, lengths: Longs) -> Longs:
-    """Of so many rows from each begin on."""
+    """Return the places of so many rows from each begin on."""
     places: Longs = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
     return places
 
@@ -173,7 +174,7 @@ class Lists:
 
     @classmethod
     def of(cls, rows: pl.DataFrame, lengths: Longs) -> Lists:
-        """Of rows of so many for each list."""
+        """Return the lists of rows, with so many rows for each list."""
         columns = {
             name: (rows[name].fill_null(0).to_numpy(), rows[name].is_not_null().to_numpy()) for name in rows.columns
         }
@@ -203,7 +204,7 @@ class Lists:
         return np.repeat(values, self.lengths)
 
     def highest_so_far(self) -> Longs:
-        """Of ms."""
+        """Return the highest value so far; times in ms."""
         ms = self.number("ms")
         if not _falls(ms, self.starts):
             return ms
@@ -290,7 +291,7 @@ class Partitions:
 
 
 def _last(ms: Longs, lists: Lists, times: Sequence[int], n_together: int) -> Iterator[tuple[Longs, Longs]]:
-    """So many times, and of each of them and each list, in rows: the last place until then, or -1."""
+    """Return so many times, and of each of them and each list, in rows: the last place until then, or -1."""
     turn = lists.spread(np.arange(len(lists.lengths)))
     n_counted = n_together * max(1, _COUNTS // (n_together * max(1, len(lists.lengths))))
     for first in range(0, len(times), n_counted):

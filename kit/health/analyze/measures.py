@@ -1,4 +1,4 @@
-"""What Burrow's rules ask of windows of commits, list by list."""
+"""Measure windows of commits for Burrow's rules, list by list."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _measured(windows: Lists, allowed_lag: int) -> list[pl.Series]:
 
 @dataclass(frozen=True)
 class _Windows:
-    """What the rules ask of each partition at each time."""
+    """The measures that the rules need of each partition at each time."""
 
     times: tuple[int, ...]
     intervals: int

@@ -1,4 +1,4 @@
-"""How lag will continue at the rates that were seen: when it is closed, and when retention deletes what was not read.
+"""Forecast lag at the rates that were seen: when it is closed, and when retention deletes unread records.
 
 Retention works on whole segments (Kafka's ``UnifiedLog.deleteRetentionMsBreachedSegments`` and ``…SizeBreached…``):
 by time, one goes when its newest record, and each segment before it, is older than ``retention.ms``; by size, when
@@ -23,7 +23,7 @@ TRENDS = (BEYOND_END, "caught up", "closing", "steady", "growing", "standing", "
 _LOG = ["topic", "partition"]
 _BOUNDS = ("", "_lower", "_upper")
 _NEVER_MS = 100 * 365 * 86_400_000.0
-"""What takes longer than a century, at rates seen for a minute, is not distinguished from never."""
+"""The time beyond which a forecast, at rates seen for a minute, is not distinguished from never."""
 _INFINITE = float("inf")
 
 
@@ -256,7 +256,7 @@ def _deletions() -> dict[str, nw.Expr]:
 
 
 def _pauses() -> dict[str, nw.Expr]:
-    """Of a group that stops now, at the earliest."""
+    """Return the time for which a group can stop from now on, at the earliest."""
     left = nw.col("retention_ms").cast(nw.Float64) - nw.col("age_lower")
     missing, rate = nw.col("room_lower") - nw.col("unread").cast(nw.Float64), nw.col("produced_per_s_upper")
     full = nw.when(missing <= 0).then(nw.lit(0.0)).when(rate > 0).then(1000.0 * missing / nw.when(rate > 0).then(rate))

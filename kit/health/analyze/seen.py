@@ -1,4 +1,4 @@
-"""What a history of snapshots, or the coordinators' topic, says of commits and of log ends: times in epoch ms."""
+"""Read commits and log ends from a history of snapshots, or the coordinators' topic: times in epoch ms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How old the next unread record is: lag in time, with the bracket in which the truth lies."""
+"""Measure the age of the next unread record: lag in time, with the bracket in which the truth lies."""
 
 from __future__ import annotations
 

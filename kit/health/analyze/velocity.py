@@ -1,5 +1,5 @@
-"""How fast each group reads and each log grows, from several observations, with the slowest and the quickest that was
-seen.
+"""Measure the rates at which each group reads and each log grows, from several observations, with the slowest and
+the quickest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether lags in time and outlooks could be reported: a sentence, or an error that names the partitions."""
+"""Check whether lags in time and outlooks could be reported: a sentence, or an error that names the partitions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def verify_known(unknown: pl.DataFrame, what: str) -> None:
 
 
 def _of_known(rows: pl.DataFrame, what: str) -> str:
-    """Of how many partitions it is known; without a commit, or beyond the end of the log, there is none to know."""
+    """Return of how many partitions it is known; without a commit, or beyond the end of the log, there is none to
+    know.
+    """
     n_lost = len(rows.filter(pl.col("beyond_end") > 0))
     n_none = len(rows.filter(pl.col("lag").is_null()))
     others = [f"{quantity(n_none, 'partition')} without a lag"] * (n_none > 0)

@@ -106,7 +106,7 @@ class _Happened:
         return cls(partitions, both, ms, is_commit, waits, is_known & ~waits, waits & ~before)
 
     def place(self, of: Longs, last_commit: Longs, last_end: Longs) -> Longs:
-        """Of these partitions the last place until both."""
+        """Return the last place of these partitions until both."""
         partitions = self.partitions
         n_commits = last_commit - partitions.commits.starts[of] + 1
         n_ends = np.where(last_end >= 0, last_end - partitions.first_ends()[of] + 1, 0)

@@ -17,7 +17,7 @@ LABELS = {
     "kminion": ("group_id", "topic_name", "partition_id"),
     "kafka_exporter": ("consumergroup", "topic", "partition"),
 }
-"""What KMinion and kafka_exporter call a group, a topic and a partition."""
+"""The names that KMinion and kafka_exporter give to a group, a topic and a partition."""
 _PLACE = ["group_id", "topic", "partition", "store"]
 _PARTITION = "offramp_consumer_group_topic_partition_"
 _GROUP = "offramp_consumer_group_"
@@ -45,7 +45,7 @@ class Count:
 
 @dataclass
 class Metrics:
-    """What the encoders of prometheus_client take for a registry."""
+    """The registry that the encoders of prometheus_client take."""
 
     families: list[Metric] = field(default_factory=list)
 
@@ -202,5 +202,5 @@ def _filled(family: Any, samples: _Samples) -> Metric:
 
 
 def _label(value: object) -> str:
-    """What UTF-8 can't carry is spelled out; the encoders escape the rest."""
+    """Return the label with what UTF-8 can't carry spelled out; the encoders escape the rest."""
     return str(value).encode("utf-8", "backslashreplace").decode()

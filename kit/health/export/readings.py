@@ -37,7 +37,7 @@ Times: TypeAlias = Callable[[Cluster, pl.DataFrame], tuple[pl.DataFrame, pl.Data
 
 @dataclass(frozen=True)
 class Reading:
-    """What one observation says; times in milliseconds, null: unknown.
+    """The figures of one observation; times in milliseconds, null: unknown.
 
     partitions: rows of ``kit.views.lag`` of groups with figures of their own, with status, time_lag_ms, close_ms,
         is_never_closed, deletion_lower_ms, is_never_deleted.

@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
             self.shutdown()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Who asked has hung up: that is no matter of ours."""
+        """Ignore a client that has hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):

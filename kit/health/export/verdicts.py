@@ -1,5 +1,5 @@
-"""What Burrow judges by, kept from observation to observation: the last commits of each partition, the last ends of
-each log.
+"""Keep what Burrow's rules need from observation to observation: the last commits of each partition, the last ends
+of each log.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CommitWindows:
         )
 
     def _verdicts(self, partitions: pl.DataFrame) -> pl.DataFrame:
-        """Of those that are behind: without lag the first rule already says ``OK``."""
+        """Return the verdicts of partitions that have a lag: without lag the first rule already gives ``OK``."""
         behind = partitions.filter(pl.col("lag") > 0)
         windows = self._commits.join(behind.select(*PARTITION, "at_ms"), on=PARTITION)
         newest = self._ends[-1].rename({"log_end_offset": "newest_end"})

@@ -1,4 +1,6 @@
-"""When the next record that a group can read was appended: by time where that shows, by reading it where it doesn't."""
+"""Find when the next record that a group can read was appended: by time where that shows, by reading it where it
+doesn't.
+"""
 
 from __future__ import annotations
 

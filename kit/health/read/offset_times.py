@@ -80,7 +80,7 @@ def _anchor(key: Key, first: Listed | None, newest: Listed | None, error: str | 
 
 @dataclass
 class _Bracket:
-    """What is known of the first record at or after an offset.
+    """The bounds of the first record at or after an offset.
 
     The newest time of all records up to the offset is at least ``low`` and less than or equal to ``high``. So is the
     time of the record at the offset, if there is one; in a hole the next record is meant, and that is not after

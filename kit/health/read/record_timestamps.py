@@ -27,7 +27,7 @@ _ALL = {"isolation.level": "read_uncommitted"}
 
 
 class _Next(NamedTuple):
-    """What a consumer found from an offset on: a record with its time, or the place after which there is none."""
+    """The record that a consumer found from an offset on, with its time, or the place after which there is none."""
 
     offset: int
     at_ms: int | None = None

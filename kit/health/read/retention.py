@@ -1,4 +1,6 @@
-"""What decides when records are deleted: settings of topics and brokers, and the size of each log at its leader."""
+"""Read what decides when records are deleted: settings of topics and brokers, and the size of each log at its
+leader.
+"""
 
 from __future__ import annotations
 

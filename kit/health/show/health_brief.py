@@ -1,4 +1,6 @@
-"""What a report on health says first: over which time, who was in trouble and when, what is not known."""
+"""Make the beginning of a report on health: over which time, which groups were in trouble and when, what is not
+known.
+"""
 
 from __future__ import annotations
 

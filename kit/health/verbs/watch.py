@@ -43,7 +43,7 @@ Every: TypeAlias = Annotated[
     ),
 ]
 _OTHER_LINES = 4
-"""What is left out, what was not read, which may wrap, and under them the cursor."""
+"""The lines of what is left out, of what was not read, which may wrap, and under them the cursor."""
 _UNSEEN = "some groups may be hidden from this login: see offramp groups"
 _SPARE = ("n_unknown", "n_beyond_end", "store")
 

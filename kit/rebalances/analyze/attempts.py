@@ -248,7 +248,7 @@ def _partitions(
 
 
 def _revoked_by_target(events: list[Event]) -> tuple[str, ...] | None:
-    """What a member of the new protocol owned and its target lacks; it may print no other line of it."""
+    """Return what a member of the new protocol owned and its target lacks; it may print no other line of it."""
     known = [each for each in events if each["owned_before"] is not None and each["owned_after"] is not None]
     lost = {partition for each in known for partition in set(each["owned_before"]) - set(each["owned_after"])}
     return tuple(sorted(lost)) or None

@@ -39,7 +39,7 @@ class Clocks:
     lines: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def of(self, event: Event) -> int | None:
-        """What the times of lines that can be compared have in common; None: they are in UTC."""
+        """Return the common offset of the times of lines that can be compared; None: they are in UTC."""
         return None if event["observed_at"] is not None else self.lines.get((event["file"], event["line"]), 0)
 
     def of_row(self, row: MemberRebalance) -> int | None:
@@ -73,7 +73,7 @@ def _moments(events: Iterable[Event]) -> dict[Moment, dict[Clock, int]]:
 
 
 def _offsets(moments: Mapping[Moment, Mapping[Clock, int]]) -> Iterator[Offset]:
-    """Those that all common moments agree on; clocks are compared with the first that saw the moment."""
+    """Return the offsets that all common moments agree on; clocks are compared with the first that saw the moment."""
     pairs: dict[tuple[Clock, Clock], list[tuple[Moment, int]]] = {}
     for moment, seen in moments.items():
         first, *others = sorted(seen, key=str)

@@ -1,4 +1,4 @@
-"""Which consumer a log line is of, and each consumer's way through its rebalances.
+"""Find the consumer of each log line, and each consumer's way through its rebalances.
 
 Old clients print neither client nor member in most lines, and several consumers may write into one file. Then the lines
 before decide which consumer a line is of. That is a fold over rows in order, so it runs on the collected event table,
@@ -35,8 +35,9 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """What one kind of event shows. ``reason_rank``: how well it says why, 1 best; None: it gives no reason.
-    ``is_greeting``: a client that starts may say it before its first request for metadata."""
+    """The meaning of one kind of event. ``reason_rank``: how well it gives the reason, 1 best; None: it gives no
+    reason. ``is_greeting``: a client that starts may print it before its first request for metadata.
+    """
 
     phase: Phase
     reason_rank: int | None = None
@@ -78,7 +79,7 @@ KINDS = {
     "group_assignment": Kind(Phase.ENDED),
     "rebalance_ended": Kind(Phase.ENDED),
 }
-"""What each kind of event means for a rebalance; of those that are not here, nothing."""
+"""The meaning of each kind of event for a rebalance; a kind that is not here has none."""
 QUIET = [kind for kind, each in KINDS.items() if each.phase is Phase.QUIET]
 _GREETINGS = {kind for kind, each in KINDS.items() if each.is_greeting}
 _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if each.reason_rank is not None)
@@ -88,9 +89,11 @@ _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
 _NAME_THEIR_CLIENT = ("librdkafka", "brod")
 _HANDLE = re.compile(r"#consumer-\d+")
-"""How librdkafka numbers the consumers of one process: they may have one client id."""
+"""The numbers that librdkafka gives to the consumers of one process: they may have one client id."""
 _NAMED = ("[Consumer ", "[ShareConsumer ", "[Worker ", "[Schema registry ")
-"""How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
+"""The beginning of a Java client's line that names its consumer: in one file there may be a worker and its
+consumers.
+"""
 _NAME_AN_OLD_GENERATION = ("heartbeat_failed", "commit_failed", "join_failed", "join_reason", "coordinator_found")
 """A line of such an event may print the generation that the member had before."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")

@@ -18,7 +18,7 @@ from kit.tables.rebalances import LogFinding
 
 
 class _Epoch(NamedTuple):
-    """What a coordinator logged of one."""
+    """The log lines of a coordinator about one epoch."""
 
     event: Event
     joined: list[str]

@@ -1,4 +1,4 @@
-"""What in the logs of a group asks for attention, each as a sentence that says when, who and what it means."""
+"""Find what needs attention in the logs of a group, each as a sentence with the time, the member and the meaning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONG_MS = 60_000
 UNREACHED_MS = 10_000
 """A shorter search for the coordinator is usual: a starting client has no connection yet."""
 AT_ONCE_US = 5_000
-"""What one process prints twice within this time is one fact."""
+"""The time within which two equal lines of one process are one fact."""
 _FOR_POLL_TIMEOUT = re.compile(r"due to consumer poll timeout has expired")
 KEEPS_POSITIONS = "kafka-python"
 """This client keeps its positions through a rebalance; all other clients fetch the committed offsets again."""
@@ -352,7 +352,7 @@ def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Ev
 
 
 def term(is_epoch: bool) -> str:
-    """What the group's protocol calls the number of an assignment."""
+    """Return the word of the group's protocol for the number of an assignment."""
     return "epoch" if is_epoch else "generation"
 
 

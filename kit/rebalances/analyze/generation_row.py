@@ -61,7 +61,9 @@ def generation_row(
 
 
 def _without_log(group: GroupLogs, rows: list[MemberRebalance], named: set[str]) -> tuple[str, ...]:
-    """Of the members that the leader or a broker named; none where no member's log was given at all."""
+    """Return the members that the leader or a broker named and whose log is missing; none where no member's log was
+    given at all.
+    """
     return tuple(sorted(named - {member_of(row) for row in rows})) if group.rows else ()
 
 

@@ -39,7 +39,7 @@ _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
 _BEGINS = ("group_rebalancing", "epoch_bumped", "group_converted", "member_joining", "member_left", "member_failed")
 _OF_CLASSIC_GROUPS = ("group_rebalancing", "group_stabilized", "group_empty")
 _ENDS = ("group_stabilized", "group_assigned", "group_empty", "group_failed", "target_computed", "member_assigned")
-"""What brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
+"""The lines that brokers print while a generation is made, and when it is made: one of both alone gives no duration."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FoldedLogs:
 
 @dataclass
 class GroupLogs:
-    """What the logs hold about one life of a group.
+    """The lines of the logs about one life of a group.
 
     Attributes:
         clocks: of all lines.

@@ -1,4 +1,6 @@
-"""What a Java client asked to join its group with, and which cluster it knew: its requests and metadata, as printed."""
+"""Find the settings that a Java client joined its group with, and the cluster that it knew: its requests and
+metadata, as printed.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _differences(
 
 
 def _newest_life(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a group whose numbers began again, the rows of its last life: a number means one generation there."""
+    """Return the rows of the last life of a group whose numbers began again: a number means one generation there."""
     return rows.filter(pl.col("life") == pl.col("life").max().over("group_id"))
 
 
@@ -115,7 +115,7 @@ def _key(row: dict[str, Any]) -> Generation:
 
 
 def _owned(events: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
-    """What each member had after each rebalance that it got through, by its own log."""
+    """Return the partitions that each member had after each rebalance that it got through, by its own log."""
     assignments: dict[Generation, dict[str, tuple[str, ...]]] = {}
     for row in _newest_life(member_rebalances(events)).iter_rows(named=True):
         is_known = None not in (row["group_id"], row["generation"], row["member_id"], row["owned"])
@@ -125,7 +125,7 @@ def _owned(events: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]
 
 
 def _assigned(generations: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
-    """What the leader gave each member; a generation stored twice: as it was stored last."""
+    """Return the partitions that the leader gave each member; a generation stored twice: as it was stored last."""
     assignments: dict[Generation, dict[str, tuple[str, ...]]] = {}
     frame = nw.from_native(generations, eager_only=True).sort("partition", "offset")
     for row in frame.iter_rows(named=True):

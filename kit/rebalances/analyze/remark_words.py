@@ -1,4 +1,4 @@
-"""What each kind of event means, in words: for events that no rebalance and no finding describes."""
+"""Describe each kind of event: for events that no rebalance and no finding describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each member was doing when: stretches of time for a timeline, from logs or from the coordinators' topic."""
+"""Find the activity of each member in stretches of time for a timeline, from logs or from the coordinators' topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the logs say about each group, in sentences to paste into a ticket."""
+"""Write the logs' story of each group, in sentences to paste into a ticket."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _with_number(row: dict[str, Any], again: set[str]) -> dict[str, Any]:
 
 
 def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, Any]:
-    """What a consumer asked to join with, and the brokers it knew, are reported once, and when they change."""
+    """Report a consumer's settings of a join, and the brokers that it knew, once, and when they change."""
     new = {name: row[name] for name in ("session_timeout_ms", "protocols", "brokers")}
     who = (row["group_id"], row["consumer"])
     before, asked[who] = asked.get(who, {}), {**asked.get(who, {}), **{k: v for k, v in new.items() if v is not None}}
@@ -134,7 +134,7 @@ def _found(row: dict[str, Any]) -> str | None:
 
 
 def _asked(row: dict[str, Any]) -> str | None:
-    """What it asked to join with."""
+    """Return the settings of the join."""
     asked = [
         f"a session time-out of {seconds(row['session_timeout_ms'])}"
         if row["session_timeout_ms"] is not None
@@ -154,7 +154,7 @@ def _generation(row: dict[str, Any]) -> str | None:
 
 
 def _outcome(row: dict[str, Any]) -> str | None:
-    """That it failed or is not through, and why; of what went well at last, that it had failed before."""
+    """Return that the rebalance failed or has no end, and why; of a success at last, that it had failed before."""
     why = f": {row['failure'].rstrip('.')}" if row["failure"] else ""
     if row["outcome"] == "failed":
         return f"did not complete the rebalance{why}"

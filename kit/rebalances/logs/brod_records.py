@@ -76,7 +76,9 @@ def _end(lines: list[_Line], place: int) -> int:
 
 
 def _prefix_of(head: str) -> Callable[[str], str]:
-    """What takes from a line the prefix that a program has put before the head, too; its time may be another."""
+    """Return an expression that takes from a line the prefix that a program has put before the head, too; its time
+    may be another.
+    """
     prefix = re.match(r".*\| *", re.split(_NAMED, head, maxsplit=1)[0])
     if prefix is None:
         return lambda line: line

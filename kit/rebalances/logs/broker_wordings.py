@@ -1,4 +1,4 @@
-"""What the coordinators in the brokers print: the old one in Scala, the new one since 3.6."""
+"""Define the lines that the coordinators in the brokers print: the old one in Scala, the new one since 3.6."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def read_client_logs(
 
 
 def verify_logs(logs: ClientLogs[Any]) -> str:
-    """What was read, in sentences; each file with a problem has one.
+    """Return what was read, in sentences; each file with a problem has one.
 
     Raises:
         PartialRead: a file is damaged, is no text, or has not the layout given: which and why.
@@ -89,7 +89,9 @@ def check_arguments(zone: str | None, layout: str | None) -> None:
 
 
 def extracted_here(few: pl.DataFrame, extract: ExtractEvents) -> tuple[file_summary.FileCounts, pa.Table, pa.Table]:
-    """Of lines in this process: the counts of each file, the events, and the lines that were not understood."""
+    """Return the results of lines in this process: the counts of each file, the events, and the lines that were not
+    understood.
+    """
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
     table = pa.Table.from_batches(extract(lines), ARROW_SCHEMA)
     counts, events = file_summary.counts_by_file(table), pl.DataFrame(table.filter(table.column("kind").is_valid()))

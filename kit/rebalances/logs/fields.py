@@ -381,7 +381,9 @@ def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
 
 
 def _of_worker(message: pl.Expr) -> pl.Expr:
-    """What a worker of Kafka Connect is assigned: ``connector sink``, ``task sink-0``; null: the line lists nothing."""
+    """Return the assignment of a worker of Kafka Connect: ``connector sink``, ``task sink-0``; null: the line lists
+    nothing.
+    """
     lists = [
         extracted(message, rf"\b{key}=(\[[^\]]*\])").str.strip_chars("[]").str.extract_all(r"[^,\s]+")
         for key in ("connectorIds", "taskIds")

@@ -113,7 +113,7 @@ def _problem(
 
 
 def verified(files: pl.DataFrame) -> str:
-    """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
+    """Return what was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
     sentences = [
         f"{quantity(len(files), 'file')}, {quantity(files['n_lines'].sum(), 'line')}: "
         f"{quantity(files['n_events'].sum(), 'event')}, "

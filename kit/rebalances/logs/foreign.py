@@ -36,7 +36,7 @@ _MARKUP = (
     (r"\b([a-z][a-z -]+[a-z]) ?\[group ([^\s\]]+)([^\]]*)\]", "${1}; group: ${2}${3}"),  # how Go prints franz-go's keys
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
-"""What markup writes, and what it means, in this order."""
+"""The texts that markup writes, and their meaning, in this order."""
 _HEADING = r"^\s*#+ "
 """A title of Markdown says again what a log below it says."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
@@ -57,12 +57,13 @@ _FACILITY = (
 )
 _LOGGER = r"\b([A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*)+)\b"
 _DEBUGS_END = r"\s\+\d+(?:ms|s|m|h)$"
-"""How each line of Node's package debug ends."""
+"""The end of each line of Node's package debug."""
 _FORM = rf"{fields.UUID}|\w [\w.]+=[^\s=]|^\s*\[[^\s\]\[(][^\]\[(]+\] \S|\b\w+\.[a-z]{{1,4}}:\d+\b"
-"""What logs without a time and a level have, and sentences do not: ids, keys with values, a name in brackets in front,
-a line of a source file."""
+"""The forms that logs without a time and a level have, and sentences do not: ids, keys with values, a name in
+brackets in front, a line of a source file.
+"""
 _SENTENCE = r"^\s*(?:[A-Za-z']+[,.]? ){12}"
-"""How whoever explains a log begins, also where an id is quoted later."""
+"""The beginning of a sentence that explains a log, also where an id is quoted later."""
 _CODE = (
     r"(?i)\b_?(?:log|logger|logging|console|fmt|print)\w*\.\w+\(\s*[$@a-z]{0,2}[\"'`]"
     r"|\b(?:new|raise|throw) [\w.]+(?:Exception|Error)\("
@@ -156,7 +157,7 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _opened(records: pl.DataFrame) -> pl.DataFrame:
-    """Of a record in JSON, the message, which may be a line, or JSON, of its own; the outermost time is kept."""
+    """Return the message of a record in JSON, which may be a line, or JSON, of its own; the outermost time is kept."""
     records = records.with_columns(layout=pl.lit(None, pl.String))
     for _ in range(_DEPTH):
         records = records.with_columns(raw=replaced(pl.col("raw"), _WRAPPED, "${1}"))

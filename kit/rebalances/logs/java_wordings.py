@@ -1,4 +1,4 @@
-"""What the Java clients print, 0.9 … 4.1, in the classic and in the new protocol (KIP-848)."""
+"""Define the lines that the Java clients print, 0.9 … 4.1, in the classic and in the new protocol (KIP-848)."""
 
 from __future__ import annotations
 

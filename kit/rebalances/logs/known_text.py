@@ -39,9 +39,9 @@ _FRONT = (
     rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+(?::\d+)?\s+)$"
 )
-"""How the front of a log line ends; a sentence that quotes a log ends otherwise."""
+"""The end of a log line's front; a sentence that quotes a log ends otherwise."""
 _WORDS_BEFORE = r"(?:\b[A-Za-z']+,? ){8}$"
-"""What no layout prints in front of a text, but a sentence that quotes it does."""
+"""The words that no layout prints in front of a text, but a sentence that quotes it does."""
 _EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
 _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)(?: - [\w.-]+=[^()]*)?\s*$"

@@ -22,7 +22,7 @@ _AT = rf"({TIME}) ?({ZONE})?"
 _LOGGER = r"([A-Za-z_][\w.$/-]*)"
 _THREAD = r"(?:\[[^\]]*\]\s+)?"
 _BEHIND = r" \[[^\]]*\]| - [\w.-]+=[^()]*"
-"""What patterns put behind the logger: the thread, or keys and values."""
+"""The text that patterns put behind the logger: the thread, or keys and values."""
 
 JSON = "json"
 JUL = "java.util.logging"
@@ -30,7 +30,7 @@ LIBRDKAFKA = "librdkafka"
 JUL_HEADER = r"^([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M) ([\w.$]+)(?: \S+)?$"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RECORD_START = rf"([^\d\[])(\[?{TIME} ?(?:{ZONE})?\]?,? +(?:{LEVELS})\b)"
-"""Where another record begins inside a line. Pasted logs may hold several records in one line."""
+"""The beginning of another record inside a line. Pasted logs may hold several records in one line."""
 _CUT = "\x1e"
 
 

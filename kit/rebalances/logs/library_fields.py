@@ -10,7 +10,7 @@ import polars as pl
 from kit.rebalances.logs.texts import extracted, first_of
 
 WITH_KEYS = r"^\[(?:ConsumerGroup|Runner|Connection|Cluster|Consumer)\] "
-"""How kafkajs' messages begin."""
+"""The beginning of kafkajs' messages."""
 _PATTERNS = {
     "said_group": (
         r"\bgroup `([^`]+)`",
@@ -70,7 +70,7 @@ _PATTERNS = {
     ),
 }
 FACTS_BEHIND = r"(?:; group:| \{\").*$"
-"""Where the text itself ends, and facts beside it begin."""
+"""The end of the text itself, where facts beside it begin."""
 _NUMBERS = {
     "generation": (
         r"\"generation(?:Id)?\":(\d+)",

@@ -1,5 +1,5 @@
-"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go, brod,
-kafka-node, pykafka.
+"""Define the lines that clients of other languages print, as people paste them: kafkajs, franz-go, sarama, ruby-kafka,
+kafka-go, brod, kafka-node, pykafka.
 
 kafkajs and franz-go put the facts beside the text: as keys of JSON, or behind a semicolon.
 """

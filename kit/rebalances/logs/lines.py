@@ -64,7 +64,7 @@ def read_lines(scanned: DataFrame) -> Lines:
 
 
 def lines_of(rows: pl.DataFrame) -> Lines:
-    """What rows of ``scan.SCHEMA`` say.
+    """Return the lines of rows of ``scan.SCHEMA``.
 
     Raises:
         ReadError: a file can't be read at all.

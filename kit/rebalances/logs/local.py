@@ -21,9 +21,9 @@ from kit.text.regular_file import is_special
 SMALL = 100 << 20
 """At most so many bytes are read here: 100 MB take about a second of one processor, before Spark has started."""
 _GROWS = {".gz": 10, ".bz2": 10}
-"""How many bytes a compressed one may be."""
+"""The largest number of bytes that a compressed byte usually becomes."""
 _MOST_GROWTH = 1032
-"""Of anything by gzip; at the end of one that was cut is any number."""
+"""The largest growth of any text by gzip; at the end of a file that was cut is any number."""
 _FOR_SPARK = re.compile(r"[\[\]{}\\]|^\w+:")
 """Patterns and addresses that only Spark's file systems know."""
 

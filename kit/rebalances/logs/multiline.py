@@ -1,5 +1,6 @@
-"""Which lines may matter, and which belong together: lists and blocks over several lines, two-line
-records."""
+"""Find the lines that may matter, and the lines that belong together: lists and blocks over several lines, two-line
+records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the old consumers (over ZooKeeper), kafka-python and librdkafka print."""
+"""Define the lines that the old consumers (over ZooKeeper), kafka-python and librdkafka print."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from kit.tables import schema as tables
 _CUT, _CUT_LIST = 2_000, 2_000_000
 """A longer text is cut; one that lists a group's members is as long as they are many."""
 _IS_CUT_OFF = r"(?:,|\.\.\.|…)(?: ?\(?\+?\d+ more\)?)?[\])}\"'\s]*$|\btruncated[\])>]*\s*$"
-"""How a list ends that is not whole: who pasted it, or what collected it, left the rest out."""
+"""The end of a list that is not whole: a person who pasted it, or a program that collected it, left the rest out."""
 _ENDS_WITH_A_COMMA = "Local: "
-"""How a list begins that has a comma behind its last entry, too: librdkafka's example of a rebalance callback."""
+"""The beginning of a list that has a comma behind its last entry, too: librdkafka's example of a rebalance callback."""
 _LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
 
 

@@ -12,7 +12,7 @@ from kit.rebalances.logs.texts import extracted, has, without
 ZONE_STEP_S = 900
 _LOGGER = pl.col("logger").fill_null("")
 _TIME_BEHIND = r"\"(?:timestamp|time|ts)\":\"([^\"]+)\""
-"""Where a client puts the facts behind its text, as JSON."""
+"""The beginning of the facts that a client puts behind its text, as JSON."""
 _FACILITY = r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)"
 
 

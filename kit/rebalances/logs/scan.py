@@ -1,4 +1,4 @@
-"""What Spark's tasks do with log files: each reads the blocks whose numbers it is given, and keeps what may matter.
+"""Read log files in Spark's tasks: each task reads the blocks whose numbers it is given, and keeps what may matter.
 
 Python sees chunks, never lines: Hyperscan searches for all marks of a chunk at once, Arrow takes the lines that have
 one.
@@ -119,7 +119,7 @@ class Block:
 
 
 def blocks_of(file: str, size: int) -> list[Block]:
-    """What can be read side by side: a compressed file is one block."""
+    """Return the blocks that can be read side by side: a compressed file is one block."""
     if PurePosixPath(file).suffix in _DECOMPRESSED:
         return [Block(file, 0, math.inf)]
     return [Block(file, start, min(start + BLOCK, size)) for start in range(0, max(size, 1), BLOCK)]
@@ -209,7 +209,7 @@ def integers(values: npt.NDArray[np.int64]) -> pa.Int64Array:
 
 
 def _strings(texts: Sequence[bytes]) -> pa.StringArray:
-    """Of UTF-8."""
+    """Return texts as UTF-8."""
     borders = np.cumsum([0, *map(len, texts)]).astype(np.int32)
     buffers = [None, pa.py_buffer(borders), pa.py_buffer(b"".join(texts))]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers)
@@ -289,7 +289,7 @@ def _opened(file: str) -> io.BufferedIOBase:
 
 
 def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | None]:
-    """So many bytes and the rest of their last line, or as much as there is before the end or the damage."""
+    """Return so many bytes and the rest of their last line, or as much as there is before the end or the damage."""
     parts, left, error = [], int(size), None
     try:
         while left and (part := stream.read1(left)):

@@ -1,4 +1,4 @@
-"""What a task counts of each file: rows that the driver turns into ``tables.LOG_FILES``."""
+"""Count what a task finds in each file: rows that the driver turns into ``tables.LOG_FILES``."""
 
 from __future__ import annotations
 

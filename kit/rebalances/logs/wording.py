@@ -22,7 +22,7 @@ LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO, BROD, KAFKA_NODE, 
 
 CONTEXT = "context"
 BESIDE = "; group:"
-"""What franz-go prints behind a text, before the group; in JSON the group is a key of its own."""
+"""The text that franz-go prints behind a text, before the group; in JSON the group is a key of its own."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""What consumers and brokers print about coordination: one template per wording, with the kind of event it shows.
+"""Collect the lines of consumers and brokers about coordination: one template per wording, with the kind of event it
+shows.
 
 A template is the text as it is in the client's source, ``{}`` for what varies; a message has that wording if it
 begins so. The versions are those whose sources have the text: release tags 0.8.2.2 … 3.9 of Kafka and the classes

@@ -30,7 +30,7 @@ _NO_TAIL = (
 )
 _MOST_PIECES = 5
 _ENOUGH = 100
-"""So many lines of a file say whether its records have a head, and close with loggers."""
+"""The number of lines of a file that show whether its records have a head, and close with loggers."""
 
 
 def rejoined(portions: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -64,8 +64,9 @@ def _n_waiting(lines: pl.DataFrame, known: dict[str, bool]) -> int:
 
 
 def _closing(lines: pl.DataFrame, known: dict[str, bool]) -> dict[str, bool]:
-    """Of each file, whether its records have a head and close with loggers, by its first lines; ``known``: what is
-    known."""
+    """Return for each file whether its records have a head and close with loggers, by its first lines; ``known``:
+    what is known.
+    """
     value = pl.col("value")
     first = lines.filter(~pl.col("file").is_in(list(known))).group_by("file").head(_ENOUGH)
     # Where something else stands in front of the heads, lines of several programs may be mixed.

@@ -1,4 +1,4 @@
-"""Where each partition's read begins and ends, fixed once for all tasks."""
+"""Fix the begin and the end of each partition's read, once for all tasks."""
 
 from __future__ import annotations
 

@@ -128,4 +128,4 @@ _READERS: dict[int, tuple[str, Callable[[Cursor, Names], dict[str, Any]]]] = {
     TARGET_ASSIGNMENT: ("target_assignment", _target),
     CURRENT_ASSIGNMENT: ("current_assignment", _current),
 }
-"""What a key type is called in the table, and how the value of one is read."""
+"""The name of a key type in the table, and the function that reads its value."""

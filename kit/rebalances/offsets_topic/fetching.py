@@ -113,7 +113,7 @@ class Fetch:
             return _records([each for each, error in zip(messages, errors) if error is None]), notices
 
     def _within_bounds(self, records: Records) -> Iterator[Records]:
-        """What is below the ends; a partition that has reached its own is done."""
+        """Return the records below the ends; a partition that has reached its own end is done."""
         last = np.full(len(self._ends), -1, np.int64)
         np.maximum.at(last, records.partition, records.offset)
         for partition in np.flatnonzero(last >= self._ends - 1).tolist():

@@ -1,4 +1,4 @@
-"""What became of every record of a read: each is in one count of its partition."""
+"""Count every record of a read: each is in one count of its partition."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tally:
             self._problems[partition, error] += 1
 
     def row(self, part: PartitionRange, read_until: int) -> OffsetsPartition:
-        """What became of one partition that was read to its end."""
+        """Return the counts of one partition that was read to its end."""
         count = {name: self._counts[part.partition, name] for name in ("records", *_TABLES)}
         unreadable = self._counts[part.partition, "unreadable"]
         others = [(kind, n) for (partition, kind), n in sorted(self._others.items()) if partition == part.partition]

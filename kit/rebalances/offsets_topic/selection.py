@@ -1,4 +1,4 @@
-"""Which records are asked for: groups by pattern, and times of writing."""
+"""Select records: groups by pattern, and times of writing."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def read_offsets_topic(
 
 
 def verify_offsets_topic(topic: OffsetsTopic) -> str:
-    """What was read, in sentences.
+    """Return what was read, in sentences.
 
     Raises:
         PartialRead: a partition could not be read, or a record not be decoded: which and why.

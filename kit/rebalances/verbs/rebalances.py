@@ -136,7 +136,7 @@ def print_story(story: Rebalances) -> None:
 
 
 def story_data(story: Rebalances) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """Return the content of ``--json``."""
     frames = {
         "generations": story.generations,
         "stored": story.stored,
