@@ -166,7 +166,7 @@ def readiness(
     listing: Listing,
     chosen: ChosenGroup,
 ) -> None:
-    """Where each group is on the way to Kafka coordination (KIP-125), and what blocks it."""
+    """Show the stage of each group on the way to Kafka coordination (KIP-125), and what blocks it."""
     import polars as pl
 
     from kit.cli.worst_first import most_blocked, worst_blockers

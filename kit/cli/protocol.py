@@ -52,7 +52,7 @@ def check(
     monitoring: Monitoring = None,
     assignor: RemoteAssignor = None,
 ) -> None:
-    """Which groups can change their protocol now, which can't, and why. Writes nothing.
+    """Show which groups can change their protocol now, which can't, and why. Writes nothing.
 
     With -g: every check of one group. Exit code 15: a check forbids the move; 12: a check that could is unknown.
     """

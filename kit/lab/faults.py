@@ -91,12 +91,12 @@ def cut_controllers_from_zookeeper(lab: Lab) -> None:
 
 
 def mend_controllers_to_zookeeper(lab: Lab) -> None:
-    """What was sent since the cut arrives now."""
+    """Connect the controllers to ZooKeeper again: what was sent since the cut arrives now."""
     lab.migration.cable.mend()
 
 
 def delay_controllers_to_zookeeper(lab: Lab, seconds: float) -> None:
-    """What controllers send from now on reaches ZooKeeper that much later; 0 ends it."""
+    """Delay what controllers send to ZooKeeper from now on; 0 ends the delay."""
     lab.migration.cable.delay_s = seconds
 
 

@@ -38,7 +38,7 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with (negative: the signal), None while it runs."""
+        """Return the exit code (negative: the signal), None while the process runs."""
         return self._popen.poll()
 
     def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:

@@ -25,7 +25,8 @@ POLL_SECONDS = 0.25
 
 @dataclass(slots=True)
 class Expected:
-    """What is true of one group. ``old`` and ``new`` are its consumers by ZooKeeper and by Kafka, also those that left.
+    """The expected state of one group. ``old`` and ``new`` are its consumers by ZooKeeper and by Kafka, also those that
+    left.
 
     ``condition`` is one of ``fleet``'s (``lagging``, ``stopped member`` …) or empty for a group in good order.
     """

@@ -1,4 +1,4 @@
-"""What the kit knows of the lab."""
+"""Register the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members consumed, and a verdict: lost, consumed twice, owned twice.
+"""Prove what members consumed, with a verdict: lost, consumed twice, owned twice.
 
 The names of ``kit.proof.verify`` are here, too; they are loaded when first used.
 """

@@ -1,4 +1,4 @@
-"""What members delivered and producers wrote, from their files of JSON lines to polars or Spark frames.
+"""Load what members delivered and producers wrote, from their files of JSON lines to polars or Spark frames.
 
 Files may still be written to. A line that holds no record is never dropped silently: it is a row of ``unread_lines``
 with the reason, and :func:`verify_loaded` says how many there are. ``unfinished``: the line has no end, because it is
@@ -49,7 +49,8 @@ class Loaded(Generic[Frame]):
 
 
 def load_consumption(folder: Path, group_id: str, consumers: Iterable[str] | None = None) -> Loaded[pl.DataFrame]:
-    """What the members of one group delivered, from ``<folder>/*.jsonl``: at_ms, consumer, topic, partition, offset.
+    """Return the records that the members of one group delivered, from ``<folder>/*.jsonl``: at_ms, consumer, topic,
+    partition, offset.
 
     Args:
         consumers: the group's members; None: whoever wrote a line in that folder.
@@ -65,7 +66,7 @@ def load_consumption(folder: Path, group_id: str, consumers: Iterable[str] | Non
 
 
 def load_production(folder: Path) -> Loaded[pl.DataFrame]:
-    """What was acknowledged, from ``<folder>/*.jsonl``: at_ms, producer, topic, partition, offset, number.
+    """Return the acknowledged records, from ``<folder>/*.jsonl``: at_ms, producer, topic, partition, offset, number.
 
     Raises:
         HistoryError: there is no such folder, or a file can't be read.

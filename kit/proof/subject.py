@@ -1,4 +1,4 @@
-"""What the kit knows of the proof of what was consumed."""
+"""Register the proof of what was consumed."""
 
 from __future__ import annotations
 

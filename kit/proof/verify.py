@@ -66,7 +66,7 @@ def prove(
 
 
 def handed_out_of(members: pl.DataFrame, produced: pl.DataFrame) -> pl.DataFrame:
-    """What was delivered of each partition from its first produced record on.
+    """Return the delivered records of each partition from its first produced record on.
 
     By offset, not by time: consumers often have a record before its producer hears that it was written.
     """

@@ -1,4 +1,4 @@
-"""What the checks of ``kit.protocol.checks`` that concern the whole cluster find: problems, or nothing if met."""
+"""Judge the checks of ``kit.protocol.checks`` that concern the whole cluster: problems, or nothing if met."""
 
 from __future__ import annotations
 

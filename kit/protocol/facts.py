@@ -13,13 +13,13 @@ from kit.protocol.read import GroupProtocol, ProtocolMember
 from kit.tables.groups import CLASSIC, CONSUMER
 
 ROLLING, STOPPED = WAYS = ("rolling", "stopped")
-"""How members are replaced: one by one, or all stopped and then all started."""
+"""The ways to replace members: one by one, or all stopped and then all started."""
 MS_PER_MINUTE = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a person answers because no request reports it; None: not answered.
+    """The answers of a person, because no request reports them; None: not answered.
 
     ``clients_ready``: every client supports the protocol, and the settings that it refuses are removed.
     ``rights_granted``: the clients' principals have READ on the group and DESCRIBE on its topics. ``monitoring``: tools

@@ -1,4 +1,4 @@
-"""What each check of ``kit.protocol.checks`` finds about one group: problems, or nothing if the check is met."""
+"""Judge each check of ``kit.protocol.checks`` for one group: problems, or nothing if the check is met."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kit.text.visible import argument, visible
 
 STREAMS_ASSIGNOR = "stream"
 KAFKAS_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""Of Kafka's Java client; librdkafka and Sarama have the same names."""
+"""The assignors of Kafka's Java client; librdkafka and Sarama have the same names."""
 _SHOWN = 3
 
 

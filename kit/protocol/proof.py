@@ -64,7 +64,7 @@ class DoubleOwner:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipProof:
-    """What the log of one group shows from an offset on.
+    """The proof by the log of one group from an offset on.
 
     ``n_records``: records about owners. ``n_missing``: offsets of the log's partition that hold no record any more, by
     compaction or because they are markers of transactions; then an owner can appear to have kept a partition that it

@@ -1,4 +1,4 @@
-"""How often a group rebalanced and how long that took, by its records in ``__consumer_offsets``.
+"""Count the rebalances of a group and measure their length, by its records in ``__consumer_offsets``.
 
 Under the consumer protocol a rebalance begins when the coordinator raises the group epoch (key 3), and has ended when
 each member has reached the newest epoch (key 8). Members consume meanwhile what they keep. A conversion, and the first

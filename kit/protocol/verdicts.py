@@ -1,4 +1,4 @@
-"""Whether groups can change their protocol now: facts of the whole cluster, and a verdict for each group."""
+"""Judge whether groups can change their protocol now: facts of the whole cluster, and a verdict for each group."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def group_of(facts: ProtocolFacts, group_id: str) -> GroupProtocol:
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """Whether one group can be moved now.
+    """The verdict whether one group can be moved now.
 
     ``rolling``, ``stopped``: ``yes``, ``no`` or ``unknown``, by how members are replaced; ``done``: the group has the
     protocol; None: the group has no members to replace one by one. ``loses_offsets``: offsets that the brokers delete

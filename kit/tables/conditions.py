@@ -14,7 +14,9 @@ from kit.errors import InputError, UnsafePlan
 ALARM, BLOCK, WARN, INFO, ASK = SEVERITIES = ("alarm", "block", "warn", "info", "ask")
 """The worst first; ``ask``: a person must answer before a plan is made."""
 OPERATOR, SECOND_PERSON, NEVER = OVERRIDERS = ("operator", "second person", "never")
-"""Who may override a rule: the operator, by its name; a second person, who then has to approve the plan; no person."""
+"""The persons who may override a rule: the operator, by its name; a second person, who then has to approve the
+plan; no person.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must hold, in a sentence. The other fields are those of its conditions.
+    """A condition that must hold, in a sentence. The other fields are those of its conditions.
 
     Raises:
         InputError: the severity or the overrider is unknown.

@@ -121,7 +121,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who owns a partition: by owner znode (``source`` zookeeper) or by assignment (kafka).
+    """The owner of a partition: by owner znode (``source`` zookeeper) or by assignment (kafka).
 
     ``thread_id`` is the owner znode's text, ``member_id`` that text without its last ``-<n>``;
     a Kafka member is one thread and has no ``thread_id``. ``is_shared``: the group is a share group, where several
@@ -167,7 +167,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class LogOffset:
-    """Where a partition's log starts and ends (high watermark), read after the committed offsets."""
+    """The start and end of a partition's log (high watermark), read after the committed offsets."""
 
     topic: str
     partition: Int32
@@ -215,7 +215,8 @@ class GroupHour:
 
 @dataclass(frozen=True, slots=True)
 class RecordTime:
-    """When the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it can be.
+    """The time at which the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it
+    can be.
 
     All three are the record's own timestamp where that is known. Producers set it unless the topic says otherwise.
     All null without an error: nothing is there to read, only what transactions left. ``is_quiet``: nothing was appended
@@ -247,7 +248,7 @@ class LogAnchor:
 
 @dataclass(frozen=True, slots=True)
 class LogRetention:
-    """What decides when a log's records are deleted: the topic's settings in force, the log's size at its leader.
+    """The settings in force that decide when a log's records are deleted, and the log's size at its leader.
 
     A limit of -1 is Kafka's word for none. ``check_ms``: how often the leader searches for segments to delete.
     """

@@ -37,7 +37,7 @@ def problem_columns(problems: Iterable[ZnodeProblem]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class MetadataControl:
-    """What ZooKeeper's control znodes say, read in one session; one row.
+    """The content of ZooKeeper's control znodes, read in one session; one row.
 
     ``controller_id``, ``kraft_controller_epoch`` (None: a ZooKeeper controller's) and ``is_controller_persistent``:
     of ``/controller``, which is ephemeral unless KRaft holds it. ``controller_epoch``: of its own znode.
@@ -95,7 +95,7 @@ class MetadataControl:
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """What one node answered by itself, or why it did not (``error``).
+    """The answer of one node about itself, or why it did not answer (``error``).
 
     ``role``: broker or controller; ``mode``: zookeeper, migration, kraft (of a broker, by the requests that it serves);
     ``has_flag``: ``zookeeper.metadata.migration.enable`` (of a broker in KRaft mode always False);
@@ -141,7 +141,7 @@ class NodeSetting:
 
 @dataclass(frozen=True, slots=True)
 class KraftState:
-    """Where a cluster is on its way to KRaft (KIP-866); one row.
+    """The phase of a cluster on its way to KRaft (KIP-866); one row.
 
     ``phase``: zookeeper, controllers, dual write, kraft, finalised, or unknown. ``zk_state``: the last
     ZkMigrationState in the metadata log. ``lag``: records of the quorum that ZooKeeper does not have yet, NoOps among

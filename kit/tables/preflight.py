@@ -11,7 +11,7 @@ from kit.tables.kraft import ZnodeProblem
 
 @dataclass(frozen=True, slots=True)
 class PreflightZnodes:
-    """What of ZooKeeper matters only before a migration; one row.
+    """The part of ZooKeeper that matters only before a migration; one row.
 
     ``seqid_version``: how many broker ids ZooKeeper gave out. ``n_config_changes``: notifications under
     ``/config/changes``; ``config_changes_s``: by how many seconds the newest of them was made after the oldest (None:

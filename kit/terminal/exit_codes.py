@@ -1,4 +1,4 @@
-"""How the ``offramp`` command ends, for every verb: a wrong call, Ctrl-C, a reader that closed the output."""
+"""End the ``offramp`` command, for every verb: a wrong call, Ctrl-C, a reader that closed the output."""
 
 from __future__ import annotations
 

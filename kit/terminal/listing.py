@@ -1,4 +1,4 @@
-"""What every listing verb can do with its rows: sort, filter, leave out, and hand them on as data."""
+"""Sort, filter and shorten the rows of every listing verb, and print them as data."""
 
 from __future__ import annotations
 

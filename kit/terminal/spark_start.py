@@ -24,7 +24,7 @@ def started_spark(profile: Profile | None) -> SparkSession:
 
 
 def spark_when_needed(profile: Profile | None) -> Callable[[], SparkSession]:
-    """What starts Spark, and says so, for a reader that decides by what there is to read."""
+    """Return what starts Spark, and reports it, for a reader that decides by what there is to read."""
 
     def start() -> SparkSession:
         from kit.spark.session import spark_session

@@ -18,7 +18,9 @@ KEYS = (
     *("state", "is_ready", "zookeeper_owner", "kafka_owner"),
     *("item", "zookeeper_value", "kraft_value"),
 )
-"""What a row is about, and the figure that its listing is for: of what can go they go last, the last named first."""
+"""The subject of a row, and the figure that its listing is for: of the columns that can be dropped they are dropped
+last, the last named first.
+"""
 _GAP = "  "
 _UNKNOWN = "–"
 _NARROWEST_PROSE = 30
@@ -69,7 +71,7 @@ def _total(widths: Mapping[str, int], names: Sequence[str]) -> int:
 
 
 def _widened(names: Sequence[str], least: Mapping[str, int], natural: Mapping[str, int], width: int) -> dict[str, int]:
-    """What is left over goes to the columns that need it, from the left."""
+    """Give the free width to the columns that need it, from the left."""
     widths = {name: least[name] for name in names}
     for name in names:
         room = width - _total(widths, names)

@@ -1,4 +1,4 @@
-"""How the command line speaks: options that verbs share, tables, and errors as one line with an exit code.
+"""Print for the command line: options that verbs share, tables, and errors as one line with an exit code.
 
 Whatever is reported goes through here, made visible: no name is markup, none moves the cursor, none begins a line.
 JSON is exact, in ASCII. Polars is loaded by who prints a frame.
@@ -101,7 +101,7 @@ def screen_size() -> os.terminal_size:
 
 
 def clear_screen() -> None:
-    """What is printed next is in the place of what was there."""
+    """Clear the screen: the next output is in the place of the last one."""
     sys.stdout.write("\x1b[H\x1b[2J")
 
 
@@ -131,7 +131,7 @@ def say(*lines: str) -> None:
 
 
 def say_left_out(profile: Profile, pattern: str = EVERY_GROUP) -> None:
-    """Which groups the profile leaves out of what is read now; nothing if a pattern chose the groups."""
+    """Report the groups that the profile leaves out of what is read now; nothing if a pattern chose the groups."""
     if profile.leave_out_groups and pattern == EVERY_GROUP:
         named = ", ".join(map(visible, profile.leave_out_groups))
         say(f"offramp: leave_out_groups of the profile leaves out groups that match {named}; --groups reads them")

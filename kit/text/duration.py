@@ -1,4 +1,4 @@
-"""How long something takes, for people: two units at most."""
+"""Format a duration for people: two units at most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a secret's place: ``***``, or a fingerprint by which two stores are compared without showing it."""
+"""Replace a secret: by ``***``, or by a fingerprint by which two stores are compared without showing it."""
 
 from __future__ import annotations
 

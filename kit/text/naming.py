@@ -21,7 +21,7 @@ def listed(items: Iterable[object], last: str = "and") -> str:
 
 
 def named(items: Iterable[object], one: str, many: str = "") -> str:
-    """What the items are, and which: ``{}`` in ``one``, or in ``many`` unless it is one, is the list.
+    """Return the items in a text: ``{}`` in ``one``, or in ``many`` unless it is one, is the list.
 
     Without ``{}`` the list is at the end; without ``many`` that is ``one`` with an s.
 

@@ -23,7 +23,8 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def is_malformed(text: str) -> bool:
-    r"""Whether Java refuses the text, and so Kafka the file: ``\u`` without four hexadecimal digits, not in a comment.
+    r"""Return whether Java refuses the text, and so Kafka the file: ``\u`` without four hexadecimal digits, not in a
+    comment.
 
     >>> is_malformed(r"log.dirs=C:\users"), is_malformed("# \\users"), is_malformed(r"log.dirs=C:\\users")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Which dynamic settings of Kafka are secret: both stores of a cluster's metadata hold passwords among them.
+"""Decide which dynamic settings of Kafka are secret: both stores of a cluster's metadata hold passwords among them.
 
 Kafka's own ``RecordRedactor`` redacts the value of every setting whose type is PASSWORD or that it doesn't know; so
 does this.
@@ -11,7 +11,9 @@ from importlib.resources import files
 
 _OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 _SHOWN = frozenset(files(__package__).joinpath("shown_settings.txt").read_text(encoding="utf-8").split())
-"""What brokers of 3.9.1 and 4.1.1 describe as dynamic and not sensitive, and their three limits for replication."""
+"""The settings that brokers of 3.9.1 and 4.1.1 describe as dynamic and not sensitive, and their three limits for
+replication.
+"""
 
 
 def is_secret_setting(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is in a secret's place where a server must take it for one: random text of the same form."""
+"""Replace a secret where a server must take the replacement for one: random text of the same form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from string import ascii_lowercase, ascii_uppercase
 _DIGITS = "123456789"
 """Without 0: a number that begins with it is no JSON."""
 _STRUCTURE = frozenset('+/=,:{}[]"\\-_ \n')
-"""Of base64, JSON and lists."""
+"""The characters of the structure of base64, JSON and lists."""
 _OF_THE_FORM = re.compile(
     r"(?:salt|stored_key|server_key|encryptedPassword|initializationVector)(?=[=:])"
     r"|(?:iterations=|iterations:|keyLength:|passwordLength:)[0-9]{1,9}(?![^,\"}])"
@@ -17,7 +17,9 @@ _OF_THE_FORM = re.compile(
     r"|keyFactoryAlgorithm:PBKDF2WithHmacSHA[0-9]{1,3}(?![^,\"}])"
     r"|SCRAM-SHA-(?:256|512)(?![^=\":])"
 )
-"""What of a SCRAM credential and of an enciphered password is no secret, and makes it one that can be parsed."""
+"""The parts of a SCRAM credential and of an enciphered password that are no secret, and make it one that can be
+parsed.
+"""
 
 
 def stand_in(secret: str) -> str:

@@ -80,7 +80,7 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
 
 
 def requested(rows: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
-    """What a plan made now would toggle."""
+    """Return what a plan made now would toggle."""
     n_ready = rows["not_ready_reason"].null_count()
     size = min(wave, n_ready) if wave > 0 else n_ready
     waves = -(-n_ready // size) if size else 0

@@ -110,7 +110,7 @@ class FleetToggle(WholeClusterProcedure):
         super().set_request(to=to or self.to, **values)
 
     def request(self) -> FleetPlanRequest:
-        """What the fields ask for.
+        """Return the request that the fields ask for.
 
         Raises:
             InputError: the request is not valid.

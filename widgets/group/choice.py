@@ -1,4 +1,4 @@
-"""Which group a notebook works on, as a model: all groups, a search, and the group that was chosen."""
+"""Choose the group that a notebook works on, as a model: all groups, a search, and the chosen group."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class GroupChoice(t.HasTraits):
 
     @property
     def opened(self) -> Any:
-        """What was made of the chosen group.
+        """Return what was made of the chosen group.
 
         Raises:
             NotChosen: no group was chosen.

@@ -129,7 +129,7 @@ class GroupMigration(Procedure):
             raise InputError(f"the plan leads from {stage!r} to {leads!r}, which is no rollback: load another plan")
 
     def request(self) -> GroupPlanRequest:
-        """What the fields ask for.
+        """Return the request that the fields ask for.
 
         Raises:
             InputError: the request is not valid.

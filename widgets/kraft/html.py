@@ -1,4 +1,6 @@
-"""What only the wizard of a move to KRaft shows, as fragments of HTML: the cluster, its nodes, orders to them."""
+"""Render what only the wizard of a move to KRaft shows, as fragments of HTML: the cluster, its nodes, orders to
+them.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ def nodes(status: KraftStatus) -> str:
 
 
 def orders(record: RunRecord | None) -> str:
-    """What became of each node of a run, in the order of its plan."""
+    """Return the outcome of each node of a run, in the order of its plan."""
     if record is None:
         return ""
     return html.table(("step", "node", "before", "after", "phase", "at (UTC)"), _orders(record))

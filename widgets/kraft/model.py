@@ -76,7 +76,7 @@ class KraftMove(Procedure):
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """What to choose from: GOALS, and to end the registration of each broker that seems to be gone."""
+        """Return the goals to choose from: GOALS, and to end the registration of each broker that seems to be gone."""
         wanted = [self.to_phase] if self.to_phase and self.to_phase not in GOALS else []
         return (*GOALS, *dict.fromkeys([*(f"{UNREGISTER} {each}" for each in self._gone()), *wanted]))
 
@@ -155,7 +155,7 @@ class KraftMove(Procedure):
 
     @t.observe("to_phase")
     def _forget_overrides(self, change: Any) -> None:
-        """Who overrides a gate does so for one phase."""
+        """Forget overrides: a gate is overridden for one phase."""
         self.overrides = ""
 
     @t.observe("status")

@@ -49,7 +49,9 @@ class KraftWizard(Wizard):
         return [fields, gates, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
 
     def _goals(self) -> ipw.Dropdown:
-        """What can be requested now. A list with other options chooses its first one: the model must not see that."""
+        """Show the goals that can be requested now. A list with other options chooses its first one: the model must
+        not see that.
+        """
         dropdown = ipw.Dropdown(description="To phase", style=LABELS, layout=ipw.Layout(width="21.5rem"))
         link: t.link | None = None
 

@@ -17,7 +17,7 @@ from widgets.run.watch import Watch
 ROWS = 20
 """Groups on a page: only these are sent to the browser."""
 PARTITIONS = 100
-"""Of the opened group, at most, those at risk first."""
+"""The number of partitions of the opened group that are shown at most, those at risk first."""
 EVERY_S = 10.0
 _SHARE = 4
 """An observation is followed by a pause of at least so many times what it took."""
@@ -67,7 +67,7 @@ class Monitor(t.HasTraits):
         return groups.slice(first, ROWS), first, len(groups)
 
     def partitions(self) -> tuple[pl.DataFrame, int]:
-        """Those of the opened group that are shown, and how many it has."""
+        """Return the shown partitions of the opened group, and how many it has."""
         rows = self.of_late.partitions(self.group_id or "")
         return rows.head(PARTITIONS), len(rows)
 
@@ -78,7 +78,7 @@ class Monitor(t.HasTraits):
 
     @property
     def cost(self) -> str:
-        """What polling costs the cluster, in sentences; of the first ones, what they can't determine."""
+        """Return the costs of polling for the cluster, in sentences; of the first polls, what they can't determine."""
         so_far = f"{quantity(self.last.number, 'poll')} so far: {quantity(self.n_requests, 'request')}"
         too_few = f" {TOO_FEW.capitalize()}." if self.last.number < FEWEST else ""
         return f"The last observation: {self.last.cost}. {so_far}.{too_few}"

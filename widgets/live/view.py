@@ -87,7 +87,7 @@ class MonitorView(ipw.VBox):
         return page
 
     def _draw(self, change: Any = None) -> None:
-        """What did not change is not sent."""
+        """Draw what changed: the rest is not sent."""
         with self._drawing:
             model = self.model
             rows, first, n_matching = model.shown()

@@ -98,7 +98,7 @@ class ProtocolFleet(WholeClusterProcedure, ProtocolProcedure):
         return row.rolling if self.how == ROLLING else row.stopped
 
     def request(self) -> ProtocolFleetRequest:
-        """What the fields ask for.
+        """Return the request that the fields ask for.
 
         Raises:
             InputError: the request is not valid.

@@ -33,7 +33,7 @@ NEXT_STEPS = {
 
 
 class ProtocolProcedure(Procedure):
-    """What moves of one group and of many have in common: the request for each group."""
+    """The common part of moves of one group and of many: the request for each group."""
 
     REQUEST: tuple[str, ...] = (
         "to_protocol", "how", "canary", "soak_s", "lag_tolerance", "clients_ready", "on_failure", "overrides",
@@ -62,7 +62,7 @@ class ProtocolProcedure(Procedure):
             raise InputError(f"plan {approval_digest[:8]} leads to the {leads} protocol, not to {to_protocol!r}")
 
     def of_group(self, group_id: str) -> ProtocolPlanRequest:
-        """What the fields ask for, of one group.
+        """Return the request of one group that the fields ask for.
 
         Raises:
             InputError: the request is not valid.

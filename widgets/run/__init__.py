@@ -1,1 +1,1 @@
-"""What every wizard does and shows: a plan, its approval, the run, the rollback."""
+"""Provide the common part of every wizard: a plan, its approval, the run, the rollback."""

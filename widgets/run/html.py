@@ -83,7 +83,7 @@ def members(state: GroupState, has_toggle: bool = True) -> str:
 
 
 def toggle(state: GroupState) -> str:
-    """What the toggle znode holds, and whose assignment the group follows, as an escaped sentence."""
+    """Return the content of the toggle znode, and the assignment that the group follows, as an escaped sentence."""
     znode = "There is no toggle znode" if state.mode is None else f"The toggle znode holds {state.mode!r}"
     if state.effective_mode is None:
         return f"{html_text(znode)}. It is not known whose assignment the group follows."
@@ -243,7 +243,7 @@ def log(record: RunRecord | None) -> str:
 
 
 def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
-    """What an undo of the shown run would undo, and what to type for it."""
+    """Return what an undo of the shown run would undo, and what to type for it."""
     if record is None or not titles:
         return '<p class="soft">There is nothing to undo.</p>'
     name = f"<code>{html_text(record.plan.subject)}</code>"
@@ -268,7 +268,7 @@ def not_drawn(error: Exception) -> str:
 
 
 def todo(text: str) -> str:
-    """What a person has to do now, a line each."""
+    """Return what a person has to do now, a line each."""
     lines = "<br>".join(html_text(line) for line in text.splitlines())
     return f'<div class="todo">Do this now, manually: {lines}</div>' if text else ""
 

@@ -1,4 +1,4 @@
-"""What every wizard shows of a procedure: the running action, the plan, its approval, the run, and undo.
+"""Show the common part of every procedure: the running action, the plan, its approval, the run, and undo.
 
 A view only shows a model's traits and calls its methods.
 """
@@ -23,10 +23,11 @@ from widgets.run.style import STYLE
 
 LABELS = {"description_width": "11rem"}
 WHOLE = {"description_width": "initial"}
-"""Of a label that may be longer, and is never cut."""
+"""The style of a label that may be longer, and is never cut."""
 TYPED = frozenset({"typed_subject", "typed_digest", "typed_undo"})
-"""What a person types so that a button is enabled: each key is sent. JupyterLab may deliver a click before the text
-that was typed before it, so the button stays disabled until the model has the whole text."""
+"""The texts that a person types so that a button is enabled: each key is sent. JupyterLab may deliver a click
+before the text that was typed before it, so the button stays disabled until the model has the whole text.
+"""
 
 
 class Wizard(ipw.VBox):
@@ -190,7 +191,7 @@ def _status(model: Procedure) -> str:
 
 
 def _to_type(model: Procedure) -> str:
-    """What is missing until the button is enabled."""
+    """Return what is missing until the button is enabled."""
     missing = html_text(model.approval_mismatch)
     if not model.typed_subject and not model.typed_digest:
         subject = html_text(model.plan.subject)

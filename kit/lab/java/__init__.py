@@ -1,1 +1,1 @@
-"""What the lab needs of Java: jars, a compiler, command lines."""
+"""Provide what the lab needs of Java: jars, a compiler, command lines."""

@@ -45,12 +45,14 @@ class Consumer:
     leaves: bool = False
 
     def events(self, name: str | None = None) -> list[Event]:
-        """What this member said so far, oldest first; only events called ``name`` when given."""
+        """Return the events that this member printed so far, oldest first; only events called ``name`` when given."""
         mine = (event for event in read_events(self.events_file) if event.consumer == self.consumer_id)
         return [event for event in mine if name in (None, event.name)]
 
     def records(self) -> list[dict[str, Any]]:
-        """What it delivered so far: ``at_ms``, ``consumer``, ``topic``, ``partition``, ``offset``."""
+        """Return the records that the member delivered so far: ``at_ms``, ``consumer``, ``topic``, ``partition``,
+        ``offset``.
+        """
         if not self.consumption_file.exists():
             return []
         return [json.loads(line) for line in whole_lines(self.consumption_file)]

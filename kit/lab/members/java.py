@@ -36,9 +36,10 @@ BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 
 @dataclass(frozen=True, slots=True)
 class JavaMember:
-    """What one member is to do. ``version`` is one of ``jars.CLIENTS``, ``layout`` one of ``LAYOUTS``; ``level`` is
-    the clients' log level, ``zone`` that of its times; with ``listens`` it has a rebalance listener; ``settings`` are
-    consumer properties."""
+    """The task of one member. ``version`` is one of ``jars.CLIENTS``, ``layout`` one of ``LAYOUTS``; ``level`` is
+    the clients' log level, ``zone`` that of its times; with ``listens`` it has a rebalance listener; ``settings``
+    are consumer properties.
+    """
 
     group: str
     topics: tuple[str, ...]

@@ -21,7 +21,7 @@ CONSOLE_HEAP_MB = 96
 
 @dataclass(frozen=True, slots=True)
 class NewMember:
-    """What one confluent-kafka member is to do.
+    """The task of one confluent-kafka member.
 
     ``assignor`` is librdkafka's ``partition.assignment.strategy``, empty with ``group.protocol=consumer``, where the
     broker assigns; ``delay_ms`` is waited after each record;
@@ -37,7 +37,7 @@ class NewMember:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def spec(self, bootstrap_servers: str, client_id: str, record: Path) -> dict[str, Any]:
-        """What ``subscriber.py`` reads."""
+        """Return the task as ``subscriber.py`` reads it."""
         settings = {
             **QUIET,
             "bootstrap.servers": bootstrap_servers,

@@ -33,7 +33,7 @@ QUICK = {
 
 @dataclass(frozen=True, slots=True)
 class OldMember:
-    """What one member is to do. ``topics`` is ``t1,t2``, ``~whitelist regex`` or ``!blacklist regex``.
+    """The task of one member. ``topics`` is ``t1,t2``, ``~whitelist regex`` or ``!blacklist regex``.
 
     ``threads`` counts streams per topic; ``offsets`` is ``zookeeper``, ``kafka`` or ``both``; ``assignor`` is
     ``range`` or ``roundrobin``; ``delay_ms`` is waited after each record; after ``limit`` records (0: never) it

@@ -16,7 +16,7 @@ from kit.lab.process import ProcessSupervisor
 
 @dataclass(frozen=True, slots=True)
 class PythonMember:
-    """What one member is to do.
+    """The task of one member.
 
     ``flavour`` is ``ozkcc``, ``mezkcc`` or ``kc``; ``topics`` are names, or else ``allow`` or ``deny`` is a pattern;
     ``delay_ms`` is waited after each record; ``settings`` are the consumer's own keys.

@@ -33,7 +33,7 @@ class _Started:
 
 
 class LabMembers:
-    """What a lab starts on its servers: producers, and consumers of every kind."""
+    """Start clients on a lab's servers: producers, and consumers of every kind."""
 
     supervisor: ProcessSupervisor
     servers: Servers

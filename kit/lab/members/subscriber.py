@@ -85,7 +85,7 @@ class Member:
         self.say(f"REVOKE {self.assigned_json()}")
 
     def assigned_json(self) -> str:
-        """What is assigned now, as JSON."""
+        """Return the present assignment, as JSON."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(self.assigned):
             topics.setdefault(topic, []).append(partition)

@@ -23,7 +23,7 @@ class Broker:
     heap_mb = HEAP_MB
     jar_set = jars.SERVERS
     options: Sequence[str] = ()
-    """Of its JVM."""
+    """The options of its JVM."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Broker:
         self.process = self.supervisor.start(self.name, command)
 
     def prepare(self, config: Path) -> None:
-        """What must be done before a start; a broker of ZooKeeper's needs nothing."""
+        """Prepare a start; a broker of ZooKeeper's needs nothing."""
 
     def await_started(self) -> None:
         """Wait until its log says that it has started. Raises LabError with its last log lines."""

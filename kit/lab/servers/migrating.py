@@ -21,7 +21,7 @@ from kit.lab.servers.kraft import STORAGE_TOOL
 from kit.lab.servers.security import NODE_USER, Security
 
 ZOOKEEPER, MIGRATION, KRAFT = MODES = ("zookeeper", "migration", "kraft")
-"""How a broker runs: plain ZooKeeper; ZooKeeper and registered with the controllers; KRaft."""
+"""The modes of a broker: plain ZooKeeper; ZooKeeper and registered with the controllers; KRaft."""
 METADATA_VERSION = "3.9"
 HEAP_MB = 256
 FIRST_CONTROLLER = 3000
@@ -40,7 +40,7 @@ _PATIENT = {
 
 
 class Quorum:
-    """What brokers and controllers of one lab must agree on."""
+    """The settings that brokers and controllers of one lab must share."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Quorum:
 
     @property
     def options(self) -> Sequence[str]:
-        """Of each node's JVM."""
+        """Return the options of each node's JVM."""
         return self.security.options if self.security else ()
 
     def settings(self) -> dict[str, str]:

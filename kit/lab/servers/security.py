@@ -1,4 +1,4 @@
-"""What a secured lab adds: certificates, SASL_SSL and mutual TLS on the brokers, digest ACLs and TLS in ZooKeeper.
+"""Secure a lab: certificates, SASL_SSL and mutual TLS on the brokers, digest ACLs and TLS in ZooKeeper.
 
 One that moves to KRaft also has SASL_SSL between its nodes, SASL and access lists in ZooKeeper, and a secret for
 passwords among dynamic settings.
@@ -71,11 +71,11 @@ class Security:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Of the JVMs of ZooKeeper and of each node."""
+        """Return the options of the JVMs of ZooKeeper and of each node."""
         return (f"-Djava.security.auth.login.config={self.file('jaas.conf')}",) if self.moves else ()
 
     def write_logins(self) -> None:
-        """How nodes and ZooKeeper know each other."""
+        """Write the logins by which nodes and ZooKeeper know each other."""
         module = "org.apache.zookeeper.server.auth.DigestLoginModule required"
         password = self.zookeeper_password
         server = f'Server {{ {module} user_{ZOOKEEPER_USER}="{password}"; }};\n'
@@ -140,7 +140,7 @@ class Security:
         }
 
     def caller_settings(self) -> dict[str, str]:
-        """Of a controller, which calls brokers and has no listener of theirs."""
+        """Return the settings of a controller, which calls brokers and has no listener of theirs."""
         login = f'{MODULES}.scram.ScramLoginModule required username="{NODE_USER}" password="{self.password}";'
         return {**self.node_settings(), "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": login}
 

@@ -40,7 +40,7 @@ class TcpProxy:
         self._passes.clear()
 
     def mend(self) -> None:
-        """What was sent meanwhile arrives now."""
+        """Restore the connection: what was sent meanwhile arrives now."""
         self._passes.set()
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""What members delivered: each record once, no partition by two, no stall without an explanation."""
+"""Check what members delivered: each record once, no partition by two, no stall without an explanation."""

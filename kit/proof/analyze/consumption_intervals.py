@@ -158,7 +158,7 @@ def _by_history(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
 
 
 def _beginnings(took_over: nw.Expr, is_doubtful: nw.Expr) -> dict[str, nw.Expr]:
-    """What each hand-out begins: an interval, an interval perhaps, or hand-outs that are late."""
+    """Return what each delivery begins: an interval, an interval perhaps, or deliveries that are late."""
     is_return = ~nw.col("previous_rank").is_null() & (nw.col("other_consumer") != nw.col("consumer"))
     begins = (is_return & took_over).fill_null(False)
     goes_on = (is_return & ~took_over).fill_null(False)

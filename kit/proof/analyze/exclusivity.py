@@ -1,4 +1,4 @@
-"""Whether a partition was ever delivered by two members at once: the proof by history.
+"""Check whether a partition was ever delivered by two members at once: the proof by history.
 
 The rule. Each member's hand-outs of a partition fall into intervals (``consumption_intervals``). Two intervals of
 different members that cross in time are an overlap: the member that began first continued after its successor had

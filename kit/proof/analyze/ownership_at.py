@@ -1,4 +1,4 @@
-"""What the owner znodes' history says about each hand-out: who held the partition, who had acquired it again."""
+"""Compare each delivery with the owner znodes' history: who held the partition, who had acquired it again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from narwhals.typing import FrameT
 from kit.tables.groups import GROUP_PARTITION
 
 TOLERANCE_MS = 50
-"""How far a member's clock may be from ZooKeeper's, and how long a record may be in the hands of the thread that took
-it from its stream before that thread writes its time down."""
+"""The largest difference between a member's clock and ZooKeeper's, and the longest time for which a record may be
+in the thread that took it from its stream before that thread writes its time down.
+"""
 
 SERIES = [*GROUP_PARTITION, "consumer"]
 """One member's hand-outs of one partition."""
 
 _COUNTS = ["n_acquired", "n_due", "n_held", "n_unknown", "n_watched"]
 SEEN = ["n_acquired", "n_unknown", "n_watched"]
-"""What ``acquired_since`` and ``watched_since`` compare with the hand-out before."""
+"""The columns that ``acquired_since`` and ``watched_since`` compare with the delivery before."""
 
 _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 

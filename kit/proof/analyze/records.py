@@ -13,7 +13,7 @@ _RECORD = [*GROUP_PARTITION, "offset"]
 
 @nw.narwhalify
 def records_of(consumption: FrameT, production: FrameT) -> FrameT:
-    """What was produced into, or delivered of, every topic of which the group delivered anything.
+    """Return the records that were produced into, or delivered of, every topic of which the group delivered anything.
 
     Give the result to ``lost``, ``stalls`` and ``handovers`` in place of the production to compute it only once. It is
     one aggregation of both sides, which are of the same size: a join would have to hold one of them.

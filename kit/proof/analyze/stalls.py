@@ -1,4 +1,6 @@
-"""How long a partition was not delivered although it had unread records, and how long each hand-over took."""
+"""Measure how long a partition was not delivered although it had unread records, and how long each change of owners
+took.
+"""
 
 from __future__ import annotations
 

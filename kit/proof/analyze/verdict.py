@@ -115,7 +115,7 @@ def verdict_summary(verdict: FrameT) -> FrameT:
 
 @nw.narwhalify
 def verdict_sentences(verdict: FrameT) -> FrameT:
-    """What is wrong, in sentences, one per partition and kind; none where nothing is.
+    """Return what is wrong, in sentences, one per partition and kind; none where nothing is.
 
     Columns:
         group_id, topic, partition: the key.
