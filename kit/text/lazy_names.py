@@ -17,7 +17,9 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any]]:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, inner = homes[name]
-        value = getattr(import_module(module), inner)
+        loaded = import_module(module)
+        is_module = module == package or not hasattr(loaded, inner)
+        value = import_module(f"{module}.{inner}") if is_module else getattr(loaded, inner)
         setattr(sys.modules[package], name, value)
         return value
 
