@@ -95,7 +95,7 @@ class Deadline:
     one broker could not answer in the first round is still asked again.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = DEADLINE_S) -> None:
         self._seconds = seconds
         self.renew()
 

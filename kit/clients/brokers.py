@@ -128,9 +128,7 @@ def fetch_log_offsets(
     )
 
 
-def fetch_offsets_at(
-    client: BrokerClient, partitions: Iterable[Key], timestamp_ms: int, deadline_s: float = DEADLINE_S
-) -> dict[Key, int | None]:
+def fetch_offsets_at(client: BrokerClient, partitions: Iterable[Key], timestamp_ms: int) -> dict[Key, int | None]:
     """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is none.
 
     One ListOffsets per leader, retried after a leader move.
@@ -139,7 +137,7 @@ def fetch_offsets_at(
         ConnectError: no broker answered before the deadline.
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    listed, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline(deadline_s))
+    listed, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline())
     if failed:
         (topic, partition), error = min(failed.items())
         raise ReadError(f"the offset of {topic}-{partition} at that time can't be read: {error}")

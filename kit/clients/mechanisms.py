@@ -48,11 +48,11 @@ def missing_mechanism(settings: dict[str, Any]) -> str | None:
     return None
 
 
-def enabled_mechanisms(settings: dict[str, Any], server: str, timeout_s: float = _TIMEOUT_S) -> list[str] | None:
+def enabled_mechanisms(settings: dict[str, Any], server: str) -> list[str] | None:
     """The mechanisms in the order of the broker; None: it did not answer so."""
     try:
         host, port = host_and_port(server, KAFKA_PORT)
-        with socket.create_connection((host, port), timeout_s) as plain:
+        with socket.create_connection((host, port), _TIMEOUT_S) as plain:
             if settings["security_protocol"] != "SASL_SSL":
                 return _ask(plain, settings["sasl_mechanism"])
             with _tls(settings).wrap_socket(plain, server_hostname=host) as secured:

@@ -14,7 +14,7 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.clients.nodes import api_versions
 from kit.groups.read.sweep import GROUPS_PER_REQUEST
 
@@ -81,18 +81,16 @@ class ClusterFacts:
         return [value for each in self.brokers if (value := each.number(name)) is not None]
 
 
-def fetch_cluster_facts(client: BrokerClient, deadline_s: float = DEADLINE_S) -> ClusterFacts:
+def fetch_cluster_facts(client: BrokerClient) -> ClusterFacts:
     """Ask each broker. A broker that does not answer or refuses is there with its error.
 
     Raises:
         ConnectError: no broker answered.
     """
-    return client.run(_fetch, client, Deadline(deadline_s))
+    return client.run(_fetch, client, Deadline())
 
 
-def fetch_session_timeouts(
-    client: BrokerClient, group_ids: Collection[str], deadline_s: float = DEADLINE_S
-) -> dict[str, int]:
+def fetch_session_timeouts(client: BrokerClient, group_ids: Collection[str]) -> dict[str, int]:
     """Session timeouts in ms that groups have under the consumer protocol; groups that are not reported are left out.
 
     Hundreds of groups per request. Brokers before 4.0 report none.
@@ -100,7 +98,7 @@ def fetch_session_timeouts(
     Raises:
         ConnectError: no broker answered.
     """
-    return client.run(_sessions, client, sorted(group_ids), Deadline(deadline_s))
+    return client.run(_sessions, client, sorted(group_ids), Deadline())
 
 
 async def _fetch(client: BrokerClient, deadline: Deadline) -> ClusterFacts:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from kit.clients.broker_client import DEADLINE_S, BrokerClient, Deadline
+from kit.clients.broker_client import BrokerClient, Deadline
 from kit.clients.consumer_protocol import parse_member
 from kit.groups.read import consumer_group_describe
 from kit.groups.read.coordinator import LOCK_GROUPS, ListedGroup, describe_request, described, list_groups
@@ -95,9 +95,7 @@ class GroupProtocols:
     errors: tuple[ReadError, ...]
 
 
-def fetch_group_protocols(
-    client: BrokerClient, accepts: Callable[[str], bool] = lambda group_id: True, deadline_s: float = DEADLINE_S
-) -> GroupProtocols:
+def fetch_group_protocols(client: BrokerClient, accepts: Callable[[str], bool]) -> GroupProtocols:
     """Describe every group of type classic or consumer that ``accepts`` accepts; offramp's own locks are left out.
 
     A group that can't be described is there with its ``error``. Share and streams groups are left out.
@@ -105,7 +103,7 @@ def fetch_group_protocols(
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return client.run(_fetch, client, accepts, Deadline(deadline_s))
+    return client.run(_fetch, client, accepts, Deadline())
 
 
 async def _fetch(client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline) -> GroupProtocols:

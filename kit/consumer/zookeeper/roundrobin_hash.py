@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Set
+from collections.abc import Set
 
 from kit.consumer.zookeeper.assignors import Assignment, Members, Partitions, assign_roundrobin
 from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0, ROUNDROBIN, ConsumerConfig
@@ -24,19 +24,12 @@ class RoundrobinGuard:
     nothing to examine.
     """
 
-    def __init__(
-        self,
-        config: ConsumerConfig,
-        consumer_id: str,
-        znodes: GroupZnodes,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, config: ConsumerConfig, consumer_id: str, znodes: GroupZnodes) -> None:
         self._is_needed = config["partition.assignment.strategy"] == ROUNDROBIN
         self._form: str = config["roundrobin.hash"]
         self._group_id = config.group_id
         self._consumer_id = consumer_id
         self._znodes = znodes
-        self._clock = clock
         self._new_until = 0.0
         self._owned_before: set[str] | None = None
         self._silenced_since: float | None = None
@@ -44,7 +37,7 @@ class RoundrobinGuard:
     @property
     def is_watching(self) -> bool:
         """Return whether this member is new, so that an observation is due every ``SILENCED_SECONDS / 4``."""
-        return self._is_needed and self._clock() < self._new_until
+        return self._is_needed and time.monotonic() < self._new_until
 
     def look(self) -> None:
         """Compare the owners with both forms; InputError, which says what to set, when the members use the other."""
@@ -54,15 +47,15 @@ class RoundrobinGuard:
         owners = {pair: znode.data.decode() for pair, znode in self._znodes.read_owners().items()}
         if self._owned_before is None:
             self._owned_before = {thread.rpartition("-")[0] for thread in owners.values()}
-            self._new_until = self._clock() + NEW_SECONDS
+            self._new_until = time.monotonic() + NEW_SECONDS
         facts = (self._form, self._consumer_id, view.members, view.partitions, owners)
         if other_hash_form(*facts) is not None:
             self._refuse("with the hash of the other releases")
         if not silenced(*facts, self._owned_before):
             self._silenced_since = None
             return
-        self._silenced_since = self._silenced_since or self._clock()
-        if self._clock() - self._silenced_since > SILENCED_SECONDS:
+        self._silenced_since = self._silenced_since or time.monotonic()
+        if time.monotonic() - self._silenced_since > SILENCED_SECONDS:
             self._refuse("with another hash: since this member joined, they get no partitions")
 
     def _refuse(self, how: str) -> None:

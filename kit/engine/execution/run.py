@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from kit.engine.model.plan import UNDO, Plan, load_plan, refuse_older_format
 from kit.engine.model.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.engine.model.states import RunState
 from kit.engine.model.step import Step
-from kit.engine.model.values import canonical, digest_of, frozen_mapping, readable
+from kit.engine.model.values import canonical, digest_of, readable
 from kit.engine.rendering.pages import record_html
 from kit.errors import (
     ApprovalError,
@@ -115,9 +115,8 @@ class Run:
     Before each write, and not only when it begins, it is asked whether the approval holds still; during an undo,
     whether that is still within the time that the plan gives it.
 
-    ``first_seen``: the ``earliest`` of an approval, as ``approval.refuse_unless_valid`` asks for it. ``versions`` of
-    libraries and servers go into the evidence; ``tell`` is called with each event, in the thread that
-    works. Only ``request_stop`` may be called from another one.
+    ``first_seen``: the ``earliest`` of an approval, as ``approval.refuse_unless_valid`` asks for it. ``tell`` is called
+    with each event, in the thread that works. Only ``request_stop`` may be called from another one.
 
     Each of ``act``, ``resume`` and ``undo`` says how it ended; it raises, before anything is written, where it may not
     begin: WrongCluster, TargetBusy, IllegalMove, ApprovalError (StalePlan: the differences), EvidenceError (edited).
@@ -131,7 +130,6 @@ class Run:
         lock: Lock,
         *,
         clock: Clock = Clock(),  # noqa: B008
-        versions: Mapping[str, str] | None = None,
         poll_s: float = 1.0,
         tell: Callable[[Event], None] | None = None,
         rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008
@@ -139,7 +137,6 @@ class Run:
     ) -> None:
         self.folder, self.run_id = folder, folder.name
         self._performer, self._lock, self._clock, self._poll_s, self._tell = performer, lock, clock, poll_s, tell
-        self._versions = frozen_mapping(dict(versions or {}), "versions")
         self._rules, self._first_seen = rules, first_seen
         self._stop = StopButton()
 
@@ -304,7 +301,7 @@ class Run:
         return self._walked(context, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
 
     def _opened(self, context: RunContext) -> None:
-        versions = {"python": python_version(), "offramp": version(), **self._versions}
+        versions = {"python": python_version(), "offramp": version()}
         details = canonical({"verb": context.verb, "host": node(), "versions": versions})
         context.journal.append(Entry("opened", sentence=f"{context.verb} on {node()}.", details=details))
 

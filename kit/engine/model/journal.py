@@ -59,15 +59,14 @@ class Entry:
     withheld: str | None = None
 
 
-def create_run(
-    plan: Plan, approval: Approval, root: Path, clock: Clock, token: Callable[[], str] = lambda: secrets.token_hex(2)
-) -> Path:
+def create_run(plan: Plan, approval: Approval, root: Path, clock: Clock) -> Path:
     """A new folder under ``root`` for a run of this plan, named by time, kind and subject; seen once it is whole.
 
     Raises:
         EvidenceError: it can't be made.
     """
-    run_id = "-".join((f"{clock.now():%Y%m%dT%H%M%SZ}", file_name(plan.kind), file_name(plan.subject), token()))
+    begun_at, token = f"{clock.now():%Y%m%dT%H%M%SZ}", secrets.token_hex(2)
+    run_id = "-".join((begun_at, file_name(plan.kind), file_name(plan.subject), token))
     folder, scratch = root / run_id, root / f"{_HIDDEN}{run_id}"
     try:
         private_folder(root)

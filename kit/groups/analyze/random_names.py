@@ -31,7 +31,7 @@ reported.
 _LONG = r"[0-9a-zA-Z]{16,}\z"
 
 
-def name_rule(name: str = "group_id") -> nw.Expr:
+def name_rule() -> nw.Expr:
     """Return what makes a name appear random, a key of ``NAME_RULES``; null: nothing does.
 
     >>> import polars as pl
@@ -43,8 +43,8 @@ def name_rule(name: str = "group_id") -> nw.Expr:
     """
     rule = nw.lit(None, nw.String)
     for label, pattern in reversed(NAME_RULES.items()):
-        fits = nw.col(name).str.contains(pattern)
+        fits = nw.col("group_id").str.contains(pattern)
         if label == _TURNS:
-            fits &= nw.col(name).str.contains(_LONG)
+            fits &= nw.col("group_id").str.contains(_LONG)
         rule = nw.when(fits).then(nw.lit(label)).otherwise(rule)
     return rule

@@ -10,7 +10,7 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_refusal
+from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline, describe_refusal
 from kit.text.java_hash import OFFSETS_TOPIC
 
 _TOPIC, _BROKER = 2, 4
@@ -43,13 +43,13 @@ class CommitLimits:
         return None
 
 
-def fetch_commit_limits(client: BrokerClient, deadline_s: float = DEADLINE_S) -> CommitLimits:
+def fetch_commit_limits(client: BrokerClient) -> CommitLimits:
     """DescribeConfigs of the offsets topic and of each broker; needs DESCRIBE_CONFIGS on that topic and the cluster.
 
     Raises:
         ConnectError: no broker answered.
     """
-    return client.run(_fetch, client, Deadline(deadline_s))
+    return client.run(_fetch, client, Deadline())
 
 
 async def _fetch(client: BrokerClient, deadline: Deadline) -> CommitLimits:

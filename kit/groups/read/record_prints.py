@@ -41,7 +41,7 @@ class Window(NamedTuple):
 
 
 def read_prints(
-    settings: Mapping[str, Any], windows: Mapping[Key, Window], deadline_s: float = DEADLINE_S
+    settings: Mapping[str, Any], windows: Mapping[Key, Window]
 ) -> tuple[dict[Key, list[Print]], dict[Key, str]]:
     """The records of each window in order, as a consumer of committed records sees them; and why one was not read.
 
@@ -54,7 +54,7 @@ def read_prints(
     keys = sorted(wanted)
     for at in range(0, len(keys), _PARTITIONS):
         chunk = {key: wanted[key] for key in keys[at : at + _PARTITIONS]}
-        _read({**settings, **_SETTINGS}, chunk, found, failed, deadline_s)
+        _read({**settings, **_SETTINGS}, chunk, found, failed)
     return found, failed
 
 
@@ -63,20 +63,19 @@ def _read(
     waiting: dict[Key, Window],
     found: dict[Key, list[Print]],
     failed: dict[Key, str],
-    deadline_s: float,
 ) -> None:
     consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(*key, window.start) for key, window in waiting.items()])
-        until = time.monotonic() + deadline_s
+        until = time.monotonic() + DEADLINE_S
         while waiting and time.monotonic() < until:
             ended = list(_take(consumer.consume(_MESSAGES, _WAIT_S), waiting, found, failed))
             if ended:
-                until = time.monotonic() + deadline_s
+                until = time.monotonic() + DEADLINE_S
                 consumer.incremental_unassign([TopicPartition(*key) for key in ended])
     finally:
         consumer.close()
-    failed |= dict.fromkeys(waiting, f"the partition's records were not read within {deadline_s:g} s")
+    failed |= dict.fromkeys(waiting, f"the partition's records were not read within {DEADLINE_S:g} s")
 
 
 def _take(

@@ -15,7 +15,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.admin import DescribeAclsRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.groups.read.sweep import GROUPS_PER_REQUEST, sweep
 
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
@@ -37,44 +37,40 @@ _LAST_WITH_CLUSTER = 10
 """The last version of Metadata that shows the rights on the cluster."""
 
 
-def fetch_group_rights(
-    client: BrokerClient, group_ids: Collection[str], deadline_s: float = DEADLINE_S
-) -> dict[str, Rights]:
+def fetch_group_rights(client: BrokerClient, group_ids: Collection[str]) -> dict[str, Rights]:
     """The rights on each group, whether it exists or not.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
     if not client.supports(DescribeGroupsRequest, 3):
-        return dict.fromkeys(group_ids, client.run(_untold, client, Deadline(deadline_s)))
-    return client.run(_of_groups, client, sorted(group_ids), Deadline(deadline_s))
+        return dict.fromkeys(group_ids, client.run(_untold, client, Deadline()))
+    return client.run(_of_groups, client, sorted(group_ids), Deadline())
 
 
-def fetch_topic_rights(
-    client: BrokerClient, topics: Collection[str], deadline_s: float = DEADLINE_S
-) -> dict[str, Rights]:
+def fetch_topic_rights(client: BrokerClient, topics: Collection[str]) -> dict[str, Rights]:
     """The rights on each topic that exists, and none for each that the login may not describe.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
     if not client.supports(MetadataRequest, 8):
-        return dict.fromkeys(topics, client.run(_untold, client, Deadline(deadline_s)))
-    return client.run(_of_topics, client, sorted(topics), Deadline(deadline_s))
+        return dict.fromkeys(topics, client.run(_untold, client, Deadline()))
+    return client.run(_of_topics, client, sorted(topics), Deadline())
 
 
-def fetch_cluster_rights(client: BrokerClient, deadline_s: float = DEADLINE_S) -> Rights:
+def fetch_cluster_rights(client: BrokerClient) -> Rights:
     """The rights on the cluster; none without DESCRIBE on it.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
     if not client.supports(MetadataRequest, 8):
-        return client.run(_untold, client, Deadline(deadline_s))
-    return client.run(_of_cluster, client, Deadline(deadline_s))
+        return client.run(_untold, client, Deadline())
+    return client.run(_of_cluster, client, Deadline())
 
 
-def fetch_unseen_groups(client: BrokerClient, deadline_s: float = DEADLINE_S) -> str | None:
+def fetch_unseen_groups(client: BrokerClient) -> str | None:
     """Return why a listing of all groups may lack some, as a sentence; None: it has all groups.
 
     ListGroups leaves out each group that the login may not DESCRIBE, without an error, unless the login may DESCRIBE
@@ -83,7 +79,7 @@ def fetch_unseen_groups(client: BrokerClient, deadline_s: float = DEADLINE_S) ->
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
-    rights = fetch_cluster_rights(client, deadline_s)
+    rights = fetch_cluster_rights(client)
     if isinstance(rights, str):
         return f"Groups may be missing here: the rights of the login are not known ({rights}). {_GRANT}"
     if DESCRIBE in rights:

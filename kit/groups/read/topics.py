@@ -15,7 +15,7 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kazoo.client import KazooClient
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
 from kit.clients.brokers import ask_metadata, metadata_of
 from kit.groups.read.rights import is_open
 from kit.groups.read.zookeeper import BrokersTree, fetch_brokers
@@ -64,9 +64,7 @@ class TopicSight:
         return "The login can see every topic."
 
 
-def fetch_sight(
-    client: BrokerClient, zookeeper: KazooClient | None = None, deadline_s: float = DEADLINE_S
-) -> TopicSight:
+def fetch_sight(client: BrokerClient, zookeeper: KazooClient | None = None) -> TopicSight:
     """Return which topics the login can't see.
 
     Without an authorizer on every broker nothing is hidden. Otherwise the topics of every broker's log directories are
@@ -82,26 +80,20 @@ def fetch_sight(
         ConnectError, ReadError: the brokers or ZooKeeper did not answer, or refused.
     """
     registered = None if zookeeper is None else fetch_brokers(zookeeper)
-    return client.run(_fetch_sight, client, registered, Deadline(deadline_s))
+    return client.run(_fetch_sight, client, registered, Deadline())
 
 
-def fetch_undescribable(client: BrokerClient, topics: Collection[str], deadline_s: float = DEADLINE_S) -> set[str]:
+def fetch_undescribable(client: BrokerClient, topics: Collection[str]) -> set[str]:
     """Return the topics of ``topics`` that the login may not describe, whether they exist or not.
 
     Raises:
         ConnectError, ReadError: the brokers did not answer, or refused.
     """
-    return client.run(_undescribable, client, sorted(topics), Deadline(deadline_s)) if topics else set()
+    return client.run(_undescribable, client, sorted(topics), Deadline()) if topics else set()
 
 
-def fetch_listed(
-    client: BrokerClient,
-    zookeeper: KazooClient | None,
-    topics: Collection[str],
-    deadline_s: float = DEADLINE_S,
-) -> set[str]:
+def fetch_listed(client: BrokerClient, zookeeper: KazooClient | None, topics: Collection[str]) -> set[str]:
     """Return the topics of ``topics`` that at least one broker lists, or ZooKeeper where the brokers are registered
-    there.
 
     One broker's answer does not prove that a topic does not exist: with ZooKeeper, a broker that has just started
     knows no topic until the controller has sent it the topics.
@@ -111,7 +103,7 @@ def fetch_listed(
     """
     if not topics:
         return set()
-    found = client.run(_listed, client, sorted(topics), Deadline(deadline_s))
+    found = client.run(_listed, client, sorted(topics), Deadline())
     registered = None if zookeeper is None else fetch_brokers(zookeeper)
     if registered is not None and registered.endpoints.keys() >= set(client.broker_ids()):
         found |= registered.topics.intersection(topics)

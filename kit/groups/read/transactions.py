@@ -9,11 +9,11 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeProducersRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_FAILURES, BrokerClient, Deadline
+from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline
 from kit.clients.brokers import Key, fetch_leaders
 
 
-def fetch_transactional(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> set[Key]:
+def fetch_transactional(client: BrokerClient, keys: Collection[Key]) -> set[Key]:
     """The partitions in which a producer that the broker remembers (for a day by default) began or ended a transaction.
 
     DescribeProducers (KIP-664, Kafka ≥ 2.8) needs READ on the topic. Where it isn't granted, isn't known or isn't
@@ -22,25 +22,25 @@ def fetch_transactional(client: BrokerClient, keys: Collection[Key], deadline_s:
     Raises:
         ConnectError: no broker answered.
     """
-    producers = _fetch_producers(client, keys, deadline_s)
+    producers = _fetch_producers(client, keys)
     return {key for key, found in producers.items() if any(map(_has_transactions, found))}
 
 
-def fetch_open(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> dict[Key, bool]:
+def fetch_open(client: BrokerClient, keys: Collection[Key]) -> dict[Key, bool]:
     """Return whether a transaction is open in each partition; those of which that is not known are missing.
 
     Raises:
         ConnectError: no broker answered.
     """
-    producers = _fetch_producers(client, keys, deadline_s)
+    producers = _fetch_producers(client, keys)
     return {key: any(each.current_txn_start_offset >= 0 for each in found) for key, found in producers.items()}
 
 
-def _fetch_producers(client: BrokerClient, keys: Collection[Key], deadline_s: float) -> dict[Key, Sequence[Any]]:
+def _fetch_producers(client: BrokerClient, keys: Collection[Key]) -> dict[Key, Sequence[Any]]:
     """The producers by partition, as far as the leaders answer and the login may know."""
     if not client.supports(DescribeProducersRequest, 0):
         return {}
-    return client.run(_fetch, client, set(keys), Deadline(deadline_s))
+    return client.run(_fetch, client, set(keys), Deadline())
 
 
 async def _fetch(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, Sequence[Any]]:

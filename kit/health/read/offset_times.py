@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
-from kit.clients.broker_client import DEADLINE_S, BrokerClient, Deadline
+from kit.clients.broker_client import BrokerClient, Deadline
 from kit.clients.brokers import NEWEST, NEWEST_VERSION, Key, Listed, fetch_leaders, list_offsets
 from kit.errors import ReadError
 from kit.tables.groups import LogAnchor, RecordTime
@@ -28,11 +28,7 @@ Position: TypeAlias = tuple[str, int, int]
 
 
 def fetch_record_times(
-    client: BrokerClient,
-    positions: Collection[Position],
-    at_ms: int,
-    resolution_ms: int = RESOLUTION_MS,
-    deadline_s: float = DEADLINE_S,
+    client: BrokerClient, positions: Collection[Position], at_ms: int, resolution_ms: int = RESOLUTION_MS
 ) -> list[RecordTime]:
     """Return when the first records at or after these offsets were appended, to ``resolution_ms``, until ``at_ms``.
 
@@ -43,22 +39,20 @@ def fetch_record_times(
     Raises:
         ConnectError, ReadError: no broker answered.
     """
-    return client.run(_search, client, positions, at_ms, resolution_ms, Deadline(deadline_s))
+    return client.run(_search, client, positions, at_ms, resolution_ms, Deadline())
 
 
-def fetch_quiet(
-    client: BrokerClient, ends: Mapping[Key, int], since_ms: int, deadline_s: float = DEADLINE_S
-) -> dict[Key, bool]:
+def fetch_quiet(client: BrokerClient, ends: Mapping[Key, int], since_ms: int) -> dict[Key, bool]:
     """Return whether nothing below these ends is dated ``since_ms`` or later; no entry where no broker reported one.
 
     Raises:
         ConnectError: no broker answered.
     """
-    (listed,), failed = client.run(_ask, client, [dict.fromkeys(ends, since_ms)], Deadline(deadline_s))
+    (listed,), failed = client.run(_ask, client, [dict.fromkeys(ends, since_ms)], Deadline())
     return {key: key not in listed or listed[key][0] >= end for key, end in ends.items() if key not in failed}
 
 
-def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> list[LogAnchor]:
+def fetch_anchors(client: BrokerClient, keys: Collection[Key]) -> list[LogAnchor]:
     """The first record of each log and the one with the newest timestamp.
 
     Raises:
@@ -68,7 +62,7 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
     if not client.supports(ListOffsetsRequest, NEWEST_VERSION):
         raise ReadError("brokers before Kafka 3.0 don't report the newest timestamp (KIP-734). Use another method")
     questions = [dict.fromkeys(keys, time) for time in (0, NEWEST)]
-    (first, newest), errors = client.run(_ask, client, questions, Deadline(deadline_s))
+    (first, newest), errors = client.run(_ask, client, questions, Deadline())
     return [_anchor(key, first.get(key), newest.get(key), errors.get(key)) for key in sorted(keys)]
 
 

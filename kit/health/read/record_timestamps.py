@@ -40,7 +40,6 @@ def read_record_times(
     positions: Collection[Position],
     ends: Mapping[Key, int],
     at_ms: int,
-    deadline_s: float = DEADLINE_S,
 ) -> list[RecordTime]:
     """The timestamps of the next records at or after these offsets, as a consumer of committed records sees them.
 
@@ -52,7 +51,7 @@ def read_record_times(
     transaction is open was appended at its time if it is committed; if it is not, the next one has yet to come: so its
     latest time is ``at_ms``. A partition that gives none until the deadline is a row with an error.
     """
-    settings, deadline = {**settings, **_SETTINGS}, time.monotonic() + deadline_s
+    settings, deadline = {**settings, **_SETTINGS}, time.monotonic() + DEADLINE_S
     following = {
         (*key, offset): each for layer in _layers(positions) for key, offset, each in _read(settings, layer, deadline)
     }

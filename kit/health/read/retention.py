@@ -13,7 +13,6 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 
 from kit.clients.broker_client import (
-    DEADLINE_S,
     RETRIABLE_FAILURES,
     BrokerClient,
     Deadline,
@@ -42,7 +41,7 @@ class _Known:
     """By topic, or by broker: why something of it is unknown."""
 
 
-def fetch_retention(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> list[LogRetention]:
+def fetch_retention(client: BrokerClient, keys: Collection[Key]) -> list[LogRetention]:
     """One row per partition. What a broker does not report is null, and the row's error says why.
 
     DescribeConfigs for topics and for their leaders, DescribeLogDirs for each leader.
@@ -50,7 +49,7 @@ def fetch_retention(client: BrokerClient, keys: Collection[Key], deadline_s: flo
     Raises:
         ConnectError: no broker answered.
     """
-    return client.run(_fetch, client, set(keys), Deadline(deadline_s))
+    return client.run(_fetch, client, set(keys), Deadline())
 
 
 async def _fetch(client: BrokerClient, keys: set[Key], deadline: Deadline) -> list[LogRetention]:

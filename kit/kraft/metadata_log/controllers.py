@@ -16,7 +16,7 @@ from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer.fetch import FetchRequest
 
-from kit.clients.broker_client import DEADLINE_S, RETRIABLE_CODES, BrokerClient, Deadline, describe_code
+from kit.clients.broker_client import RETRIABLE_CODES, BrokerClient, Deadline, describe_code
 from kit.clients.broker_login import AUTHENTICATION_FAILURES
 from kit.clients.cluster import CONNECT_TIMEOUT_S, kafka_settings
 from kit.clients.mechanisms import remedy
@@ -83,7 +83,7 @@ class Controllers:
         client = self._connect()
         client.cluster_id = self.cluster_id
         try:
-            fetched: Fetched = client.run(client.fetch, self.servers, Deadline(DEADLINE_S))
+            fetched: Fetched = client.run(client.fetch, self.servers, Deadline())
         finally:
             client.close()
         return fetched

@@ -24,6 +24,8 @@ from kit.tables.kraft import NodeFact
 from kit.tables.schema import METADATA_DIFFERENCES
 from kit.text.naming import listed
 
+_POLL_S = 1.0
+
 
 class NodeOperator:
     """One cluster and who restarts its nodes. ``say`` shows a person what to do now; ``folder``: of the run, if any."""
@@ -34,12 +36,11 @@ class NodeOperator:
         deployer: NodeDeployer,
         say: Callable[[str], None] = lambda sentence: None,
         clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
-        poll_s: float = 1.0,
         folder: Path | None = None,
         reads: MoveReads = READS,
     ) -> None:
         self.cluster, self.say, self.clock, self.folder, self.reads = cluster, say, clock, folder, reads
-        self._deployer, self._poll_s = deployer, poll_s
+        self._deployer = deployer
         self._values: dict[str, tuple[object, float]] = {}
         self._said: dict[str, str] = {}
         """Node → what the deployer said of orders of which nothing was seen yet."""
@@ -129,7 +130,7 @@ class NodeOperator:
                 announced = lacks or ""
                 self.say(Waiting(f"waiting for up to {left:.0f} s: {announced}"))
             report([])
-            self.clock.sleep(self._poll_s)
+            self.clock.sleep(_POLL_S)
 
     def _describe_said(self) -> str:
         said = (f"The deployer said of {node}: {answer or 'nothing'}" for node, answer in self._said.items())
@@ -184,7 +185,7 @@ class NodeOperator:
                     "deployer may still be working. Make sure that it has stopped, then resume or undo the run"
                 )
             go_on()
-            self.clock.sleep(self._poll_s)
+            self.clock.sleep(_POLL_S)
             now = self._signature(parameters)
             if now != seen:
                 changed = listed(f"{it}: {seen.get(it)}, now {now[it]}" for it in now if now[it] != seen.get(it))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from kit.clients.broker_client import DEADLINE_S, Deadline
+from kit.clients.broker_client import Deadline
 from kit.clients.brokers import fetch_log_offsets, fetch_metadata
 from kit.clients.cluster import Cluster
 from kit.errors import InputError, ReadError
@@ -193,7 +193,7 @@ def fetch_present(cluster: Cluster, offsets: Iterable[tuple[Place, Stored]]) -> 
         topics = fetch_topics(cluster)
         return Seen(topics, *_unlisted(cluster, named - topics.keys()))
 
-    topics, hidden, listed = agreed(read, partial(client.run, client.pause), Deadline(DEADLINE_S))
+    topics, hidden, listed = agreed(read, partial(client.run, client.pause), Deadline())
     unsure = {
         place[0]
         for place, stored in offsets

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from kit.clients.broker_client import DEADLINE_S, BrokerClient, Deadline
+from kit.clients.broker_client import BrokerClient, Deadline
 from kit.clients.brokers import Listed, fetch_leaders, list_offsets
 from kit.clients.cluster import Cluster, librdkafka_settings
 from kit.engine.model.plan import Plan
@@ -257,7 +257,7 @@ class _Translator:
 
 
 async def _list_at(client: BrokerClient, times: Mapping[Place, int]) -> tuple[dict[Place, Listed], dict[Place, str]]:
-    deadline = Deadline(DEADLINE_S)
+    deadline = Deadline()
     leaders = await fetch_leaders(client, set(times), deadline)
     (listed,), failed = await list_offsets(client, leaders, (times,), deadline)
     return listed, failed

@@ -78,10 +78,8 @@ class ZookeeperWriter:
 
     can_delete = True
 
-    def __init__(
-        self, client: KazooClient, deadline_s: float = DEADLINE_S, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._client, self._deadline_s, self._sleep = client, deadline_s, sleep
+    def __init__(self, client: KazooClient, deadline_s: float = DEADLINE_S) -> None:
+        self._client, self._deadline_s = client, deadline_s
         self._made: dict[str, int] = {}
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
@@ -111,7 +109,7 @@ class ZookeeperWriter:
             except ConnectError:
                 if not deadline.allows(attempt):
                     raise
-                self._sleep(backoff_s(attempt))
+                time.sleep(backoff_s(attempt))
                 attempt += 1
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
@@ -241,7 +239,7 @@ class ZookeeperWriter:
                 failed = _errors(self._results(transaction))
             except (KazooException, self._client.handler.timeout_exception) as error:
                 answers |= self._after_loss(pending, wanted, known, error, deadline.allows(attempt))
-                self._sleep(backoff_s(attempt))
+                time.sleep(backoff_s(attempt))
                 attempt += 1
             else:
                 answers |= {

@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from kit.clients.broker_client import DEADLINE_S, Deadline, describe_refusal
+from kit.clients.broker_client import Deadline, describe_refusal
 from kit.clients.cluster import Cluster
 from kit.engine.model.parameters import StepParameters
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
@@ -211,7 +211,7 @@ def _alter(
 
 
 def _ask(cluster: Cluster, request: Any) -> Any:
-    return cluster.broker_client.run(cluster.broker_client.ask, request, None, Deadline(DEADLINE_S))
+    return cluster.broker_client.run(cluster.broker_client.ask, request, None, Deadline())
 
 
 def _described_refusal(result: Any, right: str) -> str:
