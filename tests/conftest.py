@@ -1,4 +1,4 @@
-"""Which tests ``make check`` leaves out, and how the others are shared out by ``pytest --dist loadgroup``."""
+"""Choose the tests that ``make check`` leaves out, and how the rest is shared out by ``pytest --dist loadgroup``."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def member_key(kind: int, group: str, member: str) -> bytes:
 
 
 def epoch_value(epoch: int, fields: dict[int, bytes] | None = None) -> bytes:
-    """Of a group (type 3) and of its target assignment (6)."""
+    """Return the value of a group (type 3) and of its target assignment (6)."""
     return struct.pack(">hi", 0, epoch) + tags(fields)
 
 

@@ -72,7 +72,7 @@ NEXT = {
     "StoresDiffer": "`offramp kraft diff` names the values; causes and remedies: [kraft.md](kraft.md#the-diff)",
     "ChildEnded": "correct the program; start `offramp consume` again: it gets the record in hand again",
 }
-"""What to do next, by error: tests hold that none is missing and that each command is one."""
+"""The next action by error: tests hold that none is missing and that each command is one."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -322,7 +322,7 @@ def _overridden(rule: Rule) -> str:
 
 
 def logins() -> str:
-    """What works with each login: the clients' own tables of mechanisms."""
+    """Return what works with each login: the clients' own tables of mechanisms."""
     rows = [("none, or TLS with or without a client certificate", "yes", "yes", "yes", "")]
     for mechanism in dict.fromkeys([*KAFKA_KEYS, *ZOOKEEPER_KEYS]):
         is_kafka, extra = mechanism in KAFKA_KEYS, EXTRAS.get(mechanism)

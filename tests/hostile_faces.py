@@ -134,7 +134,7 @@ _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
 
 
 def names_in(title: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Of each face what it is of, and its HTML with these names in every place that takes text."""
+    """Yield the subject of each face, and its HTML with these names in every place that takes text."""
     for table in TABLES.values():
         yield f"table {table.name}", display.table(of_table(table, names)).to_html()
     yield "table of every type", display.table(of_every_type(names)).to_html()
@@ -175,7 +175,7 @@ def chart(name: str, names: Sequence[str], title: str) -> Any:
 
 
 def chart_rows(name: str, names: Sequence[str]) -> pl.DataFrame:
-    """What that chart draws: a row per name, which is in each of its texts."""
+    """Return the rows that the chart draws: a row per name, which is in each of its texts."""
     if name in _CHARTS_OF_TABLES:
         return of_table(_CHARTS_OF_TABLES[name], names)
     return pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
@@ -258,7 +258,7 @@ class Wizards:
         model.close()
 
     def _kraft(self) -> None:
-        """What nodes say of themselves and what became of their orders."""
+        """Return the answers of nodes about themselves and the outcomes of their orders."""
         runs = self.home / "kraft"
         cluster = SimpleNamespace(
             name=self.name, cluster_id="abc", profile=Profile(name=self.name, file=Path("x"), bootstrap_servers="h:1")

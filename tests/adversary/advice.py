@@ -45,7 +45,7 @@ AGES = (
 
 
 def seen(age: Age, rng: random.Random) -> PreflightFacts:
-    """What a preflight reads of such a cluster; each fact may be hidden, or read wrongly by half."""
+    """Return what a preflight reads of such a cluster; each fact may be hidden, or read wrongly by half."""
     control = replace(CONTROL, checkpoint=age.checkpoint, has_migration=age.checkpoint is not None)
     modes = [age.mode, rng.choice((age.mode, "zookeeper"))]  # A broker that somebody put back.
     rng.shuffle(modes)

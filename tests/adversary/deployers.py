@@ -1,4 +1,4 @@
-"""Who replaces processes when a run asks: promptly, late, half, twice, not at all, or while saying something else."""
+"""Replace processes when a run asks: promptly, late, half, twice, not at all, or with a wrong answer."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def instruction(group: str, from_flavour: str, to_flavour: str) -> str:
 
 
 def carry_out(world: ContestedCluster, order: Order) -> None:
-    """What is done at once; the rest waits for :func:`finish`."""
+    """Execute what is done at once; the rest waits for :func:`finish`."""
     manner = order.manner
     if manner in _LATER:
         order.is_pending = True

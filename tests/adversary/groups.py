@@ -28,7 +28,7 @@ from tests.adversary.znodes import Tree
 TOPIC, N_PARTITIONS = "orders", 6
 PARTITIONS = tuple((TOPIC, number) for number in range(N_PARTITIONS))
 SETTLES_S = 4.0
-"""How long a group rebalances after a member came or went, or the toggle was set."""
+"""The time for which a group rebalances after a member came or went, or the toggle was set."""
 LAG = 3
 
 
@@ -54,7 +54,7 @@ class One:
 
 @dataclass(frozen=True)
 class Mix:
-    """What an observation shows a careful operator: who is there, and what the toggle holds."""
+    """The facts that an observation shows a careful operator: the members, and the toggle."""
 
     counts: Counter[str]
     mode: str | None

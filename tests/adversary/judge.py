@@ -1,4 +1,4 @@
-"""What must hold after every write and at every end, told by the model's truth and not by what the engine believes.
+"""Judge what must hold after every write and at every end, by the model's truth and not by what the engine believes.
 
 An engine can't know what another operator or tool did after its last observation. So each order and each toggle is
 judged by what that observation could see, and each approval, lock and stop by whether it was over for more than
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 GRACE = 16
 """Requests between the engine's examine an approval, a lock or a button and the write it allows."""
 FRESH_S = 5.0
-"""How old the observation may be that an order rests on."""
+"""The largest age of the observation that an order rests on."""
 WAY_BACK = timedelta(days=7)
-"""Where a plan doesn't say how long its way back is open."""
+"""The time limit of an undo where a plan doesn't name one."""
 WRITTEN = {Outcome.CONFIRMED, Outcome.UNKNOWN}
 HALTED = {RunState.FAILED, RunState.STOPPED, RunState.UNDO_HALTED}
 
@@ -51,14 +51,14 @@ class Wrong(AssertionError):
 
 @dataclass
 class Facts:
-    """What is true of one run, whatever its journal says."""
+    """The truth about one run, whatever its journal has."""
 
     plan: Plan
     began_at: datetime
     is_forged: bool = False
     approvals: list[Approval] = field(default_factory=list)
     mzxids: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Of each toggle, those its writes left, forward and back."""
+    """The mzxids that each toggle got by the run's writes, forward and back."""
     in_place: dict[str, int] = field(default_factory=dict)
     """Toggles whose last write of this run was forward, and the mzxid it left."""
     unsure: set[str] = field(default_factory=set)
@@ -100,7 +100,7 @@ class RunJudge:
         self.wrongs.append(Wrong(what, text))
 
     def planned(self, plan: Plan) -> None:
-        """How the toggles stand, and who is there, when a plan is made."""
+        """Return the toggles and the members when a plan is made."""
         nodes = self._world.tree.nodes
         paths = [mode_path(group) for group in plan.targets]
         members = [each.member_id for group in plan.targets for each in self._world.groups[group].members]
@@ -168,7 +168,7 @@ class RunJudge:
             facts.in_place[write.path] = write.zxid
 
     def _known(self, process: Process, path: str) -> set[int | None]:
-        """What this run may find there: what it wrote, and going forward what its plan saw."""
+        """Return what this run may find there: what it wrote, and going forward what its plan saw."""
         facts = self.runs[process.run_id]
         mine: set[int | None] = {*facts.mzxids[path]}
         if path in facts.unsure:  # It can't determine whose the one write is that followed what it knew.
@@ -236,7 +236,7 @@ class RunJudge:
         return [each for each in mine if each.replacement.member not in seen_through]
 
     def _seen_through(self, process: Process) -> set[str]:
-        """Those in whose place this run saw somebody come."""
+        """Return the members in whose place this run saw another one come."""
         events = [it for it in load_run(process.folder).events if it.outcome == Outcome.CONFIRMED and it.before]
         before = [json.loads(it.before or "null") for it in events]
         return {each["member"] for each in before if isinstance(each, dict) and each.get("member")}
@@ -258,7 +258,7 @@ class RunJudge:
             self._verified(process)
 
     def _outcomes(self, process: Process, record: RunRecord) -> None:
-        """What was written or ordered is reported as CONFIRMED or UNKNOWN, never as 'not attempted'."""
+        """Check that what was written or ordered is reported as CONFIRMED or UNKNOWN, never as 'not attempted'."""
         for event, step_id in {(each.event, each.step_id) for each in process.did}:
             told = {each.outcome for each in record.events if (each.event, each.step_id) == (event, step_id)}
             if told.isdisjoint({"CONFIRMED", "UNKNOWN", "REFUSED"}):
@@ -269,7 +269,7 @@ class RunJudge:
                 self.wrong("untold", f"{process}: nobody knows what became of {item}, and it is reported as {told}")
 
     def _unknowns(self, process: Process, record: RunRecord, told: str) -> None:
-        """Where a run halts, its last sentence names what nobody can report what it just wrote."""
+        """Check that the last sentence of a halted run names the items whose outcome is unknown."""
         last: dict[tuple[str | None, str | None], str | None] = {}
         for event in record.events:
             if event.event == "opened":
@@ -305,7 +305,7 @@ class RunJudge:
             self.wrong("halts for ever", f"{process} has nothing left to undo and says: {told}")
 
     def left_in_place(self, run_id: str, group: str) -> str | None:
-        """What this run did to a group and is still so."""
+        """Return what this run did to a group and is still so."""
         facts, tree, path = self.runs[run_id], self._world.tree, mode_path(group)
         if path in facts.in_place and path in tree.nodes and tree.nodes[path].mzxid == facts.in_place[path]:
             return f"{path} still holds what it wrote, {tree.text(path)!r}"

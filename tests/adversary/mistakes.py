@@ -144,11 +144,11 @@ def _state_of_all(self: Any, step: Step, acted: ActedRecord | None = None) -> St
 
 _STATE: Callable[..., StepState] = WaveActor.state
 C11_WAVE: Mistake = {(WaveActor, "state"): _state_of_all}
-"""Whether a wave was undone is reported by groups that it never wrote."""
+"""The groups that a wave never wrote report whether the wave was undone."""
 
 
 LATER_RUNS: Mistake = {(RunContext, "refused"): lambda self, step: {}}
-"""Of a later run over a part of the targets nothing is known: the actors decide by values, and values come back."""
+"""A later run over a part of the targets is not known: the actors decide by values, and values come back."""
 
 
 TWICE_BACK: Mistake = {
@@ -170,11 +170,11 @@ UNASKED: Mistake = {(KafkaLock, "assert_held"): lambda self: None}
 
 
 REVIVED: Mistake = {(run_module, "latest_seen"): lambda mark, expires_at, now: now}
-"""What was seen expired holds again once the clock is set back."""
+"""An approval that was seen expired holds again once the clock is set back."""
 
 
 STRANGERS_OWN: Mistake = {(replace, "is_within_kafka"): lambda step: False}
-"""Of two members that came for one order, the first is taken for the run's own."""
+"""The first of two members that came for one order is taken for the run's own."""
 
 
 CALLED_OFF_UNNAMED: Mistake = {

@@ -1,4 +1,4 @@
-"""What another operator or tool, the network, the clock or the operator does while a run is between two requests."""
+"""Do what another operator or tool, the network, the clock or the operator does while a run is between two requests."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def carries_out(world: ContestedCluster, process: Process, rng: random.Random) -
 
 
 def edits_the_plan(world: ContestedCluster, process: Process, rng: random.Random) -> None:
-    """Of a run that was begun, with a digest and an approval that are its own."""
+    """Edit the plan of a run that was begun, with a digest and an approval that are its own."""
     plan = world.judge.runs[process.run_id].plan
     other = plans.forged(plan, [name for name in world.groups if name not in plan.targets] or list(plan.targets), rng)
     save_plan(other, process.folder / PLAN)
@@ -122,7 +122,7 @@ def edits_the_plan(world: ContestedCluster, process: Process, rng: random.Random
 
 
 def kills_a_member(world: ContestedCluster, process: Process, rng: random.Random) -> None:
-    """Of a group of Kafka: the member is visible until its session ends."""
+    """Kill a member of a group of Kafka: it is visible until its session ends."""
     name = _name(world, rng)
     if world.groups[name].members:
         world.kill_member(_kafka_group(world, name), rng.choice(world.groups[name].members).member_id)
@@ -178,7 +178,7 @@ OF_PROTOCOLS: tuple[Move, ...] = (
     *(kills, loses_answer, expires, carries_out, replaces),
     *(kills_a_member, kills_a_member, moves_the_coordinator, moves_the_coordinator, breaks_the_lock, breaks_the_lock),
 )
-"""Of groups that Kafka alone coordinates."""
+"""The moves of groups that Kafka alone coordinates."""
 
 
 def _kafka_group(world: ContestedCluster, name: str) -> KafkaGroup:

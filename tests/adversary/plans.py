@@ -71,7 +71,7 @@ def plan_protocol(world: ContestedCluster, request: ProtocolPlanRequest) -> Plan
 
 
 def fleet_rows(sight: Sight, to: str, min_stable_s: float) -> pl.DataFrame:
-    """What a plan takes from :func:`kit.moves.fleet.plan.fleet`, which takes a fifth of a second."""
+    """Return what a plan takes from :func:`kit.moves.fleet.plan.fleet`, which takes a fifth of a second."""
     names = sight.found.items()
     not_ready_reason = [
         None if found.stage == fleet.READY[to] else (f"the group's stage is {found.stage}") for _, found in names

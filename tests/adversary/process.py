@@ -229,7 +229,7 @@ class Hand(ClusterPerformer):
 
 
 class Sight:
-    """What ``observe_groups`` gives: as much of a snapshot as plans and actors of waves take from one."""
+    """The result of ``observe_groups``: as much of a snapshot as plans and actors of waves take from one."""
 
     def __init__(self, found: Mapping[str, GroupState], unread: Mapping[str, str] | None = None) -> None:
         self.found, self.unread = found, dict(unread or {})
@@ -259,7 +259,7 @@ class Sight:
 
     @property
     def lag(self) -> pl.DataFrame:
-        """Of the model's groups every offset is in Kafka."""
+        """Return the lag: every offset of the model's groups is in Kafka."""
         rows = [
             {"group_id": name, "topic": topic, "partition": number, "lag": offsets.lag}
             for name, found in self.found.items()
@@ -272,7 +272,7 @@ class Sight:
 
 
 def _sight(cluster: Any, names: Iterable[str]) -> Sight:
-    """What fails for one group is reported of that group."""
+    """Return the sight: an error of one group is reported of that group."""
     found, unread = {}, {}
     for name in names:
         try:

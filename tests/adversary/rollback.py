@@ -39,7 +39,7 @@ from tests.unit.zookeeper_in_memory import ZookeeperInMemory
 
 WAITING, COPYING, ABORTED, DUAL_WRITE = "waiting", "copying", "aborted", "dual write"
 VOTERS = (3000, 3001, 3002, 3003, 3004)
-"""Of a quorum of three the first three."""
+"""The voters: of a quorum of three the first three."""
 SECRET = "/brokers/topics/secret/partitions/0/state"
 HIDEABLE = ("/controller", "/migration", "/controller_epoch", "/brokers/topics/secret", SECRET)
 BROKER_PLACES = {1: "host:9092"}
@@ -157,7 +157,7 @@ class ContestedMove:
         )
 
     def _metadata(self) -> ClusterMetadata:
-        """What the broker answers this login."""
+        """Return what the broker answers this login."""
         orders = metadata(BROKER_PLACES, partition())
         secret = () if self.is_hidden else [replace(each, topic="secret") for each in orders.topic_partitions]
         return replace(orders, topic_partitions=(*orders.topic_partitions, *secret))
@@ -167,7 +167,7 @@ class ContestedMove:
         self._go_on()
 
     def _go_on(self) -> None:
-        """What the controllers do meanwhile, while most of them run."""
+        """Continue what the controllers do meanwhile, while most of them run."""
         if not self.has_quorum or self.rng.random() >= self.pace:
             return
         self.phase = {WAITING: COPYING, COPYING: DUAL_WRITE, ABORTED: COPYING}.get(self.phase, self.phase)
@@ -223,7 +223,7 @@ class ContestedMove:
         return row
 
     def change_after_the_plan(self) -> None:
-        """What the gates saw is no longer so."""
+        """Change what the gates saw."""
         self.cut |= {each for each in VOTERS if self.rng.random() < 0.15}
         self.is_hidden |= self.rng.random() < 0.2
         self.hidden = self.hidden or self.rng.choice((*[None] * 20, *HIDEABLE))

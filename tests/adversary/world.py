@@ -80,7 +80,7 @@ class ContestedCluster:
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None
         self.locks_in_kafka = False
-        """Whether runs lock by leases in Kafka; else in ZooKeeper."""
+        """True if runs lock by leases in Kafka; else in ZooKeeper."""
         self.judge = RunJudge(self)
         self.groups: dict[str, ModelGroup] = {}
         for name, flavours, mode in groups:

@@ -121,7 +121,7 @@ class Write:
 
 
 class AsyncAnswer:
-    """What an asynchronous call returns: the answer, or the error, is there already."""
+    """The return value of an asynchronous call: the answer, or the error, is there already."""
 
     def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
         self._value, self.error = value, error

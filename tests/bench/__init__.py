@@ -1,1 +1,1 @@
-"""How fast the readers are, side by side with other tools, on one lab in one run: ``python -m tests.bench``."""
+"""Measure the readers, side by side with other tools, on one lab in one run: ``python -m tests.bench``."""

@@ -27,7 +27,7 @@ from tests.zookeeper_records import snapshot
 
 FILES, TOPICS, ZNODES = 8, 200, 250_000
 GOAL = 1.6
-"""Of the two that linear would be: Spark's driver has work that is not shared."""
+"""The goal for the factor, which linear growth would make 2: Spark's driver has work that is not shared."""
 LOGS, SNAPSHOTS = "logs", "snapshots"
 
 
@@ -66,7 +66,7 @@ def _reader(cores: int, folder: str) -> Iterator[Callable[[str, int], float]]:
 
 
 def main(cores: str, folder: str) -> None:
-    """That process."""
+    """Run that process."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
     from kit.kraft.metadata_log.tasks import read_files as read_logs

@@ -1,4 +1,5 @@
-"""What each verb costs as groups become more: 1,000, 10,000 and 100,000 groups × 20 on a cluster without ZooKeeper.
+"""Measure the cost of each verb as groups become more: 1,000, 10,000 and 100,000 groups × 20 on a cluster without
+ZooKeeper.
 
 The broker answers the same requests at each size, so its own time is measured too: that of the bare read.
 """
@@ -36,12 +37,12 @@ _SPARK = """[clusters.lab.spark.conf]
 """
 """Two million rows do not fit into Spark's default of 1 GB."""
 _MOST = 1.2
-"""So many times the cost per group at the middle size may be that at the largest."""
+"""The largest factor of the cost per group at the largest size to that at the middle size."""
 _VERBS = {"groups": (), "lag": (), "export": ("--once",), "report": ("--output",)}
 
 
 class Cost(NamedTuple):
-    """Of one run of a command: seconds, seconds of CPU, and the most memory that its processes held together.
+    """The cost of one run of a command: seconds, seconds of CPU, and the most memory that its processes held together.
 
     The CPU is that of the command and of children that it waits for: not that of Spark's JVM.
     """
@@ -91,7 +92,7 @@ def _costs(profile: Path, n_before: int, n_groups: int) -> dict[str, Cost]:
 
 
 def _cost(profile: Path, verb: str, options: tuple[str, ...]) -> Cost:
-    """Of a new process, with its children."""
+    """Return the cost of a new process, with its children."""
     command = [sys.executable, "-m", "kit", verb, *options]
     command += [str(profile.parent)] if "--output" in options else []
     before, ended, peaks = resource.getrusage(resource.RUSAGE_CHILDREN), threading.Event(), [0.0]

@@ -31,7 +31,9 @@ _READ = {
 
 
 def compared(site: Site) -> Iterator[Row]:
-    """Of a month's 720 hours those that are written; the time of either grows with their number."""
+    """Return the compared hours, those of a month's 720 that are written; the time of either grows with their
+    number.
+    """
     n_rows = GROUPS * PARTITIONS * LOOKS * HOURS
     say(f"hours: writing {HOURS} h of {GROUPS:,} groups × {PARTITIONS} partitions, {n_rows:,} offsets, compacted")
     spark = start(SparkSettings(conf=_CONF), "bench")

@@ -22,7 +22,7 @@ from tests.bench.rows import Row
 from tests.bench.site import BROKERS_ONLY, Site
 
 LIMIT_S = 0.5
-"""What a refresh may take; the row has it as its peer."""
+"""The longest time of a refresh; the row has it as its peer."""
 SCRAPE_GOAL = 2
 _LOOKS = 12
 _LAG = b"\nofframp_consumer_group_topic_partition_lag{"
@@ -42,7 +42,7 @@ def compared(site: Site) -> Iterator[Row]:
 
 
 def _work(model: Any, look: Poll) -> float:
-    """Of a processor: beside a fixed limit, seconds on the wall would tell how busy the machine is."""
+    """Return the seconds of processor: beside a fixed limit, seconds on the wall would show how busy the machine is."""
     gc.collect()
     begun = time.process_time()
     shown = _refresh(model, look)

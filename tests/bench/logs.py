@@ -22,8 +22,9 @@ from tests.bench.site import Site
 
 MEGABYTES = 400
 LOGS = ((1, 0.001), (1, 0.01), (5, 0.001))
-"""How many files of that size; and the share of lines that tell an event: the rest is what a consumer says about its
-fetches at DEBUG. Ours has a part that does not grow with the files."""
+"""The number of files of that size; and the share of lines that show an event: the rest is what a consumer prints
+about its fetches at DEBUG. Ours has a part that does not grow with the files.
+"""
 COUNT_GOAL, PYTHON_GOAL = 0.3, 1.5
 _WARM_UPS, _ROUNDS = 3, 5
 

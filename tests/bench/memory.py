@@ -1,4 +1,4 @@
-"""How much memory a process holds that does nothing but read, at both sizes."""
+"""Measure the memory of a process that does nothing but read, at both sizes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _PER_PARTITION = 100
 _COMMIT_GOAL = 0.6
 """Both wait for one broker that takes one commit after another; the peer's are encoded in C."""
 _IN_FLIGHT = 128
-"""Where the admin client is fastest: fewer wait for round trips, more don't help."""
+"""The number of requests at which the admin client is fastest: fewer wait for round trips, more don't help."""
 
 
 def compared(site: Site) -> Iterator[Row]:

@@ -75,7 +75,7 @@ def _fill(site: Site) -> None:
 
 
 def _one_task(profile: Profile) -> int:
-    """What a task does with all partitions, in this process."""
+    """Do a task's work for all partitions, in this process."""
     parts = [PartitionRange(number, 0, RECORDS // PARTITIONS) for number in range(PARTITIONS)]
     return sum(len(commit_rows(each, parse_keys(each.keys))) for each in Fetch(profile, TOPIC, parts))
 

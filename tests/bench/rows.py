@@ -1,4 +1,4 @@
-"""What a comparison found: its row, the table, and ``build/bench.json``."""
+"""Keep the result of a comparison: its row, the table, and ``build/bench.json``."""
 
 from __future__ import annotations
 

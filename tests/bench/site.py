@@ -34,7 +34,7 @@ _HEAP_MB = 512
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is filled in: groups with committed offsets, and groups under ``/consumers``."""
+    """The numbers of groups with committed offsets, and of groups under ``/consumers``."""
 
     groups: int = 10_000
     registered_groups: int = 2_400

@@ -1,4 +1,6 @@
-"""What a person waits for at each verb, new processes on both sides: help, groups of a small cluster, a short log."""
+"""Measure the time that a person waits at each verb, new processes on both sides: help, groups of a small cluster,
+a short log.
+"""
 
 from __future__ import annotations
 
@@ -116,6 +118,6 @@ def _process(command: Sequence[str], clock: Callable[[], float] = time.perf_coun
 
 
 def _cpu_seconds() -> float:
-    """Of all processes that this one has waited for: on a busy machine the truer clock."""
+    """Return the processor time of all processes that this one has waited for: on a busy machine the truer clock."""
     spent = os.times()
     return spent.children_user + spent.children_system

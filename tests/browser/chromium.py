@@ -64,7 +64,9 @@ def own() -> Path | None:
 
 
 def version(path: Path) -> str:
-    """What the browser says of itself; empty when it can't be run (libraries missing, a mere pointer to a snap)."""
+    """Return the browser's version by itself; empty when it can't be run (libraries missing, a mere pointer to a
+    snap).
+    """
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=ANSWER_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
@@ -73,7 +75,9 @@ def version(path: Path) -> str:
 
 
 def ways() -> list[list[Step]]:
-    """What can be tried on this system: the system's packages where this user may install them, then Playwright."""
+    """Return what can be tried on this system: the system's packages where this user may install them, then
+    Playwright.
+    """
     possible = []
     root = as_root()
     if shutil.which("apt-get") and root is not None:
@@ -84,7 +88,7 @@ def ways() -> list[list[Step]]:
 
 
 def as_root() -> list[str] | None:
-    """What to put before a command that needs root; None when that can't be had without a password."""
+    """Return what to put before a command that needs root; None when that can't be had without a password."""
     if os.geteuid() == 0:
         return []
     asks_nothing = shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0

@@ -68,7 +68,9 @@ class Jupyter:
         return {**own, "JUPYTER_TOKEN": self.token}
 
     def address(self, notebook: str) -> str:
-        """Of a notebook by its path below ``notebooks``; what was open before is not opened again."""
+        """Return the address of a notebook by its path below ``notebooks``; what was open before is not opened
+        again.
+        """
         return f"{self.url}/lab/tree/{notebook}?token={self.token}&reset"
 
     def keep(self, notebook: str, *cells: str) -> None:

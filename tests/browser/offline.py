@@ -17,7 +17,7 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 ELSEWHERE = re.compile(r"^(?!(https?|wss?)://127\.0\.0\.1[:/]|data:|blob:|file:|about:)")
 PATIENCE_MS = 90_000
-"""How long a page may take to show what it must show; five seconds, Playwright's own, are too few on a busy machine."""
+"""The time for a page to show what it must show; five seconds, Playwright's own, are too few on a busy machine."""
 
 expect.set_options(timeout=PATIENCE_MS)
 

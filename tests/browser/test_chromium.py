@@ -1,4 +1,4 @@
-"""How the browser of these tests is chosen, and what is tried where there is none."""
+"""The choice of the browser of these tests, and what is tried where there is none."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ GROUP = f"[prod]orders<img src=x onerror={hostile.RAN}(101)>$x^2$"
 CLIENT = f'"><img src=x onerror={hostile.RAN}(102)><script>{hostile.RAN}(103)</script>\x1b[31m'
 TOPIC, PARTITIONS = "orders", 3
 STAYS = {"max.poll.interval.ms": 1_800_000}
-"""Of the member, which is not polled any more while a JupyterLab starts and the tests continue."""
+"""The settings of the member, which is not polled any more while a JupyterLab starts and the tests continue."""
 WIZARD = """import kit, widgets
 shown = widgets.migrate(kit.load_profile(None, {profile!r}), {group!r})
 shown"""

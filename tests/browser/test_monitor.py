@@ -35,7 +35,7 @@ HEIGHTS = """panel => {
     const names = panel.querySelectorAll('.offramp-names button');
     return [...panel.querySelectorAll('.offramp-rows tbody tr')].map((row, at) => top(row) - top(names[at] ?? panel));
 }"""
-"""How much lower each row begins than the name beside it, in pixels."""
+"""The pixels by which each row begins lower than the name beside it."""
 LAST_LOOK = "import threading; [each.join() for each in threading.enumerate() if each.name == 'offramp: watching']"
 """An observation that continues when the monitor is paused is the last one: this waits for its end."""
 

@@ -1,4 +1,4 @@
-"""What is printed is whole: no value ends at the paper's edge."""
+"""A printed page is whole: no value ends at the paper's edge."""
 
 from __future__ import annotations
 

@@ -44,14 +44,16 @@ OPENED = {
     "runbook/move_offsets": ({"groups": GROUP}, f"ZooKeeper has {PARTITIONS} offsets"),
     "explore/monitor": ({}, f"of {SIZES.groups:,}"),
 }
-"""What opens in a browser: its parameters, and a text that it shows of what it read. A wizard can plan none of them."""
+"""The notebooks that open in a browser: their parameters, and a text that each shows of what it read. A wizard can
+plan none of them.
+"""
 EXPLORED: dict[str, dict[str, Any]] = {
     "explore/group": {"group_id": GROUP},
     "explore/lag_explained": {"group_id": GROUP},
     "explore/groups": {},
     "explore/health": {},
 }
-"""What runs in a browser to its end: its parameters."""
+"""The notebooks that run in a browser to their end: their parameters."""
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ def test_the_report_is_one_page_of_a_size_that_opens(site, tab, tmp_path):
 
 
 def _cpu_seconds() -> float:
-    """Of processes that have ended, the kernel and Spark among them."""
+    """Return the processor time of processes that have ended, the kernel and Spark among them."""
     return sum(os.times()[2:4])
 
 

@@ -43,7 +43,7 @@ def digest(text: str) -> str:
 
 
 def told(found: Rebalances) -> dict[str, Any]:
-    """What was made of a text, as ``facts.toml`` states it; ``said``: all sentences."""
+    """Return what was made of a text, as ``facts.toml`` states it; ``said``: all sentences."""
     events, files = found.events, found.logs.files if found.logs else None
     times = events.filter(events["local_at"].is_not_null()).sort("local_at")
     return {

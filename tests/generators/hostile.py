@@ -250,7 +250,7 @@ def may_be_znode(name: str) -> bool:
 
 
 def as_znode(name: str) -> str:
-    """What is left of a name when ZooKeeper's forbidden characters are gone."""
+    """Return the rest of a name when ZooKeeper's forbidden characters are gone."""
     return _NO_ZNODE.sub("", name)
 
 

@@ -1,4 +1,4 @@
-"""What znodes may hold and be called: each of these once ended a read, or could have."""
+"""The contents and names that znodes may have: each of these once ended a read, or could have."""
 
 from __future__ import annotations
 

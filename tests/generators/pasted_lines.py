@@ -17,7 +17,7 @@ GROUP = "g-1"
 MEMBER = "till-0a0a0a0a-0b0b-0c0c-0d0d-0e0e0e0e0e0e"
 SHORT = 15
 _LISTS = "List with"
-"""Of librdkafka's lists, the one of the facility GRPASSIGNMENT is the group's; the others say no more."""
+"""The list of the group: of librdkafka's lists, the one of the facility GRPASSIGNMENT; the rest add nothing."""
 _IS_GROUP = r"(?<!kafka-node:Consumer)[Gg]roup [\"'`]?$|coordinator for (?:group, )?$|consumergroup/$|\[Group(?:Id)? $|group: $|joining from group $"
 _IS_MEMBER = r"[Mm]ember [\"']?$|member id $"
 _ENDS = (
@@ -36,7 +36,7 @@ OWN = {
     **dict.fromkeys(wordings.LIBRARIES, ("",)),
     wordings.LIBRDKAFKA: ("[thrd:main]: ", "[thrd:sasl_ssl://k:9092/1]: sasl_ssl://k:9092/1: "),
 }
-"""What a client of that kind writes before its texts itself."""
+"""The text that a client of that kind writes before its texts itself."""
 PREFIXES = st.sampled_from(
     [
         "web-1  | ", "server-3.log:17:", "2019 Apr 10 06:22:03  | ", "[pod/web-7d9f/app] ", "> ", "&gt; ", "**", "`", "- ",

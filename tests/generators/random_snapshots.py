@@ -174,7 +174,7 @@ SOURCES = st.sampled_from([ZOOKEEPER, KAFKA])
 
 @dataclass(frozen=True)
 class Names:
-    """What the tables of one snapshot refer to; the prefix keeps snapshots apart when they are put together."""
+    """The names in the tables of one snapshot; the prefix keeps snapshots apart when they are put together."""
 
     topics: tuple[str, ...]
     groups: tuple[str, ...]

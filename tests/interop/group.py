@@ -225,7 +225,8 @@ class Group:
         assert max(found["overlaps"], found["unowned"], found["duplicates_stale"]) <= len(in_hand)
 
     def assert_nothing_repeated(self, *causes: str) -> None:
-        """What offramp's members delivered is not delivered again, by none of the causes; without causes by any.
+        """Check that what offramp's members delivered is not delivered again, by none of the causes; without causes by
+        any.
 
         A stream of an old consumer may go on with a chunk that it was taking from its queue when a rebalance cleared
         the chunks and then committed: the rest of it is delivered after the commit, and again by the next owner,
@@ -249,7 +250,7 @@ class Group:
         return [(claims[name][0] - joined[name]) / 1000 for name in self._old_jvm_members() if name in claims]
 
     def logs(self) -> str:
-        """What the members' processes said last."""
+        """Return the last lines of the members' processes."""
         return "\n".join(f"{each.process.name}:\n{each.process.last_lines()}" for each in self.everyone)
 
     def close(self) -> None:
@@ -264,6 +265,6 @@ class Group:
 
 
 def gauges_of(member: Consumer) -> dict[str, float]:
-    """What a Python member last said of itself; -1 for what it has not said yet."""
+    """Return a Python member's last figures of itself; -1 for a figure without a value yet."""
     said = member.events("METRICS")
     return defaultdict(lambda: -1.0, said[-1].value() if said else {})

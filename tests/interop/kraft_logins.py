@@ -234,4 +234,4 @@ def kerberos_lab(controllers: int) -> Iterator[Lab]:
 
 
 LABS: Mapping[str, Callable[[int], Any]] = {"SCRAM": plain_lab, "Kerberos": kerberos_lab}
-"""How brokers log in at brokers. At controllers they log in by PLAIN or by Kerberos."""
+"""The logins of brokers at brokers. At controllers they log in by PLAIN or by Kerberos."""

@@ -57,7 +57,9 @@ OVERRIDES = {
     "zookeeper": ("R03_known",),
     "finalised": ("soak",),
 }
-"""What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
+"""The facts that are unknown without the nodes' own files; on a busy machine controllers elect more than once at
+first.
+"""
 VERB_S = 600.0
 LOCK_S = 120.0
 """The lock of a process that was killed ends with its session of ZooKeeper."""
@@ -99,7 +101,7 @@ _MOVING = re.compile(
     r"|consumers/[^/]+/(offsets|owners)/.*|(config/changes|isr_change_notification|log_dir_event_notification)/.*"
     r"|(kafka-acl.*|delegation_token/token)_?changes/.*)"
 )
-"""What two moments of one cluster don't have in common, whoever controls it."""
+"""The znodes that differ between two moments of one cluster, whoever controls it."""
 _LEADERS = ("leader", "leader_epoch", "controller_epoch", "isr", "version")
 
 

@@ -36,7 +36,7 @@ PATIENT, PATIENT_OLD = {"session.timeout.ms": "15000"}, {"zookeeper.session.time
 """
 RDKAFKA_DEBUG = {"debug": "cgrp,consumer,topic", "log_level": 7}
 KEPT, LINES_OF_BROKER = Path("build") / "log-scenes", 40
-"""Where the logs of a scene that failed are kept, and how many of the broker's lines are shown."""
+"""The folder for the logs of a scene that failed, and the number of the broker's lines that are shown."""
 Owners = dict[str, frozenset[int]]
 """Consumer id → its partitions of ``TOPIC``."""
 
@@ -50,7 +50,7 @@ class Cast:
     owners: Callable[[], Owners]
     lab: Lab
     has_worked: Callable[[Consumer], bool] = lambda member: True
-    """Whether a member has been in the group long enough for the next scene."""
+    """The condition that a member has been in the group long enough for the next scene."""
     members: dict[str, Consumer] = field(default_factory=dict)
     seen: list[Owners] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class Cast:
 
 
 def by_word(cast: Cast) -> Owners:
-    """What the members that run say of themselves."""
+    """Return what the members that run report of themselves."""
     running = [member for member in cast.members.values() if member.process.running]
     return {each.consumer_id: frozenset(number for _, number in each.partitions()) for each in running}
 
@@ -224,7 +224,7 @@ def _settle(casts: list[Cast], names: list[str]) -> None:
 
 
 def _account(cast: Cast) -> str:
-    """What the coordinator says of the group, the ends of all logs, and where whole copies of them are kept."""
+    """Return the coordinator's account of the group, the ends of all logs, and where whole copies of them are kept."""
     kept = KEPT / cast.group
     kept.mkdir(parents=True, exist_ok=True)
     broker = cast.lab.servers.brokers[0].process.log

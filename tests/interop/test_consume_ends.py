@@ -59,7 +59,7 @@ class End:
 
 
 def lines(process: subprocess.Popen[bytes], count: int) -> bytes:
-    """So many, and not an octet more."""
+    """Return so many lines, and not an octet more."""
     assert process.stdout is not None
     return b"".join(process.stdout.readline() for _ in range(count))
 
@@ -130,7 +130,7 @@ ENDS = [
 
 @dataclass
 class Stores:
-    """What ZooKeeper and Kafka have of a group."""
+    """The offsets of a group in ZooKeeper and Kafka."""
 
     lab: Lab
     zookeeper: KazooClient
@@ -150,7 +150,7 @@ class Stores:
         return {each.partition: each.offset for each in asked.result().topic_partitions if each.offset >= 0}
 
     def members(self, group: str) -> list[str]:
-        """Of both coordinations."""
+        """Return the members of both coordinations."""
         try:
             registered = self.zookeeper.get_children(f"/consumers/{group}/ids")
         except NoNodeError:
@@ -289,7 +289,7 @@ def test_a_kafka_consumer_that_ends_before_it_answers_a_rebalance_commits(
 
 
 class BadRecordError(Exception):
-    """What an application raises."""
+    """The error that an application raises."""
 
 
 def zookeeper_config(lab: Lab, flavour: str, group: str) -> dict[str, str]:
@@ -308,7 +308,7 @@ def fails_at_the_fifth(consumer: ZookeeperConsumer, stream: Stream) -> None:
 
 
 def breaks_at_the_fifth(consumer: ZookeeperConsumer, stream: Stream) -> None:
-    """Whether it dealt with the fifth nobody can know."""
+    """Raise at the fifth record: whether it was dealt with is unknown."""
     for number, _ in enumerate(stream):
         if number == READ:
             break
@@ -402,7 +402,7 @@ def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
 def test_an_exception_beside_a_kafka_consumer_commits_what_was_dealt_with(
     stores: Stores, batch: int, committed: int
 ) -> None:
-    """Of a batch that was not dealt with to its end, nothing."""
+    """A batch that was not dealt with to its end counts for nothing."""
     topic = prepare(stores, "kc", f"library-{batch}", 1)
     config = {"bootstrap.servers": stores.lab.bootstrap_servers, "group.id": topic, "auto.offset.reset": "earliest"}
     dealt_with = 0

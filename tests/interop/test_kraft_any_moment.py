@@ -155,7 +155,7 @@ def phase_of(seen: KraftScene) -> str:
 
 
 def remove_malformed(seen: KraftScene) -> None:
-    """What an operator does whom a refusal, or a node that ended, leads to the znode."""
+    """Remove the znode like an operator whom a refusal, or a node that ended, leads to it."""
     with connected(seen.lab.zookeeper_connect) as client, suppress(NoNodeError):
         client.delete(MALFORMED)
 

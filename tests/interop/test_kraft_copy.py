@@ -24,7 +24,7 @@ from tests.soak import soak_only
 pytestmark = [pytest.mark.timeout(900), soak_only]
 MALFORMED = "/config/users/ann"
 SLOW_S = 5.0
-"""So much later a request of a controller reaches ZooKeeper. The copy takes about ten requests."""
+"""The delay of a request of a controller to ZooKeeper. The copy takes about ten requests."""
 
 
 def begin(seen: KraftScene) -> None:

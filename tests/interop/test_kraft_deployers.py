@@ -86,7 +86,9 @@ class Hosts:
 
 
 def completed(lab: Lab, folder: Path) -> None:
-    """What the comments of the made files ask for: secrets, ``super.users``, a controller's own id and places."""
+    """Return the made files with what their comments ask for: secrets, ``super.users``, a controller's own id and
+    places.
+    """
     broker = faults.broker(lab, 1)
     own = broker.settings(lab.folder / broker.name)
     by_hand = {name: own[name] for name in ("super.users", "delegation.token.secret.key")}

@@ -64,12 +64,12 @@ def scene() -> Iterator[KraftScene]:
 
 
 def folder(scene: KraftScene) -> Path:
-    """Of the run that finalised."""
+    """Return the folder of the run that finalised."""
     return scene.runs / scene.noted["the end"]
 
 
 def evidence_of(scene: KraftScene, step_id: str) -> Mapping[str, Any]:
-    """Of the run that finalised."""
+    """Return the folder of the run that finalised."""
     (found,) = [it for it in load_run(folder(scene)).events if (it.event, it.step_id) == ("verified", step_id)]
     return evidence(found)
 

@@ -1,4 +1,4 @@
-"""What people do beside a move to KRaft: an operator who is killed and acts again, a broker that is gone for good.
+"""People act beside a move to KRaft: an operator who is killed and acts again, a broker that is gone for good.
 
 Two brokers, one controller; each verb is a process of its own. The deployer begins late, and outlives its operator.
 """
@@ -30,7 +30,7 @@ GONE = 2
 
 @dataclass
 class Orders:
-    """What brokers were ordered to do; the next order is begun late."""
+    """The orders to brokers; the next order is begun late."""
 
     move: Callable[[str, int, str, str], str]
     slow_s: float = 0.0

@@ -22,7 +22,9 @@ from tests.soak import soak_only
 
 pytestmark = [soak_only, pytest.mark.timeout(600)]
 NEVER_KNOWN = {"Z14", "Z13", "R03"}
-"""Whether controllers may use znodes that only nodes may write; and what only the nodes' files say."""
+"""The checks with no known answer: whether controllers may use znodes that only nodes may write; and what only the
+nodes' files have.
+"""
 SHAPE = {"brokers": 1, "controllers": 1, "secured": True}
 
 

@@ -41,7 +41,8 @@ QUIET_S = 2.0
 
 @dataclass
 class CutMove(KraftScene):
-    """What this process says to ZooKeeper goes through a cable of its own, and so does what controllers say.
+    """The move of a process whose connection to ZooKeeper, and that of the controllers, goes through a cable of its
+    own.
 
     ``results`` and ``seen``: of each verb, and the status after it; ``cut``: of each run that ended by a cut.
     """

@@ -244,7 +244,7 @@ def test_the_lock_of_many_groups_is_looked_at_by_one_request(operations: Operati
 
 
 def n_received(lab: Lab, operations: Operations) -> int:
-    """What ZooKeeper counts for the session of these operations."""
+    """Return what ZooKeeper counts for the session of these operations."""
     session_id, _ = operations.cluster.zookeeper.client_id
     (line,) = [each for each in lab.servers.zookeeper.command("cons").splitlines() if f"sid=0x{session_id:x}," in each]
     return int(line.partition("recved=")[2].partition(",")[0])

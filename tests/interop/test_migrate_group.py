@@ -103,7 +103,9 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Oper
 
 @soak_only
 def test_there_back_and_there_again(group: MakeGroup, operations: Operations) -> None:
-    """What MEZKCCs left in Kafka is stalled and doesn't bar their second coming: nothing is deleted or overridden."""
+    """The offsets that MEZKCCs left in Kafka do not move and do not prevent their second coming: nothing is deleted
+    or overridden.
+    """
     shared = old_group(group, 2, 6)
     in_kafka = []
     for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
@@ -278,7 +280,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
 
 @soak_only
 def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operations: Operations) -> None:
-    """What was replaced stays so; once the member is back, the run continues to its end."""
+    """A replaced member stays replaced; once the dead member is back, the run continues to its end."""
     shared = old_group(group, 3)
     run = operations.begin(approved(operations, operations.make_plan(request_of(shared, "Kafka coordination"))))
     victim = shared.members[-1]

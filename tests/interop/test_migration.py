@@ -180,7 +180,9 @@ def of_partitions(shared: Group, partitions: set[tuple[str, int]]) -> set[tuple[
 
 
 def test_the_listener_is_told_the_whole_groups_assignment_in_kafka_mode(group: MakeGroup) -> None:
-    """Of every member, plain Kafka consumers included, as the coordinator has it; and again when it changes."""
+    """The assignment has every member, plain Kafka consumers included, as the coordinator has it; and again when it
+    changes.
+    """
     shared = group(12)
     members = shared.add_python("mezkcc", 2, threads=2)
     shared.toggle("kafka")
@@ -197,8 +199,9 @@ def test_the_listener_is_told_the_whole_groups_assignment_in_kafka_mode(group: M
 
 
 def await_told(shared: Group, members: list[Consumer]) -> tuple[dict[str, int], dict[str, int]]:
-    """What both members' listeners were told, once it is what the coordinator and the owner znodes say: partitions by
-    member, and by thread."""
+    """Return what both members' listeners received, once it is what the coordinator and the owner znodes have:
+    partitions by member, and by thread.
+    """
     admin = AdminClient({"bootstrap.servers": shared.lab.bootstrap_servers, "log_level": 0})
     ids = {member.consumer_id for member in members}
 

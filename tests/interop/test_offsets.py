@@ -1,4 +1,4 @@
-"""Where offsets go and come from: ZooKeeper, Kafka, both – against real stores, and beside real JVM members."""
+"""Offsets are written and read: ZooKeeper, Kafka, both – against real stores, and beside real JVM members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kit.lab.process import wait_until
 SECONDS = 90
 QUICK = {"auto.offset.reset": "smallest", "rebalance.backoff.ms": 300, "consumer.timeout.ms": SECONDS * 1000}
 IMPATIENT = {**QUICK, "consumer.timeout.ms": 1500}
-"""Of members that have nothing to deliver."""
+"""The settings of members that have nothing to deliver."""
 BY_HAND = {**QUICK, "auto.commit.enable": False}
 Make = Callable[..., ZookeeperConsumer]
 

@@ -1,4 +1,4 @@
-"""When brokers delete offsets: by the age of each commit, or in a classic group by the time without members."""
+"""Brokers delete offsets by the age of each commit, or in a classic group by the time without members."""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ from tests.soak import IS_SOAK, Record, first, report
 MakeGroup = Callable[..., Group]
 JOINS = 100 if IS_SOAK else 3
 RELEASE_SECONDS, LAST_TRY_SECONDS = 1.5, 6.0
-"""What a Python member aims at, and when an old consumer of default settings begins its last try."""
+"""The time that a Python member aims at, and the time at which an old consumer of default settings begins its last
+try.
+"""
 HASHES = {"1.1.1": HASH_1_0, "0.10.2.2": HASH_0_8_2, "0.8.2.2": HASH_0_8_2}
 
 

@@ -95,7 +95,7 @@ PAUSE = {"partitions_that_changed_hands": 3, "longest_unowned_ms": 7, "owners_wa
 
 
 class NothingInTheWay:
-    """What a performer in memory answers where nothing stands in the way of a plan."""
+    """The answers of a performer in memory if nothing blocks a plan."""
 
     cluster_id = "toy"
 

@@ -1,4 +1,4 @@
-"""What a page fetches: a report must be one file that needs no other."""
+"""Find what a page fetches: a report must be one file that needs no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of a notebook's outputs, or of a page, say."""
+"""Read the tables of a notebook's outputs, or of a page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _rows(table: Any) -> list[Row]:
 
 
 def _name(cell: Any) -> str:
-    """Of a heading for people the column's name, which is in its title."""
+    """Return the column's name of a heading for people; the name is in its title."""
     titled = cell.find(title=True)
     return str(titled["title"]) if titled else str(cell.get_text(strip=True))
 

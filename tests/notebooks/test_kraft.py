@@ -148,7 +148,7 @@ def test_in_dual_write_phase_nodes_and_differing_values_are_shown(seen):
 
 
 def test_run_all_plans_the_way_back_and_writes_nothing(seen):
-    """That of ``kraft_migrate`` is in ``tests/browser/test_kraft_wizard.py``."""
+    """The plan of ``kraft_migrate`` is in ``tests/browser/test_kraft_wizard.py``."""
     assert "plan back" not in seen.raised
     assert "nothing was changed; the plan can begin now" in seen.notebooks["plan back"].cells[-1].outputs[0].text
     rows = [row for row in seen.table("plan back", "item", "before", "after", "undo") if row["item"] == "broker 1"]

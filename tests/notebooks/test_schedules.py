@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")
 OF_HISTORY = (ROOT / "docs/history.md").read_text(encoding="utf-8")
 PROFILE = f'[clusters.lab]\nbootstrap_servers = "127.0.0.1:1"\n{QUICK_SPARK}'
 CRON = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
-"""What cron gives a command, beside HOME and LOGNAME."""
+"""The variables that cron gives a command, beside HOME and LOGNAME."""
 SYSTEMD = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
@@ -55,7 +55,7 @@ def secured():
 
 @pytest.fixture
 def site(secured, tmp_path):
-    """What is in /srv/offramp: a profile that needs secrets, the secrets, and offramp."""
+    """Make the content of /srv/offramp: a profile that needs secrets, the secrets, and offramp."""
     (tmp_path / "offramp.toml").write_text(secured.profile_toml(), encoding="utf-8")
     lines = (f"{name}={shlex.quote(value)}\n" for name, value in secured.secrets.items())
     (tmp_path / "secrets.env").write_text("".join(lines), encoding="utf-8")

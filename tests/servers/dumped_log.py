@@ -1,4 +1,4 @@
-"""What Kafka's own tool says of a metadata log's file, beside what is read here: in one form, secrets redacted."""
+"""Compare Kafka's own tool on a metadata log's file with what is read here: in one form, secrets redacted."""
 
 from __future__ import annotations
 

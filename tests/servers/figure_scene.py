@@ -38,7 +38,7 @@ PLAIN, DELETED, EMPTIED, COMPACTED, MARKED, BARE = (
 )
 PARTITIONS = {PLAIN: 3, DELETED: 2, EMPTIED: 2, COMPACTED: 1, MARKED: 1, BARE: 2}
 N_RECORDS = 40
-"""Of each partition of the dated topics, a minute apart."""
+"""The number of records of each partition of the dated topics, a minute apart."""
 MINUTE_MS = 60_000
 Offsets = Mapping[str, Mapping[int, int]]
 """Topic → partition → offset."""

@@ -1,4 +1,5 @@
-"""What every figure of a scene has to be: by Kafka's own client and the records, as ``figure_scene`` has made them.
+"""Compute what every figure of a scene has to be: by Kafka's own client and the records, as ``figure_scene`` has made
+them.
 
 Nothing of the code under test computes here. ``Wanted`` has, by subject and column, a value or a range that holds it.
 A subject is (group, store, topic, partition); None where a figure is about more.

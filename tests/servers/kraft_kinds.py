@@ -111,7 +111,7 @@ KINDS: Mapping[str, Callable[[Lab, AdminClient], None]] = {
     "a quota removed": _remove_a_quota,
     "a delegation token made": lambda lab, _: make_token(lab.migration),
 }
-"""Of one broker; what needs several (ISR, leaders, reassignments) is in ``preflight_story``."""
+"""The kinds on one broker; what needs several (ISR, leaders, reassignments) is in ``preflight_story``."""
 
 
 def set_metrics(lab: Lab, interval_ms: str | None) -> None:

@@ -40,7 +40,7 @@ SETTLE_S = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a verb's process ended."""
+    """The end of a verb's process."""
 
     exit_code: int
     stdout: str
@@ -190,7 +190,7 @@ class KraftWalk:
 
 
 def summary(status: KraftStatus) -> tuple[object, ...]:
-    """What a status says, without the times at which it was read."""
+    """Return the summary of a status, without the times at which it was read."""
     state, nodes = status.state, status.read.nodes
     counts = state.zk_state, state.n_zookeeper, state.n_migrating, state.n_kraft
     modes = [(each.role, each.address, each.mode or each.has_flag, each.is_leader, each.error) for each in nodes]

@@ -1,4 +1,4 @@
-"""How two other tools tell lag in time, restated from what they publish: for comparison only."""
+"""Restate how two other tools compute lag in time, from what they publish: for comparison only."""
 
 from __future__ import annotations
 

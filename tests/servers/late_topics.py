@@ -20,7 +20,9 @@ from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 
 PARTITIONS = 6
-"""Of each topic; of each three the first has a reader that keeps up, then comes a slow one, and one that stands."""
+"""The partitions of each topic; of each three the first has a reader that keeps up, then comes a slow one, and a
+stalled one.
+"""
 _TICK_S = 0.05
 _STANDS_FROM, _STANDS_UNTIL = 3, 14
 """Seconds of each twenty in which the third reader reads nothing."""
@@ -177,7 +179,7 @@ class Compacted(Late):
             self.produce(key=str(tick % 5) if tick % 6 else f"own-{tick}")
 
     def audit(self, wanted: dict[int, tuple[int, int]]) -> dict[int, int]:
-        """What is left at or after these offsets, by partition: the records are read."""
+        """Return what is left at or after these offsets, by partition: the records are read."""
         left = {}
         for partition, (offset, end) in wanted.items():
             self._audit.assign([TopicPartition(self.topic, partition, offset)])

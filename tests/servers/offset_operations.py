@@ -120,7 +120,7 @@ def await_member(consumer, topic):
 
 
 def register(cluster, group, name):
-    """What an old consumer's registration is for others: an ephemeral znode under ids."""
+    """Register like an old consumer: an ephemeral znode under ids."""
     path = f"/consumers/{group}/ids/{group}_{name}"
     cluster.zookeeper.create(
         path, b'{"version":1,"subscription":{},"pattern":"static","timestamp":"1"}', ephemeral=True, makepath=True

@@ -39,7 +39,7 @@ class Case:
 
 
 def hold(case: Case, rows: Iterable[Condition | Condition]) -> None:
-    """That one of the findings is the case's: whom it concerns, how grave it is, what it says, and what to do."""
+    """Check that one of the findings is the case's: its subject, its severity, its sentence and its remedy."""
     of_check = [each for each in rows if each.check_id == case.check_id]
     named = [each for each in of_check if each.subject.startswith(case.subject)]
     assert named, of_check

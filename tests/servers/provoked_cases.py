@@ -1,4 +1,4 @@
-"""How each check of a move to KRaft is provoked on real servers: ``docs/evidence/kraft-preflight.md`` lists it.
+"""Provoke each check of a move to KRaft on real servers: ``docs/evidence/kraft-preflight.md`` lists it.
 
 Tests run all cases of a file; a unit test holds that no id of the code is without one.
 """
@@ -583,5 +583,5 @@ CASES: tuple[Case, ...] = (
 
 
 def cases_of(file: str, *looks: str) -> list[Case]:
-    """Those that tests of a file have to hold, of these observations."""
+    """Return the cases that tests of a file have to hold, of these observations."""
     return [each for each in CASES if each.test == file and each.look in looks]

@@ -20,7 +20,7 @@ PROGRAMS = {"krb5kdc": "krb5-kdc", "kadmin.local": "krb5-admin-server", "kinit":
 
 
 def missing() -> str:
-    """What these tests lack here, in one sentence; empty: nothing."""
+    """Return what these tests lack here, in one sentence; empty: nothing."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     packages = [package for program, package in PROGRAMS.items() if shutil.which(program, path=path) is None]
     modules = [module for module in ("gssapi", "k5test") if find_spec(module) is None]
@@ -99,7 +99,7 @@ class Realm:
         return {"GSSAPI": {"sasl.jaas.config": self.jaas_config(KAFKA), "sasl.kerberos.service.name": "kafka"}}
 
     def jaas_config(self, principal: str) -> str:
-        """Of a listener, and of who calls it."""
+        """Return the JAAS settings of a listener, and of its client."""
         return self._section("", principal).strip(" {}\n").removesuffix("; };").strip() + ";"
 
 

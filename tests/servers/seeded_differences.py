@@ -66,7 +66,7 @@ def copied(lab: Lab) -> Iterator[KazooClient]:
 
 
 def copy_znodes(client: KazooClient) -> None:
-    """What a diff reads, below ``CHROOT``."""
+    """Copy what a diff reads, below ``CHROOT``."""
     client.create(CHROOT)
     paths = [path for top in (*_TOPS, *_ALONE) for path in fetch_znodes(client, top)["path"].to_pylist()]
     rows = dict(zip(paths, fetch_data(client, paths).data))
@@ -197,7 +197,7 @@ class _Edits:
         self.expected.add(("config", "topics/orders", "cleanup.policy"))
 
     def _odd_settings(self) -> None:
-        """Of topics that never were, and of one that is made and deleted at the end of the log."""
+        """Make settings of topics that never were, and of one that is made and deleted at the end of the log."""
         for name in ("never", "brief"):
             self.client.create(f"/config/topics/{name}", _json({"version": 1, "config": {"retention.ms": "1"}}))
             self.expected.add(("config", f"topics/{name}", "retention.ms"))

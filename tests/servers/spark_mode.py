@@ -96,7 +96,7 @@ def judged(spark: SparkSession, commits: DataFrame, history: kit.History) -> pl.
 
 
 def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
-    """What a log shows, when nobody holds anything but the events."""
+    """Return what a log shows with nothing but the events."""
     events = read_client_logs(spark, log, zone="UTC").events
     gc.collect()
     return rows(pl.DataFrame(events.toArrow()), "line", "kind", "group_id", "generation")

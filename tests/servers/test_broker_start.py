@@ -1,4 +1,4 @@
-"""Which znodes keep a real broker of 3.9.1 in ZooKeeper mode from starting, and whether ``brokers_start`` says so."""
+"""Znodes that keep a real broker of 3.9.1 in ZooKeeper mode from starting are found by ``brokers_start``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def client(lab: Lab) -> Iterator[KazooClient]:
 
 
 def is_refused(client: KazooClient) -> bool:
-    """What the gate asks."""
+    """Return the gate's answer."""
     read = fetch_metadata_znodes(client, lambda _: False)
     facts = PreflightFacts(
         Facts(datetime.now(UTC), read.control, ()),

@@ -58,7 +58,7 @@ def closing_in(step: int, end: int, chance: Random) -> int | None:
 
 
 def stalling(step: int, end: int, chance: Random) -> int | None:
-    """Of forty steps it commits one offset for thirty."""
+    """Return commits that stay at one offset for thirty of forty steps."""
     return end - 20 - GROWTH * max(0, step % 40 - 10)
 
 
@@ -167,7 +167,7 @@ def lab_with_offsets(lab) -> Any:
 
 @pytest.fixture
 def answers(lab_with_offsets) -> Iterator[Beside]:
-    """What Burrow said in each step."""
+    """Return Burrow's answers in each step."""
     with burrow.served(lab_with_offsets) as asked, Beside(lab_with_offsets, asked) as beside:
         wait_until(lambda: len(asked.ends(TOPIC)) == PARTITIONS, "the topic known", 30)
         tick = burrow.await_tick(asked, TOPIC, beside.grow)

@@ -40,7 +40,7 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
 
 
 class Table:
-    """What each face shows, beside what is wanted."""
+    """The table of each face, beside the expected one."""
 
     def __init__(self) -> None:
         self.wrong: list[tuple[str, Subject, str, Any, Any]] = []
@@ -253,7 +253,7 @@ def _metrics(scene: Scene, truth: Truth, table: Table) -> None:
 
 
 def _metrics_of_groups(families: dict[str, Any], truth: Truth, table: Table) -> None:
-    """What remains is compared too: the ends of logs, sums of groups, and what an observation says of itself."""
+    """Compare the remaining metrics too: the ends of logs, sums of groups, and an observation's figures of itself."""
     for name, column in {"lag": "lag", "unknown_partitions": "n_unknown"}.items():
         samples = families.pop(f"offramp_consumer_group_{name}")
         known = {subject: row for subject, row in truth.groups().items() if row[column] is not None}

@@ -134,7 +134,7 @@ def pairs_of(member, side) -> set[tuple[str, int]]:
 
 
 def newest_records(members) -> dict[tuple[str, int], dict]:
-    """Of each partition, by the consumers' own files."""
+    """Return the newest record of each partition, by the consumers' own files."""
     records = [record for member in members for record in member.records()]
     records.sort(key=lambda record: (record["offset"], record["at_ms"]))
     return {(record["topic"], record["partition"]): record for record in records}

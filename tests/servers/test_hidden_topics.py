@@ -119,7 +119,7 @@ def allow(lab: Lab, bob: Cluster) -> None:
 
 @pytest.fixture
 def operations(alice, bob, tmp_path) -> tuple[OffsetOperations, OffsetOperations]:
-    """What alice and bob do; the group has an offset of each topic."""
+    """Return the operations of alice and bob; the group has an offset of each topic."""
     made = []
     for cluster in (alice, bob):
         each = OffsetOperations(cluster, tmp_path / str(len(made)))

@@ -31,7 +31,7 @@ def profile_file(kraft_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def kafka(lab: Lab, *words: str) -> str:
-    """What the command prints of a reset that it does not execute."""
+    """Return what the command prints of a reset that it does not execute."""
     named = [word for group in GROUPS for word in ("--group", group)]
     arguments = ["--bootstrap-server", lab.servers.addresses(), "--reset-offsets", "--dry-run", *named, *words]
     command = jvm.java(jars.class_path(jars.SERVERS), COMMAND, [*arguments, "--timeout", "60000"], 128, lab.folder)

@@ -180,7 +180,7 @@ def is_synced(status: KraftStatus) -> bool:
 
 
 def edit(lab: Lab, path: str, held: object) -> None:
-    """What nobody should do: write into a znode of a migration manually."""
+    """Edit a znode of a migration manually, which is dangerous."""
     with connected(lab.zookeeper_connect) as client:
         client.set(path, json.dumps(held).encode())
 

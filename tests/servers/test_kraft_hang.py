@@ -1,4 +1,6 @@
-"""How long a broker hangs that was stopped before it knew the controller after the hand-back: ``make soak``."""
+"""A broker that was stopped before it knew the controller after the hand-back hangs for a measured time: ``make
+soak``.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ AGAIN = "again"
 
 
 def ids(lab: Lab) -> list[str]:
-    """Of the topics of that name that the log has made."""
+    """Return the ids of the topics of that name that the log has made."""
     log = read_log(Controllers(lab.migration.controller_addresses))
     return [body for name, body in log.records.select("name", "body").rows() if name == "Topic" and AGAIN in body]
 
@@ -74,7 +74,7 @@ def restart(lab: Lab, meanwhile: Callable[[Lab], None] = lambda lab: None) -> No
 
 
 def rows(found: MetadataDiff) -> list[tuple[str, ...]]:
-    """What differs, and whether ZooKeeper has anything of that name."""
+    """Return what differs, and whether ZooKeeper has anything of that name."""
     told = found.of("in_flight", "diverged").with_columns(is_there=pl.col("zookeeper_value").is_not_null())
     return told.select("kind", "item", "is_there", "verdict", "cause").rows()
 

@@ -78,7 +78,7 @@ class DualWriteWalk(KraftWalk):
         return list(checkpoints(self.lab.folder / "zookeeper" / "data", log))
 
     def lost_by_elections(self, checkpoint: Checkpoint) -> set[tuple[str, ...]]:
-        """What ZooKeeper lacked of topics whose name another one had before."""
+        """Return what ZooKeeper lacked of topics whose name another one had before."""
         missing = {key for key, (held, _) in checkpoint.early.items() if held is None}
         return {key for key in missing if key[0] in ("topic", "partition") and key[1] in self.remade}
 
@@ -184,7 +184,7 @@ def under_load(seen: DualWriteWalk) -> None:
 
 
 def make_states(seen: DualWriteWalk, found: MetadataDiff) -> None:
-    """What docs/kraft.md says of partitions without a state znode."""
+    """Follow docs/kraft.md for partitions without a state znode."""
     stateless = found.differences.filter(pl.col("cause") == "no_state")
     with connected(seen.lab.zookeeper_connect) as client:
         for topic, number, wanted in stateless.select("entity", "item", "kraft_value").iter_rows():
@@ -293,7 +293,9 @@ SOUND = [
 ]  # fmt: skip
 SINCE_HEALED = ("healed", "client metrics", "unstuck")
 COME_BACK = {("topics/gone", "retention.ms", "deleted_topic")}
-"""What a restarted controller writes to ZooKeeper when it is elected, and nobody takes out again (docs/kraft.md)."""
+"""The settings that a restarted controller writes to ZooKeeper when it is elected, and that no one removes
+(docs/kraft.md).
+"""
 
 
 @pytest.mark.parametrize("moment", SOUND)

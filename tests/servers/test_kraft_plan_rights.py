@@ -75,7 +75,7 @@ ZOOKEEPER = [
 ]
 OLD_GROUP = "/consumers/old/ids"
 MORE = {"controllers": (), "zookeeper": ("/migration",), "kraft": ("/migration", "/consumers", OLD_GROUP)}
-"""What a plan to this phase reads besides."""
+"""The rights that a plan to this phase needs besides."""
 
 
 class Scene(KraftWalk):
@@ -111,7 +111,7 @@ class Scene(KraftWalk):
         return ended
 
     def refuse(self, planned: Planned) -> str:
-        """What is said of a plan that is not made."""
+        """Return the refusal of a plan."""
         ended = self.plan(planned)
         assert ended.exit_code != 0, ended.output
         assert not list((self.runs / "plans").glob("*.json")), ended.output

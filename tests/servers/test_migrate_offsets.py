@@ -91,7 +91,9 @@ def topic(lab, request):
 
 
 def at_rest(stores: Stores, *others: Stores) -> dict:
-    """What the stores hold of the groups that have a member in none of these reads: a member changes its group."""
+    """Return the content of the stores of the groups that have a member in none of these reads: a member changes
+    its group.
+    """
     groups = [
         (name, group) for each in (stores, *others) for store in STORES for name, group in each.groups(store).items()
     ]

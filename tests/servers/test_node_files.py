@@ -65,7 +65,7 @@ LEFT_OVER = (
     ("kraft", {"inter.broker.protocol.version": "3.9"}),
     ("final controller", {"zookeeper.connect": "localhost:2181"}),
 )
-"""What a person forgets to remove on the way to KRaft."""
+"""The settings that a person forgets to remove on the way to KRaft."""
 
 
 def test_what_kafka_takes_in_kraft_mode_is_a_remark(tmp_path: Path):

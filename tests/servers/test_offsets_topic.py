@@ -72,7 +72,7 @@ def commit_rounds(lab, group: str, *rounds: dict[int, tuple[int, str]]) -> None:
 
 
 def fetched(profile, pattern: str) -> dict[tuple[str, str, int], tuple[int, str | None]]:
-    """What OffsetFetch says; confluent-kafka ends its metadata with a NUL, and another client than it shows that."""
+    """Return the answer of OffsetFetch; confluent-kafka ends its metadata with a NUL, which another client shows."""
     with kit.connect(profile) as cluster:
         rows = kit.observe(cluster, pattern).committed_offsets.filter(pl.col("store") == "kafka")
     columns = ["group_id", "topic", "partition", "committed_offset", "metadata"]
@@ -140,7 +140,7 @@ def check_times(spark, profile, commits: pl.DataFrame) -> None:
 
 
 def check_account(lab, spark, profile) -> None:
-    """Of all groups, every record that a plain consumer gets is in one count, and in the tables."""
+    """Check of all groups that every record that a plain consumer gets is in one count, and in the tables."""
     topic = read_offsets_topic(spark, profile)
     rows = topic.partitions
     assert rows.schema == pl.DataFrame(tables.OFFSETS_PARTITIONS.schema.empty_table()).schema
@@ -246,7 +246,7 @@ def test_generations_are_what_describe_groups_said(lab, spark, profile):
 
 
 def held_by_generation(generations: pl.DataFrame) -> list[dict[str, tuple[str, list[str]]]]:
-    """Of each record that isn't a tombstone."""
+    """Return the state by each record that isn't a tombstone."""
     found: dict[int, dict[str, tuple[str, list[str]]]] = {}
     for row in generations.filter(~pl.col("is_tombstone")).iter_rows(named=True):
         held = found.setdefault(row["offset"], {})

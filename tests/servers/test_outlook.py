@@ -1,4 +1,4 @@
-"""When unread records are deleted: a broker really deletes them, by time and by size, and the bracket holds it."""
+"""A broker really deletes unread records, by time and by size, and the bracket holds the time."""
 
 from __future__ import annotations
 

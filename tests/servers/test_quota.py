@@ -17,7 +17,7 @@ from tests.servers.awaiting import awaited
 
 CLIENT = "over its quota"
 PERCENT = 0.03
-"""Of the time of one request thread: each answer comes with a throttle time."""
+"""The share of one request thread's time: each answer comes with a throttle time."""
 
 
 @contextmanager

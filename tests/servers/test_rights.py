@@ -371,7 +371,7 @@ PROTOCOL_LACKING = (
     ((DESCRIBE_TOPICS,), (), f"the login lacks DESCRIBE on the topic {TOPIC}"),
     ((CONFIGS_OF_CLUSTER,), (), "Grant the login DESCRIBE_CONFIGS on the cluster"),
 )
-"""Which rights a login loses after the plan of a protocol was made; what it keeps of them; what is said."""
+"""The rights that a login loses after the plan of a protocol was made; what it keeps of them; the sentence."""
 
 
 @pytest.mark.parametrize(("lost", "kept", "said"), first(PROTOCOL_LACKING))

@@ -29,7 +29,9 @@ pytestmark = pytest.mark.timeout(900)
 
 RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 NEVER_KNOWN = {"Z14", "Z13", "R03"}
-"""Whether controllers may use znodes that only nodes may write; and what only the nodes' files say."""
+"""The checks with no known answer: whether controllers may use znodes that only nodes may write; and what only the
+nodes' files have.
+"""
 
 
 def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:

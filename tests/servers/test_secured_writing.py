@@ -1,4 +1,4 @@
-"""What the kit makes in a closed ZooKeeper is closed, too; what it makes in an open one is as open as before."""
+"""The znodes that the kit makes in a closed ZooKeeper are closed, too; in an open one they are as open as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What only a stopped broker has is unknown, not absent: hidden topics, and groups of its offsets partitions."""
+"""The topics and groups that only a stopped broker has are unknown, not absent: hidden topics, and groups of its
+offsets partitions.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ def lab() -> Iterator[Lab]:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one method said of one partition at one observation; ``row`` has time_lag_ms, and of ours the bracket."""
+    """The answer of one method about one partition at one observation; ``row`` has time_lag_ms, and of ours the
+    bracket.
+    """
 
     method: str
     kind: str

@@ -97,7 +97,7 @@ def commit_in_both_stores(lab: Lab, zookeeper: KazooClient, group_id: str) -> No
 
 
 def n_received(lab: Lab, zookeeper: KazooClient) -> int:
-    """What the server counts for this connection."""
+    """Return what the server counts for this connection."""
     session_id, _ = zookeeper.client_id
     (told,) = [line for line in lab.servers.zookeeper.command("cons").splitlines() if f"sid=0x{session_id:x}," in line]
     return int(re.search(r"recved=(\d+)", told)[1])

@@ -1,4 +1,4 @@
-"""What brokers without ZooKeeper refuse, in one sentence each: rights of the lock, protocols that are switched off."""
+"""Brokers without ZooKeeper refuse with one sentence each: rights of the lock, protocols that are switched off."""
 
 from __future__ import annotations
 

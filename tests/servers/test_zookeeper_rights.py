@@ -1,4 +1,4 @@
-"""Who may write what a way back writes is reported from access lists, as ZooKeeper itself then decides."""
+"""The rights to write what a rollback writes are reported from access lists, as ZooKeeper itself then decides."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_epochs_of_partitions_that_are_hidden_are_told(connect):
 
 @pytest.mark.parametrize("path", ["/consumers", "/consumers/orders/ids"])
 def test_groups_whose_members_are_hidden_are_told_with_the_missing_right(connect, path):
-    """Such a group may have live members, which a plan to KRaft mode refuses."""
+    """A group with hidden members may have live ones, which a plan to KRaft mode refuses."""
     with session(connect, "node:pw") as client:
         client.ensure_path(path)
         client.set_acls(path, CLOSED)

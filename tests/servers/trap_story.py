@@ -56,7 +56,7 @@ class Traps(KraftScene):
 
     @contextmanager
     def logged(self, moment: str, node: Broker, *awaited: str) -> Iterator[None]:
-        """What the node says from now on until it has said all of ``awaited``."""
+        """Return the node's lines from now on until all of ``awaited`` are there."""
         file = self.lab.folder / f"{node.name}.log"
         begin = file.stat().st_size if file.exists() else 0
 
@@ -167,7 +167,7 @@ def name_nobody(seen: Traps) -> None:
 
 
 def names_of(seen: Traps, pattern: str) -> set[str]:
-    """Of folders of a partition, on any broker, without the random part."""
+    """Return the names of the folders of a partition, on any broker, without the random part."""
     found = seen.lab.folder.glob(f"broker-*/data/{pattern}")
     return {re.sub(r"\.[0-9a-f]{32}", "", each.name) for each in found}
 
@@ -205,7 +205,7 @@ def zombie(seen: Traps) -> None:
 
 
 def dual_write(seen: Traps) -> None:
-    """What the preflight says helps: the partition is reassigned. The pending deletion stays pending."""
+    """Follow the preflight's remedy: the partition is reassigned. The pending deletion stays pending."""
     lab, (controller,) = seen.lab, seen.lab.migration.controllers
     with seen.logged("copied", controller, "to DUAL_WRITE"):
         reassign(lab.migration, {("zombie", 0): [seen.homes["zombie"]]})

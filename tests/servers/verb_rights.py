@@ -136,6 +136,6 @@ ELSEWHERE = {
 
 
 def weaker(right: Right) -> tuple[Right, ...]:
-    """What is left of a right that is taken away: READ includes DESCRIBE, which is a right of its own."""
+    """Return the rest of a right that is taken away: READ includes DESCRIBE, which is a right of its own."""
     operation, resource, name = right
     return (("Describe", resource, name),) if operation == "Read" else ()

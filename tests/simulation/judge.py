@@ -1,4 +1,4 @@
-"""What must hold after every step, and the few exemptions from it.
+"""Judge what must hold after every step, and the few exemptions from it.
 
 - **I1** at every record a Python member delivers: it holds O(p), made in its session, and the server knows the
   session. Exempt: O(p) was stolen (deleted by an old consumer that didn't make it) and the member could not know yet.
@@ -134,7 +134,7 @@ class GroupJudge:
     # Excuses
 
     def tail_is_lost(self, member: Member, pairs: Iterable[TopicAndPartition]) -> None:
-        """What was delivered of these and is in no store may be delivered again."""
+        """Allow what was delivered of these and is in no store to be delivered again."""
         for pair in pairs:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
             self._kafka_assigned[member.consumer_id].discard(pair)
@@ -164,7 +164,9 @@ class GroupJudge:
         self._thefts.discard((member.consumer_id, pair))
 
     def releases(self, member: PythonMember, pairs: Iterable[TopicAndPartition]) -> None:
-        """Who claims these next reads ZooKeeper too; what a Kafka consumer has is reserved, not released."""
+        """Return the released partitions. A member that claims these next reads ZooKeeper too; what a Kafka
+        consumer has is reserved, not released.
+        """
         mine = self._kafka_assigned[member.consumer_id].intersection(pairs)
         self._kafka_assigned[member.consumer_id] -= mine
         self.kafka_refused({pair: self._positions.get((member.consumer_id, pair), 0) for pair in mine})
@@ -175,7 +177,7 @@ class GroupJudge:
             self._forgiven[pair] |= set(range(offset, self.handed[pair]))
 
     def thefts(self, member: PythonMember) -> set[tuple[str, TopicAndPartition]]:
-        """Of its owner znodes, as far as it had no chance to know."""
+        """Note the thefts of its owner znodes, as far as it had no chance to know."""
         return {each for each in self._thefts if each[0] == member.consumer_id}
 
     def thefts_noticed(self, thefts: set[tuple[str, TopicAndPartition]]) -> None:
@@ -192,7 +194,9 @@ class GroupJudge:
             self._forgiven_to_kc[pair] |= set(range(self.world.group.offsets.get(pair, 0), offset))
 
     def put_out(self, member: Member) -> None:
-        """Of the Kafka group, which takes no commit of it any more; a Python member still commits to ZooKeeper."""
+        """Put a member out of the Kafka group, which takes no commit of it any more; a Python member still commits
+        to ZooKeeper.
+        """
         if isinstance(member, PythonMember):
             self.kafka_refused({pair: self.handed[pair] for pair in self._kafka_assigned.pop(member.consumer_id, ())})
         else:
@@ -311,7 +315,9 @@ class GroupJudge:
         self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
 
     def announced(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
-        """Of Kafka's assignment: everything that members of the view, and Kafka consumers, have in its generation."""
+        """Return the announced part of Kafka's assignment: everything that members of the view, and Kafka
+        consumers, have in its generation.
+        """
         current = {each.embedded.client.member_id for each in self.world.migrating() if each.embedded is not None}
         members = self.world.group.members.items()
         known = {

@@ -87,7 +87,7 @@ class DeletesBlindly(ZnodeSteps):
 
 
 class D6(PythonMember):
-    """What was held in the last session is deleted in the next one, whoever holds it by then."""
+    """Delete in the next session what was held in the last one, whichever member holds it by then."""
 
     coordination_class = KeepsWhatItHeld
     znodes_class = DeletesBlindly
@@ -248,7 +248,7 @@ class AssignmentEpochIgnored(Gate):
 
 
 class RoundNeverRefused(Gate):
-    """What stops everything does not stop the round under way."""
+    """Stop everything but the round in progress."""
 
     def _is_open(self, assignment_epoch: int | None) -> bool:
         self._is_round_refused = False
@@ -395,14 +395,14 @@ class GuessesCount(Coordination):
 
 
 class StaleDescription(PythonMember):
-    """Who is in the Kafka group is asked once per generation."""
+    """Ask for the members of the Kafka group once per generation."""
 
     def do_ReadKafkaGroup(self, effect: effects.ReadKafkaGroup) -> KafkaGroup | None:
         return super().do_ReadKafkaGroup(replace(effect, is_fresh=False))
 
 
 class ReservationsGoSilently(Coordination):
-    """Who takes over from Kafka consumers finds ZooKeeper's old offset."""
+    """Let a member that takes over from Kafka consumers find ZooKeeper's old offset."""
 
     def _hand_over(self, reservations: Pairs) -> Any:
         return frozenset()
@@ -417,7 +417,7 @@ class CopiesNothing(PythonMember):
 
 
 class CountsWhatIsInHand(Gate):
-    """What the application has in hand counts as consumed once its partition is stopped."""
+    """Count what the application has in hand as consumed once its partition is stopped."""
 
     def _await_finished(self, stopped: Mapping[Any, Offsets]) -> None:
         for stream, offsets in stopped.items():
@@ -426,7 +426,7 @@ class CountsWhatIsInHand(Gate):
 
 
 class OthersNotStopped(PythonMember):
-    """What turns out not to be held continues being consumed."""
+    """Continue to consume what turns out not to be held."""
 
     def do_StopOthers(self, effect: effects.StopOthers) -> None:
         pass

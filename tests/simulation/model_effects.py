@@ -1,4 +1,4 @@
-"""What a Python member does with each effect, on the models: as ``kit.consumer.zookeeper.driver``."""
+"""Model a Python member's reaction to each effect, as ``kit.consumer.zookeeper.driver``."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class EffectSteps:
             yield from self._drop_what_kafka_has(offsets)
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
-        """What is not in Kafka yet, best effort."""
+        """Commit what is not in Kafka yet, best effort."""
         unsaved = self.gate.uncommitted.of(offsets)
         failed = yield from self.commit_kafka(unsaved, is_own_thread)
         self.gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in failed})

@@ -96,7 +96,9 @@ class GroupServer:
         ]
 
     def assigned_to(self, member_id: str | None) -> Pairs:
-        """What this member may consume: its part of the last generation, until it has answered for the next one."""
+        """Return what this member may consume: its part of the last generation, until it has answered for the next
+        one.
+        """
         member = self.members.get(member_id or "")
         if member is None or (self.is_rebalancing and member.has_joined):
             return frozenset()

@@ -32,7 +32,9 @@ BACKOFF, LOOK_EVERY, KAFKA_RETRY, COMMIT_EVERY, PROVE_EVERY = 2.0, 5.0, 0.2, 2.0
 
 
 class ModelStream:
-    """What the gate asks of a stream: each partition's offset and assignment epoch, and the record in hand."""
+    """The part of a stream that the gate asks for: each partition's offset and assignment epoch, and the record in
+    hand.
+    """
 
     def __init__(self) -> None:
         self.places: dict[TopicAndPartition, tuple[int, int | None]] = {}

@@ -206,7 +206,7 @@ class ZookeeperClient:
 
     @property
     def is_alive(self) -> bool:
-        """What only the server knows."""
+        """Return whether the session is alive, which only the server knows."""
         return self.session in self.server.heard
 
     def ping(self) -> None:

@@ -127,7 +127,7 @@ def _owner(world: SimulatedGroup, name: str) -> str:
 
 
 def _stop_kafka_consumers(world: SimulatedGroup) -> None:
-    """What a member's alarm shows the operators to do."""
+    """Stop Kafka consumers, as a member's alarm asks operators to do."""
     for name, member in world.members.items():
         if isinstance(member, PlainConsumer):
             world.leave(name)

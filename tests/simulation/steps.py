@@ -1,4 +1,4 @@
-"""What the simulation is made of: threads that do one atomic step at a time, and what may be wrong after one."""
+"""Define the parts of the simulation: threads that do one atomic step at a time, and what may be wrong after one."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ BEGINNINGS: tuple[tuple[str, ...], ...] = (
     ("mezkcc", "zk", "ozkcc"),
     ("mezkcc", "kafka", "kc", "kc"),
 )
-"""What is there and settled when a walk begins."""
+"""The members that are present and settled when a walk begins."""
 
 
 def begin(world: SimulatedGroup, beginning: Sequence[str]) -> None:

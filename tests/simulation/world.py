@@ -72,7 +72,7 @@ class SimulatedGroup:
         return None
 
     def plain_members(self) -> list[str]:
-        """Of the Kafka group, as the coordinator has them."""
+        """Return the plain members of the Kafka group, as the coordinator has them."""
         return [name for name, each in self.group.members.items() if not each.is_embedded]
 
     def old_members(self) -> frozenset[tuple[str, int]]:

@@ -30,7 +30,7 @@ def _is_collection(value: ast.expr, known: set[str]) -> bool:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """What is in a function, or in a module, itself: not in the functions within."""
+    """Yield the nodes of a function, or of a module, itself: not of the functions within."""
     entered = [function]
     while entered:
         for child in ast.iter_child_nodes(entered.pop()):

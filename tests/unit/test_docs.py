@@ -319,7 +319,7 @@ MAP = {
     "brokers are rolled": ("kit/kraft/move/step_maker.py", "def _last_apart("),
     "a record type of the metadata log": ("kit/kraft/metadata_log/make_record_types.py", '"record_types.json"'),
 }
-"""What a new owner searches for: what the file that the map names has to hold."""
+"""The words that a new owner searches for: what the file that the map names has to hold."""
 
 
 @pytest.mark.parametrize(("what", "there"), MAP.items(), ids=MAP)

@@ -29,7 +29,7 @@ ROOTS = [Path(module.__file__).parent for module in (kit, widgets)]
 
 
 def refuse_foreign(html: str, where: str) -> None:
-    """Of all that is in the page, nothing runs, loads or hides."""
+    """Check that nothing in the page runs, loads or hides."""
     parsed = BeautifulSoup(html, "html.parser")
     for tag in parsed.find_all(True):
         assert OUR_TAGS.fullmatch(tag.name), f"{where}: <{tag.name}>"

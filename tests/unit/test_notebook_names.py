@@ -1,4 +1,6 @@
-"""What the notebooks import from the project, and name of its modules, is there: no checker of types reads them."""
+"""The names that the notebooks import from the project, and the modules that they name, exist: no checker of types
+reads them.
+"""
 
 from __future__ import annotations
 

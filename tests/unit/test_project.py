@@ -1,4 +1,4 @@
-"""What the project promises about itself."""
+"""The promises of the project about itself."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ NO_CLUSTER = {
 
 
 KINDS = (ast.Call, ast.ImportFrom, ast.Attribute, ast.ClassDef)
-"""What the tests of the product's source examine."""
+"""The nodes that the tests of the product's source examine."""
 
 
 @cache
@@ -247,7 +247,7 @@ ACTION = re.compile(
     r"|\bmust\b|\bneeds?\b|\bhas to\b|\b(goes to|begins from): |[:;] {call}$",
     re.IGNORECASE,
 )
-"""What an action resembles, at the latest as the last words, or what another function hands in as the last."""
+"""The form of an action, at the latest in the last words, or what another function passes as the last."""
 LEFT = {"kit/rebalances/logs/lines.py"}
 """Spark's condition after the path that was given: the path is what is wrong."""
 

@@ -17,7 +17,7 @@ SERVERS = Path(__file__).parents[1] / "servers"
 
 
 def ids_of_the_code() -> set[str]:
-    """Of the preflight, of the linter, and those that the status alone has."""
+    """Return the ids of the preflight, of the linter, and those that the status alone has."""
     asked = (*preflight.RULES, *contradictions.RULES, *node_lint.RULES)
     return {each.check_id for each in asked} - {"N00"}  # Nothing is wrong.
 

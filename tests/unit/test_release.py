@@ -1,4 +1,4 @@
-"""What a release carries: licence, version, container, schedule; ``tests/browser/test_wheel.py`` has the wheel."""
+"""A release has its licence, version, container, schedule; ``tests/browser/test_wheel.py`` has the wheel."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ PLANTED = [as_fifo, as_dangling, as_loop, as_folder, as_deep, as_levels]
 
 
 def in_time(call, *args):
-    """What the call returns or raises; a call that hangs fails the test, and ends with the process."""
+    """Return what the call returns or raises; a call that hangs fails the test, and ends with the process."""
     ended = []
 
     def run():

@@ -22,7 +22,7 @@ from tests.soak import IS_SOAK
 PAGE, PAGES = 4096, 1024
 ROOM = range(0, 90, 3) if IS_SOAK else (0, 3, 40)
 LITTLE = 2
-"""So many pages are never enough."""
+"""The number of pages that is never enough."""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from kit.tables import schema as tables
 from tests.generators.small_snapshots import FIRST, N_ROWS, SECOND, TODAY, small_snapshot, snapshot_id
 
 BEGUN = {snapshot_id(FIRST, 1), snapshot_id(FIRST, 2), snapshot_id(SECOND, 3)}
-"""What every scene holds but that of a history's first snapshot."""
+"""The snapshots of every scene except that of a history's first snapshot."""
 ADDED = 4
 NEW = snapshot_id(SECOND, ADDED)
 LONG_AFTER = timedelta(days=3)
@@ -25,7 +25,7 @@ LONG_AFTER = timedelta(days=3)
 
 @dataclass(frozen=True)
 class InterruptedWrite:
-    """What a writer is reported to do, and what may and must be there when it was ended: snapshots by their ids.
+    """The write of a writer that is ended, and the snapshots that may and must be there then, by their ids.
 
     ``moment`` begins the change at which most is at stake.
     """
@@ -122,7 +122,7 @@ def again(spark: SparkSession, folder: Path, scene: InterruptedWrite) -> None:
 
 
 def tidy(spark: SparkSession, folder: Path) -> None:
-    """What schedulers do in the days after; what was written until now is of ``TODAY``."""
+    """Do what schedulers do in the days after; what was written until now is of ``TODAY``."""
     for path in folder.rglob("*"):
         os.utime(path, (TODAY.timestamp(), TODAY.timestamp()))
     for later in (LONG_AFTER, LONG_AFTER + timedelta(hours=2)):
@@ -132,7 +132,7 @@ def tidy(spark: SparkSession, folder: Path) -> None:
 
 
 def rubbish(folder: Path) -> list[str]:
-    """What was begun and never used: Spark's own folders, parts and folders without a file."""
+    """Leave what was begun and never used: Spark's own folders, parts and folders without a file."""
     parts = {path.name for path in folder.glob("days/snapshots/date=*/part=*")}
     return sorted(
         str(path.relative_to(folder))

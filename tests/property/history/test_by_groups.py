@@ -1,4 +1,4 @@
-"""What is made of a history group by group: the same by ranges of groups on local disks, and by Spark elsewhere."""
+"""A history gives the same result group by group: by ranges of groups on local disks, and by Spark elsewhere."""
 
 from __future__ import annotations
 
@@ -189,7 +189,9 @@ def test_looks_are_copied_once_and_new_ones_when_they_are_many(spark, folder, wo
 
 
 def test_copies_are_made_once_for_all_who_read_a_history(spark, folder, works, limits, tmp_path):
-    """Of several threads, too; what was deleted of them is copied again, and an observation that is another one now."""
+    """Several threads share the copies, too; what was deleted of them is copied again, and so is an observation
+    that is another one now.
+    """
     copy = shutil.copytree(folder, tmp_path / "history")
     limits(1, 0)
     expected = found(spark, folder, works["lags"])
@@ -310,7 +312,7 @@ def test_a_file_of_many_snapshots_has_to_name_them(spark, folder, works, tmp_pat
 
 @pytest.mark.parametrize("n_offsets", [1, 10**9])
 def test_a_row_without_a_group_is_refused(spark, folder, works, tmp_path, n_offsets, limits):
-    """Of no range it would be lost; a range without a name would have all groups once more."""
+    """Without a group it would be lost; a range without a name would have all groups once more."""
     copy = shutil.copytree(folder, tmp_path / "history")
     limits(n_offsets, 10**9)
     for file in Path(copy, "committed_offsets", "date=2026-11-23").rglob("*.parquet"):

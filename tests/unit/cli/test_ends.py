@@ -1,4 +1,6 @@
-"""How ``offramp`` ends when nobody reads on, when Ctrl-C comes, and when the call is wrong; plans and runs by name."""
+"""``offramp`` ends in order when its reader has gone, when Ctrl-C comes, and when the call is wrong; plans and runs
+by name.
+"""
 
 from __future__ import annotations
 

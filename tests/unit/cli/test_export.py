@@ -1,4 +1,4 @@
-"""How ``offramp export`` continues: its pace, looks that fail, arguments that can't be meant."""
+"""``offramp export`` continues: its pace, failed observations, arguments that can't be meant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.health.export.readings import parse_text, reading, row, samples
 
 
 class ToyReadings:
-    """What each observation comes to: a cost in requests, or an error."""
+    """The result of each observation: a cost in requests, or an error."""
 
     def __init__(self, *looks: int | str) -> None:
         self.looks = list(looks)

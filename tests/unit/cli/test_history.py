@@ -1,4 +1,4 @@
-"""What ``offramp history`` says."""
+"""``offramp history`` reports each folder."""
 
 from __future__ import annotations
 

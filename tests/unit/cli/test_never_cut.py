@@ -202,7 +202,7 @@ def assert_whole(columns, rows, lines: list[str], width: int) -> None:
 
 @pytest.mark.parametrize("face", FACES)
 def test_a_table_is_handed_whole_values(face, monkeypatch):
-    """What a verb makes of its rows cuts nothing either."""
+    """The rows of a verb are cut by nothing either."""
     name = NAMES[0]
     texts = [text for _, rows, _ in printed(FACES[face], name, 200, monkeypatch) for row in rows for text in row]
     whole = {"history info": str(BIG), "plan list": DIGITS, "kraft status": DIGITS, "runs": RUN_ID}.get(face, name)

@@ -1,4 +1,4 @@
-"""How an outlook is reported to people."""
+"""An outlook is reported to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What takes longer than two seconds says so on a terminal, and clears its line; no other operator or tool sees it."""
+"""A step that takes longer than two seconds is reported on a terminal, and its line is cleared; no other reader
+sees it.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +167,7 @@ def _slowed(screen: Screen):
 
 @pytest.fixture
 def stand_in(monkeypatch, profile):
-    """What the verbs do before the slow part, at once."""
+    """Replace what the verbs do before the slow part, at once."""
     cluster = SimpleNamespace(
         name="production",
         zookeeper=object(),

@@ -33,7 +33,7 @@ HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "a
 
 
 CLIENTS_TOO = (*HEAVY, "narwhals", "prometheus_client")
-"""What no help needs."""
+"""The modules that no help needs."""
 AFTER_EACH_VERB = """
 import json
 import sys

@@ -52,7 +52,7 @@ def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
 
 
 def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
-    """What the last of them shows."""
+    """Return the last of the shown screens."""
     of_late = GroupTrends()
     return with_lines([of_late.add(each) for each in looks][-1])
 
@@ -83,7 +83,7 @@ def test_looks_are_spread_over_the_time():
 
 
 def test_looks_are_judged_by_what_moved_between_them():
-    """What could not be read at an observation is no commit, and does not make the next one."""
+    """An offset that could not be read at an observation is no commit, and does not make the next one."""
     looks = [
         look(0, stopped=500, moving=500, unread=500),
         look(5000, stopped=500, moving=600, unread=None),
@@ -117,7 +117,7 @@ FOUR_LOOKS = {
     "busy": (990, 1060, 1180, 1255),
     "set-back": (990, 1090, 500, 900),
 }
-"""What each had committed at the observations."""
+"""The committed offsets of each at the observations."""
 
 
 def seen(*groups: str, n_looks: int = 4) -> list[pl.DataFrame]:

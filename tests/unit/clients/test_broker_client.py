@@ -1,4 +1,4 @@
-"""What is said when every broker has gone, or refuses the login, in the midst of a read."""
+"""An error is reported when every broker has gone, or refuses the login, in the midst of a read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_a_login_that_is_refused_later_is_no_failure_to_wait_for(error):
 
 
 def failures(n_requests: int) -> list[type[Exception]]:
-    """Of five requests, each on a new connection that the server closes after this many requests of the login."""
+    """Return the failures of five requests, each on a new connection that the server closes after this many
+    requests of the login.
+    """
 
     async def send_request(request):
         raise KafkaConnectionError("closed")

@@ -1,4 +1,4 @@
-"""What the control znodes say, and what Kafka can't decode of them."""
+"""The control znodes are read, and what Kafka can't decode of them is reported."""
 
 from __future__ import annotations
 

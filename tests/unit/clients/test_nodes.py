@@ -1,4 +1,4 @@
-"""What a node's answer to ApiVersions says of its version."""
+"""A node's answer to ApiVersions shows its version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose znode it is by its whole path: Kafka's stay exact but for secrets, another application's are not kept."""
+"""The whole path decides whose znode it is: Kafka's stay exact but for secrets, another application's are not kept."""
 
 from __future__ import annotations
 

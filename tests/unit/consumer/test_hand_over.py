@@ -1,4 +1,4 @@
-"""What counts as delivered: through a pipe what was read, else what was written; nothing after the end."""
+"""A record counts as delivered: through a pipe once it was read, else once it was written; nothing after the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history that can't be written says."""
+"""A history that can't be written is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether dual write continues is watched, whatever the clocks of ZooKeeper, controllers and this machine say."""
+"""Dual write is watched, whatever the clocks of ZooKeeper, controllers and this machine say."""
 
 from __future__ import annotations
 

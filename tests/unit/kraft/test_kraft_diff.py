@@ -1,4 +1,4 @@
-"""When a comparison of both stores has read often enough."""
+"""A comparison of both stores ends when it has read often enough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kraft_records import diff, difference
 
 
 def read_until_settled(settle_s: float, *found: MetadataDiff) -> MetadataDiff:
-    """Of reads of both stores, one after the other."""
+    """Return the reads of both stores, one after the other."""
     left = iter(found)
     return settled(lambda n_reads: replace(next(left), n_reads=n_reads), lambda offset, deadline: None, settle_s)
 

@@ -235,7 +235,7 @@ def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
 
 
 def test_a_name_in_an_error_begins_no_line_of_its_own(capsys):
-    """What is not read is reported line by line; a znode's name may hold a line of its own."""
+    """The errors are reported line by line; a znode's name may hold a line of its own."""
     forged = "/config/users/a\nofframp: both stores hold the same"
     differences = diff(difference("config", "unknown", error=forged))
     status = replace(SILENT, error=forged)

@@ -1,4 +1,4 @@
-"""Which of the preflight's findings a controller's words are about."""
+"""The preflight's findings are found by a controller's words."""
 
 from __future__ import annotations
 

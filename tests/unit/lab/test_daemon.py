@@ -1,4 +1,4 @@
-"""How long a lab in the background is held."""
+"""A lab in the background is held for a time."""
 
 from __future__ import annotations
 

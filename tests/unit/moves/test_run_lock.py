@@ -1,4 +1,4 @@
-"""Which locks a run takes, by what the brokers are and whether the profile names ZooKeeper."""
+"""A run takes locks by what the brokers are and whether the profile names ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What people read of a step is what its actor does: every edit of a plan that could part the two is refused."""
+"""The text that people read of a step is what its actor does: every edit of a plan that could part the two is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no report of a running cluster shows."""
+"""Reports of cases that no running cluster has."""
 
 from __future__ import annotations
 

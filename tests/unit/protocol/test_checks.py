@@ -158,6 +158,6 @@ def test_answers_are_kept_in_a_plan_and_read_back():
 
 
 def test_each_check_is_provoked_on_a_real_broker():
-    """That the scene holds is for those tests; this one finds a check that none of them names."""
+    """The scene is held by those tests; this one finds a check that none of them names."""
     scenes = (SERVER_TESTS / "test_protocol_checks.py").read_text(encoding="utf-8")
     assert [each.rule.check_id for each in CHECKS if f'"{each.rule.check_id}"' not in scenes] == []

@@ -1,4 +1,4 @@
-"""What resembles a secret is redacted where it stands, and the rest of the text is kept."""
+"""A text that resembles a secret is redacted, and the rest is kept."""
 
 from __future__ import annotations
 

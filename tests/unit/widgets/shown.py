@@ -1,4 +1,4 @@
-"""What a wizard shows: its widgets, by what a person reads on them."""
+"""Read a wizard: its widgets, by what a person reads on them."""
 
 from __future__ import annotations
 

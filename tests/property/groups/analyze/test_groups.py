@@ -1,4 +1,4 @@
-"""What must always hold of an analysis, whatever was read."""
+"""An analysis keeps its invariants, whatever was read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ RULES = [(1000, 30), (100, 30), (10**9, 45), (0, 90), (10**9, 100)]
 def lives(
     chance: Random, minutes: list[int], ends: dict[int, int | None]
 ) -> list[tuple[int | None, int | None] | None]:
-    """What the observations see of one partition: offset and the time of the commit; None: nothing at all."""
+    """Return what the observations see of one partition: offset and the time of the commit; None: nothing at all."""
     kind = chance.choice(["steady", "steady", "slow", "silent", "silent", "back", "gone", "late", "holes", "errors"])
     begun, ended = sorted(chance.sample(minutes, 2))
     store_tells = chance.random() < 0.3

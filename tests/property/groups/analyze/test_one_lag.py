@@ -52,7 +52,7 @@ def sums(lags: dict[Any, int | None]) -> dict[Any, int | None]:
 
 
 def exported(lag: pl.DataFrame) -> dict[Any, int]:
-    """What ``offramp export`` serves for each partition."""
+    """Return what ``offramp export`` serves for each partition."""
     none = {"time_lag_ms": pl.Int64, "close_ms": pl.Int64, "deletion_lower_ms": pl.Int64, "status": pl.String}
     flags = {"is_never_closed": pl.Boolean, "is_never_deleted": pl.Boolean}
     rows = lag.with_columns(pl.lit(None, kind).alias(name) for name, kind in (none | flags).items())

@@ -1,4 +1,4 @@
-"""What members put into the coordinator's bytes may be anything: parsed, or told as what it isn't."""
+"""Members may put anything into the coordinator's bytes: it is parsed, or reported as what it isn't."""
 
 from __future__ import annotations
 

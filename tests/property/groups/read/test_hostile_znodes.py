@@ -94,7 +94,7 @@ def tree(groups: dict[str, Node], brokers: Node, controller: Node) -> Node:
 
 @pytest.fixture(autouse=True)
 def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What isn't ZooKeeper's: two topics of two partitions, and no group."""
+    """Return a cluster without ZooKeeper: two topics of two partitions, and no group."""
     partitions = tuple(TopicPartition(topic, n, False, 1, 0, (1,), (1,)) for topic in TOPICS for n in range(2))
     brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.columns({}) for table in tables.ALL}

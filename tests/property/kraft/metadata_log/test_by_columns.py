@@ -96,7 +96,7 @@ class RandomRecords:
         return written.change(topic, number, **{each: fields[each] for each in named})
 
     def stray(self) -> bytes:
-        """Of a topic that is not there, or what was said before."""
+        """Return records of a topic that is not there, or of earlier values."""
         number = self.random.randint(1, self.n_topics + 2)
         twice = self.partition(number, 0, 2), self.change(number, 1_000), written.topic("again", number)
         return self.random.choice([*twice, written.value("RemoveTopic", {"topicId": written.uuid(number)})])
@@ -184,7 +184,7 @@ def test_a_topic_s_partitions_are_there_when_asked_for(tmp_path):
 @pytest.mark.parametrize("part_bytes", [1, 1_000, 20_000, 2**23])
 @pytest.mark.parametrize("n_padding", [0, 10, 61, 50_000])
 def test_a_file_is_read_in_parts(tmp_path, part_bytes, n_padding):
-    """Of which a batch may be longer, and behind which may be room that nobody wrote to."""
+    """A batch of it may be longer, and behind it may be room that no one wrote to."""
     parts = [written.partition(1, each) for each in range(600)]
     octets = written.segment(written.topic("a", 1), *parts, written.change(1, 5, leader=2), per_batch=200)
     written.write_log(tmp_path, {0: octets + bytes(n_padding)})
@@ -215,7 +215,7 @@ def test_a_log_with_damage_is_read_plainly(tmp_path, bits):
 @settings(max_examples=40 if IS_SOAK else 15, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1]), st.sampled_from([1, 100]))
 def test_batches_that_are_built_alike_or_nearly(seed, share, at_once):
-    """Of as many bytes and records each; in some the same records stand in another order."""
+    """The batches have as many bytes and records each; in some the same records are in another order."""
     chance, values, octets = random.Random(seed), list[bytes](), b""
     for number in range(1, 31):
         parts = [written.partition(number, at, [1, 2, 3][: 1 + at % 3]) for at in range(70)]

@@ -1,4 +1,4 @@
-"""Where many groups stand, reported one snapshot, is what each is reported of its own rows alone."""
+"""The state of many groups, reported for one snapshot, is what each group's own rows show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one of Spark's tasks reports lines: the same wherever portions end; patterns without lookaround; zones."""
+"""One of Spark's tasks reports the same of lines wherever portions end; patterns without lookaround; zones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_it_does_not_matter_where_a_portion_ends(lines, portion):
 
 @pytest.mark.parametrize("portion", [1, 1_000_000])
 def test_any_entry_may_prove_the_zone(tmp_path, portion):
-    """Of a file that shows something; and one that doesn't has no account."""
+    """Any entry of a file that shows something may do so; a file that doesn't has no account."""
     said = (
         "[2018-05-01 08:00:00,100] INFO Discovered coordinator k:9092 (id: 1 rack: null) for group g. (a.Coordinator)\n"
     )

@@ -28,8 +28,9 @@ def wrongly_told(every: Sequence[Pasted]) -> list[str]:
 
 
 def _wrong(each: Pasted, counted: dict, event: dict | None) -> str | None:
-    """What is wrong with the account of a line. A text that shows no event may be left uncounted, but not counted
-    twice; a doubtful one may be shown."""
+    """Return what is wrong with the account of a line. A text that shows no event may be left uncounted, but not
+    counted twice; a doubtful one may be shown.
+    """
     account = tuple(counted[name] for name in ("n_events", "n_context", "n_unknown"))
     if each.kinds == {CONTEXT}:
         return None if account[0] == 0 and sum(account) <= 1 else f"told as {account}, holds no event"
@@ -74,7 +75,7 @@ def test_each_wording_is_told(front, before, wrapping, texts):
 @settings(max_examples=100 if IS_SOAK else 3, deadline=None)
 @given(st.lists(lines(), min_size=40, max_size=80))
 def test_no_line_of_a_file_is_told_twice(every):
-    """What a line shows with others around it: the first witness is each line alone."""
+    """A line shows the same with other lines around it: the first witness is each line alone."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "pasted.log")
         log.write_text("".join(f"{each.line}\n" for each in every))

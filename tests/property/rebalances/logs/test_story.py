@@ -23,7 +23,7 @@ WITHIN = datetime(2018, 5, 1, 8, 0, 1, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def events(spark, tmp_path_factory) -> dict[str, pl.DataFrame]:
-    """Those of each file, all read at once."""
+    """Return the events of each file, all read at once."""
     found = log_texts.read_all(spark, tmp_path_factory).events
     return {Path(file).name: rows for (file,), rows in found.group_by("file")}
 

@@ -1,4 +1,4 @@
-"""What a KafkaConsumer refuses before it has met a broker, and how answers to commits find their callbacks."""
+"""A KafkaConsumer refuses some calls before it has met a broker, and answers to commits find their callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls whom: the "Delegation Mechanics" of KAFKA-20385, and listeners of other clients."""
+"""The listener's methods call each other by the "Delegation Mechanics" of KAFKA-20385; listeners of other clients."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_an_interrupt_in_a_callback_is_not_lost():
 
 
 class Record:
-    """What a Message shows."""
+    """The part of a Message that is read."""
 
     def __init__(self, partition: int, offset: int) -> None:
         self.place = partition, offset
@@ -288,7 +288,7 @@ def test_a_lost_partition_is_not_committed():
 
 
 def test_a_seek_in_a_callback_is_not_undone_by_records_in_hand():
-    """Of a partition that stays: cooperative groups and KIP-848 rebalance in the middle of a batch."""
+    """A partition that stays keeps its seek: cooperative groups and KIP-848 rebalance in the middle of a batch."""
     consumer: KafkaConsumer
     steps = ["assigned", Record(0, 7), Record(0, 8), lambda: consumer.seek(ZERO, 3), Record(0, 3)]
     with scripted(None, *steps) as (consumer, _):

@@ -1,4 +1,4 @@
-"""What the embedded consumer commits after a partition's offset was out of range: a scripted librdkafka."""
+"""The embedded consumer commits after a partition's offset was out of range: a scripted librdkafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose assignment is in force: every row of KIP-125's toggle, and what plain Kafka consumers change (R5, R6)."""
+"""The assignment in force: every row of KIP-125's toggle, and what plain Kafka consumers change (R5, R6)."""
 
 from __future__ import annotations
 

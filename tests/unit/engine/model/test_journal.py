@@ -37,7 +37,7 @@ def put(world, lines):
 
 
 def rechained(lines):
-    """What a forger would do: edit, and make the chain right again."""
+    """Edit like a forger, and make the chain right again."""
     before, new = None, []
     for line in lines[:-1]:
         data = json.loads(line)

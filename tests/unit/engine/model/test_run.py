@@ -398,7 +398,7 @@ def test_a_lock_lost_before_the_first_write_means_no_write(world):
 
 
 def point(folder, name, **world):
-    """Where in a run that nothing hits the point of that name is."""
+    """Return the point of that name in a run that nothing hits."""
     other = ModelRun(folder, **world)
     other.run.act()
     return other.hazard.points.index(name)
@@ -462,7 +462,7 @@ def test_the_way_back_ends_between_two_items(tmp_path):
 
 
 def point_back(folder, name):
-    """Where in an undo the point of that name is."""
+    """Return the point of that name in an undo."""
     other = ModelRun(folder)
     other.run.act()
     other.process()

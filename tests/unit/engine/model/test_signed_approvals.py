@@ -289,7 +289,7 @@ def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
 
 
 def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operations, terminal, keys):
-    """Who can write the folder can make a new chain, but not Bob's signature."""
+    """A person who can write the folder can make a new chain, but not Bob's signature."""
     plan = operations.make_plan(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     operations._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
     approval = operations.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
@@ -301,7 +301,7 @@ def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operation
 
 
 def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
-    """Who can write the folder can make a chain of events, but no signature."""
+    """A person who can write the folder can make a chain of events, but no signature."""
     world = ModelRun(tmp_path)
     world.run.act()
     run = Run(world.folder, world.performer, world.lock, clock=world.time.clock, rules=rules)

@@ -1,4 +1,4 @@
-"""What people see of a plan and a run: all of it, aligned, and nothing of it can pose as markup or as a terminal's."""
+"""People see all of a plan and a run, aligned, and nothing of it can pose as markup or as a terminal's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two snapshots say of each other."""
+"""Two snapshots are compared."""
 
 from __future__ import annotations
 

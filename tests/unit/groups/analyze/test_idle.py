@@ -1,4 +1,4 @@
-"""Which groups nobody uses: the class of each, and the sentence that says why."""
+"""Groups without members: the class of each, and the sentence with the reason."""
 
 from __future__ import annotations
 

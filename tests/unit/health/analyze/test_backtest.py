@@ -1,4 +1,4 @@
-"""What rules would have said of a night: a consumer that hung, one that died, one that is always a little behind."""
+"""Rules judge a night: a consumer that hung, one that died, one that always lags a little."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_coordinator_whose_clock_was_set_back_is_not_silent():
 
 
 def test_a_group_that_goes_on_under_a_new_id_begins_there(data):
-    """What is left under the old id is an alarm for ever; the new one inherits nothing of it.
+    """The old id is an alarm for ever; the new one inherits nothing of it.
 
     One commit is a window of no length to Burrow, and so a STOP at once: a share of the window is asked for.
     """

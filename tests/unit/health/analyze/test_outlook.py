@@ -1,4 +1,4 @@
-"""How lag will continue: worked cases, and a small broker that deletes segments as Kafka does."""
+"""The outlook of lag: worked cases, and a small broker that deletes segments as Kafka does."""
 
 from __future__ import annotations
 

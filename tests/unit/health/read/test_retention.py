@@ -1,4 +1,4 @@
-"""What decides when records are deleted, where brokers refuse or are gone: null, with the reason."""
+"""The settings that decide when records are deleted, where brokers refuse or are gone: null, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the preflight reads of a cluster: ``SOUND`` meets every check, and a test changes one fact of it."""
+"""The facts that the preflight reads of a cluster: ``SOUND`` meets every check, and a test changes one fact of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a value differs: what KRaft held before decides between a write that failed and an edit manually."""
+"""The cause of a difference: KRaft's earlier value decides between a write that failed and a manual edit."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_logs_of_unknown_zones_are_not_compared(tmp_path):
 
 
 def test_a_log_keeps_its_own_order(tmp_path):
-    """When summer time ends, an hour comes twice."""
+    """An hour comes twice when summer time ends."""
     log = tmp_path / "a.log"
     log.write_text("\n".join([*aborted(ZNODES[1][0]), LAB.format("2026-11-27 21:47:00,000", SEEN[6][0])]))
     assert read_story([log]).summary == "The copy from ZooKeeper ended after 1 abort."

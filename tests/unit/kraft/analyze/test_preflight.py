@@ -107,7 +107,7 @@ SOUND_TOO = (
     ("A07", with_settings(settings(1, num__partitions=" 3"), settings(2, num__partitions="+3"))),
     ("A07", with_settings(*(settings(each, num__partitions="1") for each in (1, 2)), _controller_on("PLAINTEXT"))),
 )
-"""What Kafka reads alike: by synonyms, defaults, without spaces, in another case."""
+"""The settings that Kafka reads alike: by synonyms, defaults, without spaces, in another case."""
 
 
 @pytest.mark.parametrize(("check_id", "facts"), SOUND_TOO, ids=lambda each: each if isinstance(each, str) else "")
@@ -308,7 +308,7 @@ def test_controllers_are_wiped_only_if_nothing_is_lost(facts, mode, topics, is_w
 
 def test_every_check_that_can_fail_was_broken():
     counts_only = {"Z20", "Z14"}
-    """Who may write a znode is never known from outside."""
+    """The right to write a znode is never known from outside."""
     assert {each.rule.check_id for each in CHECKS} - counts_only == {check_id for check_id, _, _ in BROKEN}
 
 
@@ -317,7 +317,7 @@ REFUSED = f"/brokers/topics/x: it {RIGHT.format('read')}"
 
 
 def hidden(path: str, **unknown: object) -> PreflightFacts:
-    """Of a control znode that the login may not read."""
+    """Return a control znode that the login may not read."""
     return control(**hides(path), **unknown)
 
 
@@ -418,7 +418,7 @@ def test_what_was_not_read_is_never_met(check_id, facts):
 
 
 def test_only_a_refusal_of_zookeeper_gives_the_advice_of_a_refusal():
-    """What a node answers, and what a file is called, may hold any words."""
+    """A node's answer, and the name of a file, may hold any words."""
     silent = nodes(*NODES[:2], node("controller", 3000, has_flag=None, error=f"it {RIGHT.format('read')}"))
     (unread,) = (each for each in of("L01", silent) if each.subject.startswith("controller "))
     assert "right READ" in unread.sentence
@@ -467,7 +467,7 @@ def test_few_iterations_warn_and_do_not_block():
 
 
 def test_the_quota_of_a_host_name_warns_and_an_address_does_not():
-    """Whether each broker resolves a name can't be seen from here, and such a quota is no mistake."""
+    """Each broker resolves the name itself, which can't be seen from here, and such a quota is no mistake."""
     (row,) = of("Z08", with_item(item("quota", "ips/db", "connection_creation_rate", "1")))
     assert (row.is_met, row.severity) == (None, "warn")
     assert "A broker that starts and can't resolve the name ends" in row.sentence

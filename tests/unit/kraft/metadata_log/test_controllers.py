@@ -1,4 +1,4 @@
-"""Who leads the quorum: what is said where nobody does."""
+"""The leader of the quorum is found, and its absence is reported."""
 
 from __future__ import annotations
 

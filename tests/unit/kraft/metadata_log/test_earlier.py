@@ -1,4 +1,4 @@
-"""What a log said of values before: a row per record that set one, and how far the copy out of ZooKeeper goes."""
+"""A log holds earlier values: a row per record that set one, and how far the copy out of ZooKeeper goes."""
 
 from __future__ import annotations
 

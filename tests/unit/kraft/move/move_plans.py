@@ -116,7 +116,7 @@ WELL = MoveReads(
 )
 """Every ISR is full, every controller has caught up, both stores hold the same."""
 NOTHING_OPEN = {"cancel_open_orders": lambda *words: None, "edited_problem": lambda *words: None, "reads": WELL}
-"""Of hands: no order of which nobody knows what came, no file that was edited; all that is read is well."""
+"""The hands of an actor without an open order and without an edited file; all that is read is in order."""
 
 
 def look_at(now: ClusterState, *, zookeeper: ZookeeperInMemory | None = None, reads: MoveReads = WELL, **profile: Any):
@@ -166,7 +166,7 @@ def saved_znode(text: str, owner: int = 0) -> hand_back.Saved:
 
 
 class Report:
-    """What an actor reports to its run; ``attempts`` are those of the process before, which was cut off."""
+    """The report of an actor to its run; ``attempts`` are those of the process before, which was cut off."""
 
     def __init__(self, *attempts: WriteAttempt) -> None:
         self.acted = ActedRecord("01", (), attempts)

@@ -326,7 +326,7 @@ class Late:
         return hands
 
     def quiet(self, problem) -> None:
-        """What is waited for is there already."""
+        """Make what is waited for be there already."""
         assert problem(self.hands().read_state(WORDS)) is None
 
 

@@ -1,4 +1,4 @@
-"""Who restarts nodes: what a person is reported, what a command is given, and what never reaches one."""
+"""Nodes are restarted: what a person is asked, what a command is given, and what never reaches one."""
 
 from __future__ import annotations
 

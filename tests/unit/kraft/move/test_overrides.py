@@ -1,4 +1,6 @@
-"""Who overrides which gate, what that asks of the approval, and that gates are asked again before the first order."""
+"""The overrides of gates: which person, what that asks of the approval, and that gates are asked again before the
+first order.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ from tests.unit.kraft.move.move_plans import (
 )
 
 CONTROLLERS = {3000: "host:9093"}
-"""Of the sound dual write that the tests of phases have: one broker in migration mode."""
+"""The controllers of the sound dual write that the tests of phases have: one broker in migration mode."""
 
 
 def made(to_phase: str, now: ClusterState) -> list[tuple[str, str, tuple[int, ...]]]:

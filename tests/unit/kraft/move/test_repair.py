@@ -1,5 +1,5 @@
-"""What another operator or tool left of a move: which damage is found, in which order, what no plan repairs, who may
-fail over.
+"""A manual rollback leaves damage: which damage is found, in which order, what no plan repairs, and when to fail
+over.
 """
 
 from __future__ import annotations

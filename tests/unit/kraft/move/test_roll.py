@@ -126,7 +126,7 @@ class Report:
         self.outcomes += outcomes
 
     def cut_off(self) -> ActedRecord:
-        """What a journal knows after a crash."""
+        """Return what a journal knows after a crash."""
         known = {it.item: it for it in self.outcomes}
         attempts = tuple(
             replace(it, outcome=known[it.item].outcome if it.item in known else None) for it in self.attempts

@@ -101,7 +101,7 @@ def test_a_store_that_cannot_be_read_is_a_problem():
     "facts", [WAITING, replace(WAITING, zk_state=None), replace(WAITING, control=control(checkpoint=None))]
 )
 def test_before_the_copy_is_completed_zookeeper_knows_all_partitions(facts):
-    """Those of topics that wait for their deletion are no longer reported."""
+    """The partitions of topics that wait for their deletion are no longer reported."""
     held = {"/brokers/topics/orders": TOPIC, "/brokers/topics/old": TOPIC, "/admin/delete_topics/old": b""}
     cluster = cluster_with(zookeeper=ZookeeperInMemory(held))
     assert READS.replicas(cluster, facts) == {("orders", 0): (1, 2), ("orders", 1): (2, 3)}

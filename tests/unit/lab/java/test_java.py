@@ -1,4 +1,4 @@
-"""Which Java is taken, and what the shim in front of the bundled one does."""
+"""Java is chosen, and the shim in front of the bundled one works."""
 
 from __future__ import annotations
 

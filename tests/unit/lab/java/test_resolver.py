@@ -1,4 +1,4 @@
-"""Which repository is asked, without naming one here."""
+"""The repository is chosen, without naming one here."""
 
 from __future__ import annotations
 

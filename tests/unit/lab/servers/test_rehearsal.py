@@ -1,4 +1,4 @@
-"""What controllers of 3.9.1 say when they give up a copy, or fail at it repeatedly."""
+"""Controllers of 3.9.1 report when they give up a copy, or fail at it repeatedly."""
 
 from __future__ import annotations
 

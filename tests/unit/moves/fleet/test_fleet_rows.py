@@ -1,4 +1,4 @@
-"""Which groups of a snapshot may be toggled, and what the others are reported."""
+"""The groups of a snapshot that may be toggled, and the reasons of the rest."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_what_prints_without_end_fills_no_disk_and_is_ended_in_time(tmp_path, mo
 
 
 def test_a_command_whose_operator_is_killed_goes_on_and_may_say_what_it_likes(tmp_path):
-    """Of a node that was stopped and is to be started: the end of us must not end it, nor hold it up."""
+    """The node was stopped and is to be started: the end of offramp must not end it, nor delay it."""
     began, go, done = (tmp_path / name for name in ("began", "go", "done"))
     code = (
         "import os,time\n"

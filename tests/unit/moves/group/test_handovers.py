@@ -1,4 +1,4 @@
-"""How long partitions had no owner znode, by what a watch saw of them."""
+"""The time for which partitions had no owner znode, by what a watch saw of them."""
 
 from __future__ import annotations
 

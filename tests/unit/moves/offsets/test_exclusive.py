@@ -1,4 +1,4 @@
-"""What the writer that is a group's only member does while the coordinator moves: no server can be timed so."""
+"""A group's only member writes while the coordinator moves: no server can be timed so."""
 
 from __future__ import annotations
 

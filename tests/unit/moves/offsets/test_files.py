@@ -26,7 +26,9 @@ def saved(tmp_path: Path) -> Path:
 
 
 def saved_by_a_spreadsheet(path: Path, delimiter: str) -> bytes:
-    """What a spreadsheet writes: cells of all lines, padded to the widest line, with CRLF and a byte order mark."""
+    """Return what a spreadsheet writes: cells of all lines, padded to the widest line, with CRLF and a byte order
+    mark.
+    """
     rows = list(csv.reader(io.StringIO(path.read_text(), newline="")))
     width = max(map(len, rows))
     text = io.StringIO()

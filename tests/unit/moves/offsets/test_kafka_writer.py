@@ -1,4 +1,4 @@
-"""What the writer of offsets does while coordinators come late: no server can be made to take just that long."""
+"""The writer of offsets waits while coordinators come late: no server can be made to take just that long."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ DEADLINE_S = 0.5
 SLOW_S = 0.6
 """One request takes longer than the whole deadline."""
 ANSWERED_S = 60.0
-"""Where an answer ends the attempts: no busy machine makes it late."""
+"""The time after which an answer ends the attempts: no busy machine makes it late."""
 
 
 class SlowBroker:

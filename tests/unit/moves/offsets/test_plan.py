@@ -256,7 +256,7 @@ IDS = {"orders": "5s0dGiGXRZqN5NOYZmgYrw", "another": "AAAAAAAAAAAAAAAAAAAAAQ"}
 
 
 def step_of(store="zookeeper", wanted=5, before=STORED):
-    """Of two groups, one of them new; clamped, so that there is a note."""
+    """Return a step of two groups, one of them new; clamped, so that there is a note."""
     keys = (("a", "orders", 0), ("a", "orders", 1), ("b/c" if store == "kafka" else "b c", "x-1", 12))
     targets = [OffsetTarget(key, before, wanted, "a note", metadata="m", leader_epoch=2) for key in keys]
     made = [clamp(target, 0, 4) for target in targets]

@@ -1,4 +1,4 @@
-"""Whether an offset belongs to the topic that has its name now; old steps and files have no topic ids."""
+"""An offset belongs to the topic that has its name now, or does not; old steps and files have no topic ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan of protocols consists of, by two observations of a group."""
+"""A plan of protocols is made from two observations of a group."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_a_member_has_the_place_of_its_id_or_its_host_or_its_client_id(members, 
 
 
 def test_a_start_that_is_tried_again_starts_a_member_where_none_runs():
-    """Of three starts the first one failed: its place is empty, not that of the last one."""
+    """The first of three starts failed: its place is empty, not that of the last one."""
     made = plan(of(CLASSIC, CLASSIC), CONSUMER, how="stopped", quiet_s=0.01, step_timeout_s=0.2)
     start, second = made.steps[1], of(CONSUMER, CONSUMER).members[1]
     one = replace(of(CONSUMER), members=(replace(second, member_id="started"),))

@@ -1,4 +1,4 @@
-"""Which keys a login needs and takes, by mechanism; and how each client gets it."""
+"""The keys that a login needs and takes, by mechanism; and how each client gets it."""
 
 from __future__ import annotations
 

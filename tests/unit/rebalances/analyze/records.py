@@ -1,4 +1,4 @@
-"""What coordinators store of a group's rebalances, and what its members log of them."""
+"""Make the records that coordinators store of a group's rebalances, and the lines that its members log of them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ KIP848_A, KIP848_B = "A" * 22, "B" * 22
 
 
 class Told:
-    """What is said of a case."""
+    """The sentences about a case."""
 
     def __init__(self, found: Rebalances) -> None:
         self.found = found

@@ -82,7 +82,7 @@ def test_a_member_of_whom_there_is_no_record():
 
 
 def test_what_may_be_compacted_away_is_no_difference():
-    """Of an older epoch's records of a member only the newest is left, and none of a member that is gone."""
+    """An older epoch's records of a member are compacted to the newest, and none of a member that is gone is left."""
     left = [*epoch(3), target("b", "t-0", "t-1"), computed(3), member("b"), current("b", 3, 3, "t-1")]
     assert found(reconciled("b", 20, 3, "t-0", "t-1"), left) == []
     assert found(reconciled("x", 20, 3, "t-0"), left) == []

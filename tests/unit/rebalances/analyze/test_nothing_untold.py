@@ -71,7 +71,7 @@ STEPS_OF_A_CONSUMER = {
     *("released", "revoked", "selected", "state_change", "subscribed", "sync_sent", "synced", "target_received"),
     "unassigned",
 }
-"""What a rebalance consists of, and what succeeds: the sentence about the rebalance describes it."""
+"""The steps of a rebalance, and its successes: the sentence about the rebalance describes them."""
 INCIDENTS = sorted({kind for source, kind in KINDS if source != BROKER} - STEPS_OF_A_CONSUMER)
 
 

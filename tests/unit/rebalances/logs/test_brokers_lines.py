@@ -1,4 +1,4 @@
-"""What a coordinator's line says of members and leaders, and where its reason ends."""
+"""A coordinator's line names members and leaders, and its reason ends somewhere."""
 
 from __future__ import annotations
 

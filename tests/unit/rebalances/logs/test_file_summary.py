@@ -1,4 +1,4 @@
-"""What is said about files: each problem in its sentence; the ones that make an answer worthless are raised."""
+"""The sentences about files: each problem in its sentence; problems that make an answer worthless are raised."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_the_logger_behind_the_text_is_no_part_of_it(tmp_path):
 
 
 def test_a_long_line_is_not_read_from_each_of_its_places(tmp_path, monkeypatch):
-    """Of each place the rest of the line is examined: of 2 MB with 10,000 places that was 20 GB."""
+    """The rest of the line is not examined at each place: of 2 MB with 10,000 places that was 20 GB."""
     seen = []
     with_kinds = known_text._with_kinds
     monkeypatch.setattr(known_text, "_with_kinds", lambda tails: seen.append(tails) or with_kinds(tails))

@@ -227,7 +227,7 @@ ALL_KINDS += [(written.member_key(kind, "g", "m"), value) for kind, value in OF_
 
 
 def told(row: dict) -> dict:
-    """What is not null, beside the place."""
+    """Return what is not null, beside the place."""
     return {name: value for name, value in row.items() if value is not None and name not in ("offset", "written_at")}
 
 
@@ -430,7 +430,7 @@ def test_verifying_tells_what_was_not_read():
 
 
 def test_no_secret_goes_to_spark(tmp_path, monkeypatch):
-    """What Spark is handed names where a secret is; a task looks it up, or says what is missing where it runs."""
+    """A task of Spark gets the place of a secret, and reads it, or reports what is missing where it runs."""
     (tmp_path / "offramp.toml").write_text(
         """[clusters.c]\nbootstrap_servers = "127.0.0.1:1"\n[clusters.c.security.kafka]\nprotocol = "SASL_PLAINTEXT"
 mechanism = "PLAIN"\nusername = "u"\npassword = { env = "THE_PASSWORD" }"""

@@ -46,7 +46,7 @@ class Toy(Operations):
 
 @pytest.fixture
 def phases():
-    """What the next observation sees."""
+    """Return what the next observation sees."""
     return ["dual write"]
 
 
