@@ -172,7 +172,12 @@ class Process:
             wave.WAVE: WaveActor(self.cluster),
             circuit_breaker.CIRCUIT_BREAKER: CircuitBreakerActor(self.cluster, self.clock),
         }
-        return Hand(self, actors, fleet.RECIPES, lambda plan: fleet.observe_plan(self.cluster, plan))
+        return Hand(
+            self,
+            actors,
+            fleet.RECIPES,
+            lambda plan: fleet.observed_of(wave.WaveReadings(self.cluster).observe(plan.targets), plan),
+        )
 
     def _tell(self, event: Event) -> None:
         self.state = event.state

@@ -27,7 +27,7 @@ from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.read.whole_cluster import EVERY_GROUP
 from kit.groups.snapshot import Snapshot, observe
 from kit.moves.fleet.subject import KIND
-from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, toggles_of, wave_step
+from kit.moves.fleet.wave import WAVE, WaveActor, WaveParameters, WaveReadings, toggles_of, wave_step
 from kit.moves.group.circuit_breaker import (
     CIRCUIT_BREAKER,
     CircuitBreakerActor,
@@ -263,20 +263,15 @@ RECIPES: Recipes = {
 
 def performer_of(context: PlanContext) -> ClusterPerformer:
     """Executes this module's plans."""
-    cluster = context.cluster
-    actors: dict[str, Actor] = {WAVE: WaveActor(cluster), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
-    return ClusterPerformer(cluster.confirmed_id, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
-
-
-def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """Return the present values of what the plan observed of each wave. A group that can't be read is left out when
-    it is acted on.
-    """
-    return observed_of(observe_some(cluster, plan.targets), plan)
+    cluster, readings = context.cluster, WaveReadings(context.cluster, is_dry=context.folder is None)
+    actors: dict[str, Actor] = {WAVE: WaveActor(cluster, readings), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
+    return ClusterPerformer(
+        cluster.confirmed_id, actors, RECIPES, lambda plan: observed_of(readings.observe(plan.targets), plan)
+    )
 
 
 def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
-    """The same from a snapshot that was read before."""
+    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
     waves = [WaveParameters.of(step).groups for step in plan.steps if step.kind == WAVE]
     return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+import polars as pl
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.parameters import StepParameters
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Change, Step
+from kit.groups.snapshot import Snapshot
 from kit.moves.group.circuit_breaker import observe_some
 from kit.moves.group.group_state import GroupState, counted, readable_group_states
 from kit.moves.group.rules import SETTLE_S
@@ -80,17 +83,50 @@ def wave_step(parameters: WaveParameters) -> Step:
     )
 
 
+class WaveReadings:
+    """Readings of groups. A dry run checks each wave by the reading that it compared with the plan.
+
+    Each reading of a wave lists all groups of the cluster: one per wave would take minutes at 10,000 groups.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        is_dry: bool = False,
+        read: Callable[[Cluster, Collection[str]], Snapshot[pl.DataFrame]] | None = None,
+    ) -> None:
+        self._cluster, self._is_dry, self._read = cluster, is_dry, read or observe_some
+        self._states: dict[str, GroupState] = {}
+        self._unread: dict[str, str] = {}
+
+    def observe(self, groups: Sequence[str]) -> Snapshot[pl.DataFrame]:
+        """Read all groups of a plan. Raises as ``observe_some``."""
+        snapshot = self._read(self._cluster, groups)
+        if self._is_dry:
+            states, self._unread = readable_group_states(snapshot, groups)
+            self._states = {each.group_id: each for each in states}
+        return snapshot
+
+    def states(self, groups: Sequence[str]) -> tuple[list[GroupState], dict[str, str]]:
+        """Return as ``readable_group_states``: a bad znode of one group must not stop the undo of the other groups."""
+        if not self._is_dry:
+            return readable_group_states(self._read(self._cluster, groups), groups)
+        unread = {name: self._unread[name] for name in groups if name in self._unread}
+        return [self._states[name] for name in groups if name in self._states], unread
+
+
 class WaveActor:
     """Writes each toggle on its own condition; one that can't be written stops no other."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, readings: WaveReadings | None = None) -> None:
         self._cluster = cluster
+        self._readings = readings or WaveReadings(cluster)
         self._at_first: dict[str, dict[str, GroupState]] = {}
         self._left_out: dict[str, Mapping[str, str]] = {}
 
     def check(self, step: Step) -> Checked:
         is_back = WaveParameters.of(step).after == ZOOKEEPER
-        states, unread = self._look(step)
+        states, unread = self._readings.states(WaveParameters.of(step).groups)
         if unread and not (is_back and states):
             asked = quantity(len(WaveParameters.of(step).groups), "group")
             return Checked(False, f"{len(unread)} of {asked} can't be read: {_first(unread)}")
@@ -129,7 +165,7 @@ class WaveActor:
         return outcomes
 
     def verify(self, step: Step) -> Verified:
-        (states, unread), after = self._look(step), WaveParameters.of(step).after
+        (states, unread), after = self._readings.states(WaveParameters.of(step).groups), WaveParameters.of(step).after
         first = self._at_first.setdefault(step.step_id, {})
         for each in states:
             first.setdefault(each.group_id, each)
@@ -156,7 +192,7 @@ class WaveActor:
         groups = {mode_path(group): group for group in parameters.groups}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
         before, after = parameters.before, parameters.after
-        states, problems = readable_group_states(observe_some(self._cluster, ours), ours)
+        states, problems = self._readings.states(list(ours))
         problems |= {each.group_id: why for each in states if (why := not_ready_for_back(each, after)) is not None}
         outcomes = []
         for group, written in ours.items():
@@ -167,11 +203,6 @@ class WaveActor:
             report([outcome])
             outcomes.append(outcome)
         return outcomes
-
-    def _look(self, step: Step) -> tuple[list[GroupState], dict[str, str]]:
-        """One bad znode of one group must not stop the undo of the other groups."""
-        groups = WaveParameters.of(step).groups
-        return readable_group_states(observe_some(self._cluster, groups), groups)
 
     def _toggle(self, group: str) -> Toggle:
         return read_toggle(self._cluster.zookeeper, group)
