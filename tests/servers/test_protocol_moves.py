@@ -169,7 +169,7 @@ def test_many_groups_are_moved_in_waves_and_a_group_that_cannot_be_moved_is_left
     hung: list[Member] = []
 
     def hang(event: Event) -> None:
-        """The member of the first group hangs after the brake's first reading, until more records came than it allows."""
+        """The member of the first group hangs after the brake's first reading, until it has fallen too far behind."""
         if (event.event, event.step_id) == ("waiting", brake.step_id) and not hung:
             hung.append(kraft_lab.consumers("fleet-0")[-1])
             hung[0].pause()

@@ -69,6 +69,7 @@ class CircuitBreakerActor:
         self._began: dict[str, tuple[float, _Lags]] = {}
 
     def check(self, step: Step) -> Checked:
+        self._began.pop(step.step_id, None)  # A run that is resumed watches for the whole pause again.
         n_groups = len(CircuitBreakerParameters.of(step).groups)
         return Checked(True, f"{quantity(n_groups, 'group was', 'groups were')} moved")
 

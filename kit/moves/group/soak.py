@@ -86,6 +86,7 @@ class SoakActor:
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
+        self._soaks.pop(step.step_id, None)  # A run that is resumed watches for the whole time again.
         parameters = SoakParameters.of(step)
         count = self._look(parameters.group).count(parameters.flavour)
         return Checked(count > 0, f"the group has {counted({parameters.flavour: count})}")

@@ -13,7 +13,7 @@ import polars as pl
 
 from kit.clients.cluster import Cluster
 from kit.engine.model.clock import Clock
-from kit.engine.model.performer import Verified
+from kit.engine.model.performer import Checked, Verified
 from kit.engine.model.step import Step
 from kit.errors import ConnectError, RunError
 from kit.groups.snapshot import Snapshot
@@ -44,6 +44,10 @@ class BrakeActor(CircuitBreakerActor):
         super().__init__(cluster, clock, observe)
         self._cluster, self._read = cluster, read or _fetch
         self._epochs: dict[str, dict[str, int]] = {}
+
+    def check(self, step: Step) -> Checked:
+        self._epochs.pop(step.step_id, None)
+        return super().check(step)
 
     def verify(self, step: Step) -> Verified:
         """Compare epochs with those at the first call, then lag and load.

@@ -108,3 +108,13 @@ def test_a_group_that_catches_up_hides_no_other_one_that_falls_behind():
         RunError, match="the lag of group g grew by 11 records, that of all groups that were moved by -989"
     ):
         actor.verify(STEP)
+
+
+def test_a_brake_that_is_checked_again_watches_for_the_whole_pause_again():
+    """A run that stopped in the midst of the pause is resumed: what grew meanwhile, without a watch, counts no more."""
+    actor = watching({0: 5}, {0: 16}, {0: 16}, {0: 16})
+    assert not actor.verify(STEP).ok
+    with pytest.raises(RunError, match="grew by 11 records"):
+        actor.verify(STEP)
+    assert actor.check(STEP).ok
+    assert [actor.verify(STEP).ok for _ in range(2)] == [False, True]

@@ -15,6 +15,7 @@ from kit.moves.group.deploy import Manual
 from kit.moves.group.group_state import CLASSIC, CONSUMER
 from kit.moves.group.replace import ReplaceActor
 from kit.moves.group.replacement import KIND as REPLACE
+from kit.moves.group.soak import SoakActor, SoakParameters, soak_step
 from kit.moves.protocol.brake import BrakeActor, brake_step
 from kit.moves.protocol.fleet import ProtocolFleetRequest, merged
 from kit.moves.protocol.performer import Readings
@@ -109,3 +110,22 @@ def test_a_group_that_keeps_rebalancing_ends_the_run_and_is_named():
 def test_the_next_wave_waits_until_the_groups_are_stable():
     made = brake(7, -7, 7)
     assert [made.verify(STEP).ok for _ in range(3)] == [False, False, True]
+
+
+def test_epochs_before_a_resume_do_not_count():
+    made = brake(7, 12, 12)
+    assert not made.verify(STEP).ok
+    assert made.check(STEP).ok
+    assert [made.verify(STEP).ok for _ in range(2)] == [False, True]
+
+
+def test_a_soak_that_is_checked_again_watches_for_the_whole_time_again():
+    """A run that was stopped in the midst of a soak is resumed later: nobody watched the members meanwhile."""
+    times, state = iter([0.0, 7200.0, 7260.0]), replace(group(CONSUMER, CONSUMER), offsets={})
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    actor = SoakActor(SimpleNamespace(), clock, lambda cluster, name: state)  # type: ignore[arg-type]
+    step = soak_step("02-soak", SoakParameters("orders", CONSUMER, soak_s=60.0, lag_tolerance=1000))
+    assert [actor.check(step).ok, actor.verify(step).ok] == [True, False]
+    assert [actor.check(step).ok, actor.verify(step).ok] == [True, False]
+    with pytest.raises(RunError, match="after 60 s: the lag of its partitions is not known"):
+        actor.verify(step)
