@@ -161,6 +161,9 @@ def _requests_of_the_protocol(node: ast.AST) -> Iterator[str]:
         yield node.attr
     elif isinstance(node, ast.ClassDef) and "ApiMessage" in map(_name_of, node.bases) and node.name.endswith("Request"):
         yield node.name
+    elif isinstance(node, ast.Call) and _name_of(node.func) == "messages_of":
+        name = node.args[0]
+        yield f"{name.value}Request" if isinstance(name, ast.Constant) else ast.unparse(node)
 
 
 def _name_of(node: ast.AST) -> str | None:
@@ -191,6 +194,8 @@ def test_what_writes_to_a_cluster_is_protected_by_the_contract():
         "from kafka.protocol.consumer import OffsetFetchRequest, OffsetCommitRequest as Read",
         "from kafka import protocol\nprotocol.admin.IncrementalAlterConfigsRequest(resources=[])",
         "class AlterPartitionRequest(ApiMessage): pass",
+        "asked, answered = messages_of('AlterPartition', 'kit.clients')",
+        "asked, answered = messages_of(name, 'kit.clients')",
         "MetadataRequest(topics=['orders'])",
         "MetadataRequest(topics=['orders'], allow_auto_topic_creation=True)",
     ],
@@ -206,6 +211,7 @@ def test_a_write_is_seen(source: str):
         "client.get_async('/a').get()",
         "from kafka.protocol.consumer import OffsetFetchRequest",
         "from kit.moves.offsets.delete_groups import DeleteGroupsRequest",
+        "asked, answered = messages_of('ConsumerGroupDescribe', 'kit.groups.read')",
         "MetadataRequest(topics=None, allow_auto_topic_creation=False)",
     ],
 )

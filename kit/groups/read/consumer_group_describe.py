@@ -10,18 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kafka.protocol.api_message import ApiMessage
-
+from kit.clients.kafka_messages import messages_of
 from kit.groups.read.kafka_member import kafka_member
 from kit.tables.groups import CLASSIC, CONSUMER, KAFKA, Member, Ownership, Subscription
 
-
-class ConsumerGroupDescribeRequest(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class ConsumerGroupDescribeResponse(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
+ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse = messages_of("ConsumerGroupDescribe", "kit.groups.read")
 
 
 def describe_request(group_ids: Sequence[str]) -> Any:

@@ -12,35 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.api_message import ApiMessage
 
 from kit.clients.broker_client import BrokerClient
+from kit.clients.kafka_messages import messages_of
 from kit.groups.read.kafka_member import kafka_member
 from kit.tables.groups import CLASSIC, KAFKA, SHARE, STREAMS, Member, Ownership, Subscription
 
-
-class ShareGroupDescribeRequest(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class ShareGroupDescribeResponse(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class StreamsGroupDescribeRequest(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class StreamsGroupDescribeResponse(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class DescribeShareGroupOffsetsRequest(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class DescribeShareGroupOffsetsResponse(ApiMessage, load_json="kit.groups.read"):  # type: ignore[misc, call-arg]
-    pass
+ShareGroupDescribeRequest, ShareGroupDescribeResponse = messages_of("ShareGroupDescribe", "kit.groups.read")
+StreamsGroupDescribeRequest, StreamsGroupDescribeResponse = messages_of("StreamsGroupDescribe", "kit.groups.read")
+DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse = messages_of(
+    "DescribeShareGroupOffsets", "kit.groups.read"
+)
 
 
 _REQUESTS = {SHARE: (ShareGroupDescribeRequest, 1), STREAMS: (StreamsGroupDescribeRequest, 0)}

@@ -13,12 +13,12 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
-from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer.fetch import FetchRequest
 
 from kit.clients.broker_client import RETRIABLE_CODES, BrokerClient, Deadline, describe_code
 from kit.clients.broker_login import AUTHENTICATION_FAILURES
 from kit.clients.cluster import CONNECT_TIMEOUT_S, kafka_settings
+from kit.clients.kafka_messages import messages_of
 from kit.clients.mechanisms import remedy
 from kit.clients.nodes import NO_CONTROLLER, api_versions, takes_votes
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, WrongCluster
@@ -40,13 +40,7 @@ _MOST_LEADERS = 5
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
-
-class FetchSnapshotRequest(ApiMessage, load_json="kit.kraft.metadata_log"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class FetchSnapshotResponse(ApiMessage, load_json="kit.kraft.metadata_log"):  # type: ignore[misc, call-arg]
-    pass
+FetchSnapshotRequest, FetchSnapshotResponse = messages_of("FetchSnapshot", "kit.kraft.metadata_log")
 
 
 @dataclass(frozen=True)

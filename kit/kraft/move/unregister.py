@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kafka.protocol.api_message import ApiMessage
-
 from kit.clients.broker_client import Deadline, describe_code
 from kit.clients.cluster import Cluster, kafka_settings
+from kit.clients.kafka_messages import messages_of
 from kit.clients.nodes import NodeClient, ask_node
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Step
@@ -31,13 +30,7 @@ REGISTERED, NOT_REGISTERED = "registered with the controllers", "not registered"
 _NOT_THERE = 102  # BROKER_ID_NOT_REGISTERED
 _SHOWN = 5
 
-
-class UnregisterBrokerRequest(ApiMessage, load_json="kit.kraft.move"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class UnregisterBrokerResponse(ApiMessage, load_json="kit.kraft.move"):  # type: ignore[misc, call-arg]
-    pass
+UnregisterBrokerRequest, UnregisterBrokerResponse = messages_of("UnregisterBroker", "kit.kraft.move")
 
 
 def gone_problem(state: ClusterState, broker_id: int) -> str | None:

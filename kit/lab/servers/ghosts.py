@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.api_message import ApiMessage
 from kazoo.client import KazooClient
 
 from kit.clients.broker_client import BrokerClient, describe_code
+from kit.clients.kafka_messages import messages_of
 from kit.errors import LabError, OfframpError
 from kit.lab.process import wait_until
 
@@ -32,21 +32,8 @@ _CAUGHT_UP = 2**62
 _NOT_CONTROLLER, _RETRIABLE = 41, (7, 41, 102)
 _DEADLINE_S, _REGISTER_S = 10.0, 30.0
 
-
-class BrokerRegistrationRequest(ApiMessage, load_json="kit.lab.servers"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class BrokerRegistrationResponse(ApiMessage, load_json="kit.lab.servers"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class BrokerHeartbeatRequest(ApiMessage, load_json="kit.lab.servers"):  # type: ignore[misc, call-arg]
-    pass
-
-
-class BrokerHeartbeatResponse(ApiMessage, load_json="kit.lab.servers"):  # type: ignore[misc, call-arg]
-    pass
+BrokerRegistrationRequest, BrokerRegistrationResponse = messages_of("BrokerRegistration", "kit.lab.servers")
+BrokerHeartbeatRequest, BrokerHeartbeatResponse = messages_of("BrokerHeartbeat", "kit.lab.servers")
 
 
 class _Controllers(BrokerClient):
