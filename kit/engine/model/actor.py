@@ -29,6 +29,22 @@ class Actor(Protocol):
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]: ...
 
 
+class ReadingActor:
+    """The common part of actors that only read: there is nothing to do, to find again or to undo."""
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "the step wrote nothing to the cluster")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+
 class ClusterPerformer:
     """Executes plans on one cluster.
 

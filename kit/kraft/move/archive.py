@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kit.clients.cluster import Cluster
-from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.actor import ReadingActor
+from kit.engine.model.performer import Checked, ItemOutcome, Report, Verified
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import RunError
@@ -26,23 +27,7 @@ ARCHIVE = "zookeeper.save"
 """In the run's folder, as of ``offramp kraft save``."""
 
 
-class _ReadingActor(NodeActor):
-    """Asks the cluster, and leaves nothing there that could be undone."""
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "the step wrote nothing to the cluster")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-
-class ArchiveActor(_ReadingActor):
+class ArchiveActor(ReadingActor, NodeActor):
     """``save`` writes ZooKeeper's content to a file."""
 
     def __init__(self, hands: NodeOperator, save: Callable[[Cluster, Path], object] = save_metadata) -> None:
@@ -95,7 +80,7 @@ class ArchiveActor(_ReadingActor):
         return self.hands.folder / ARCHIVE
 
 
-class ListActor(_ReadingActor):
+class ListActor(ReadingActor, NodeActor):
     def check(self, step: Step) -> Checked:
         parameters = KraftParameters.of(step)
         return checked(first_problem(lambda: _unread(self.hands.read_state(parameters))), "ZooKeeper answers")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.actor import ReadingActor
+from kit.engine.model.performer import Checked, Verified
 from kit.engine.model.step import Step
 from kit.kraft.move.orders import NodeActor, NodeOperator, checked, first_problem, verified
 from kit.kraft.move.parameters import KraftParameters
 from kit.kraft.move.problems import controllers_problem, dual_write_problem
 
 
-class CompareActor(NodeActor):
+class CompareActor(ReadingActor, NodeActor):
     """Waits until both stores hold the same; writes nothing."""
 
     def __init__(self, hands: NodeOperator) -> None:
@@ -24,12 +23,6 @@ class CompareActor(NodeActor):
         return checked(
             first_problem(lambda: controllers_problem(state, parameters.controller_addresses)), "the controllers answer"
         )
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
     def verify(self, step: Step) -> Verified:
         parameters = KraftParameters.of(step)
@@ -45,9 +38,3 @@ class CompareActor(NodeActor):
         if checkpoint <= self._firsts.setdefault(parameters.to_phase, checkpoint):
             return "/migration has not changed yet"
         return None
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "the step wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []

@@ -9,9 +9,10 @@ from typing import TypeAlias
 import polars as pl
 
 from kit.clients.cluster import Cluster
+from kit.engine.model.actor import ReadingActor
 from kit.engine.model.clock import Clock
 from kit.engine.model.parameters import StepParameters
-from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.performer import Checked, Verified
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import ConnectError, RunError
@@ -54,7 +55,7 @@ def circuit_breaker_step(words: CircuitBreakerParameters) -> Step:
     )
 
 
-class CircuitBreakerActor:
+class CircuitBreakerActor(ReadingActor):
     """Changes nothing; fails when the groups or the cluster do badly."""
 
     def __init__(
@@ -72,12 +73,6 @@ class CircuitBreakerActor:
         self._began.pop(step.step_id, None)  # A run that is resumed watches for the whole pause again.
         n_groups = len(CircuitBreakerParameters.of(step).groups)
         return Checked(True, f"{quantity(n_groups, 'group was', 'groups were')} moved")
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
     def verify(self, step: Step) -> Verified:
         """Measure the lag of the groups that were moved and the time of a read, until the pause has ended.
@@ -112,12 +107,6 @@ class CircuitBreakerActor:
         return Verified(
             True, f"after {pause_s:g} s the shares, lag and commits are within their limits{unknown}", evidence
         )
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "the step wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
 
 _Lags: TypeAlias = dict[tuple[str, str, int], int]

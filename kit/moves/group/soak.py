@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
+from kit.engine.model.actor import ReadingActor
 from kit.engine.model.clock import Clock
 from kit.engine.model.parameters import StepParameters
-from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.performer import Checked, Verified
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import RunError
@@ -71,7 +71,7 @@ class _Soak:
     n_changes: int = 0
 
 
-class SoakActor:
+class SoakActor(ReadingActor):
     """Reads the group repeatedly; judges when the time has ended."""
 
     def __init__(
@@ -90,12 +90,6 @@ class SoakActor:
         parameters = SoakParameters.of(step)
         count = self._look(parameters.group).count(parameters.flavour)
         return Checked(count > 0, f"the group has {counted({parameters.flavour: count})}")
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
     def verify(self, step: Step) -> Verified:
         """Check until the end of the soak whether the newcomers own, commit and keep up.
@@ -121,12 +115,6 @@ class SoakActor:
 
     def _look(self, group_id: str) -> GroupState:
         return (self._read or read_group_state)(self._cluster, group_id)
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "the step wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
 
 def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:

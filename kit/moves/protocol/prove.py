@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.clients.cluster import Cluster
+from kit.engine.model.actor import ReadingActor
 from kit.engine.model.parameters import StepParameters
-from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.engine.model.performer import Checked, Verified
 from kit.engine.model.step import Step
 from kit.engine.model.values import Json
 from kit.errors import RunError
@@ -50,7 +50,7 @@ def proof_step(step_id: str, parameters: ProofParameters) -> Step:
     )
 
 
-class ProofActor:
+class ProofActor(ReadingActor):
     """Reads the log once, after all replacements."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -58,12 +58,6 @@ class ProofActor:
 
     def check(self, step: Step) -> Checked:
         return Checked(True, "the step only reads")
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
     def verify(self, step: Step) -> Verified:
         """Judge the log.
@@ -90,12 +84,6 @@ class ProofActor:
             return None
         interval_ms = fetch_effective(self._cluster, group_id, HEARTBEAT_OF_GROUP)
         return None if interval_ms is None else round(len(group.members) * MS_PER_MINUTE / int(interval_ms), 1)
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "the step only reads")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []
 
 
 def evidence(proof: OwnershipProof) -> dict[str, Json]:
