@@ -139,8 +139,9 @@ def _check_zookeeper(profile: Profile, timeout_s: float) -> Iterator[Check]:
         one = replace(profile, zookeeper_connect=address + slash + chroot)
         try:
             with connect_zookeeper(one, timeout_s) as client:
-                mechanism = security.sasl_mechanism or ("digest" if security.digest is not None else "no")
-                yield Check(component, "login", OK, f"The server accepts this login ({mechanism}).")
+                mechanism = security.sasl_mechanism or ("digest" if security.digest is not None else None)
+                how = "connection without a login" if mechanism is None else f"login ({mechanism})"
+                yield Check(component, "login", OK, f"The server accepts this {how}.")
                 yield from check_zookeeper_rights(component, client)
         except OfframpError as error:
             yield failed(component, "login", error)

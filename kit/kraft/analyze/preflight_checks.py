@@ -237,5 +237,9 @@ _WHY = {
     "metas": "no file was given",
 }
 _KEEP_THE_CLAIM = "Do not delete /controller: a KRaft controller may hold it. Run: offramp kraft status"
-_FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
-_REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "During dual write, run: offramp kraft diff"}
+COLLECT_FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
+_REMEDIES = {
+    "controllers": COLLECT_FILES,
+    "metas": COLLECT_FILES,
+    "differences": "During dual write, run: offramp kraft diff",
+}

@@ -16,7 +16,15 @@ from kit.kraft.analyze.node_settings import (
     level,
     voter_ids,
 )
-from kit.kraft.analyze.preflight_checks import CONTROLLERS, PreflightFacts, Problem, check, numbers, unread
+from kit.kraft.analyze.preflight_checks import (
+    COLLECT_FILES,
+    CONTROLLERS,
+    PreflightFacts,
+    Problem,
+    check,
+    numbers,
+    unread,
+)
 from kit.tables.conditions import BLOCK, WARN
 
 _OLDEST, _SEVERAL_DIRS = level("3.6-IV1") or 0, level("3.7-IV2") or 0
@@ -77,7 +85,10 @@ def _by_version(facts: PreflightFacts) -> dict[str | None, list[str]]:
 def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -> Iterator[Problem]:
     answered = [each for each in facts.facts.controllers if each.metadata_version is not None]
     if not answered:
-        yield unread("controllers", "metadata.version of the controllers could not be read: none answered.")
+        remedy = (
+            'Name the controllers in the profile, [clusters.NAME.kraft] controllers = "host:port,…", and start them.'
+        )
+        yield unread("controllers", "metadata.version of the controllers could not be read: none answered.", remedy)
     for node in answered:
         for version, names in by_version.items():
             if level(version) is not None and level(version) != node.metadata_version:
@@ -111,7 +122,7 @@ def identities(facts: PreflightFacts) -> Iterator[Problem]:
             "Give the controllers other ids than the brokers.",
         )
     if not controllers:
-        yield unread("controllers", "The controllers' ids could not be read: no node names its voters.")
+        yield unread("controllers", "The controllers' ids could not be read: no node names its voters.", COLLECT_FILES)
 
 
 def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:

@@ -392,6 +392,7 @@ def test_controllers_that_the_profile_names_are_to_be_started_and_not_to_be_name
     (named,), (unnamed,) = of("L03", silent), of("L03", nodes(*NODES[:2]))
     assert named.remedy.startswith("Start all controllers")
     assert unnamed.remedy.startswith("Name them in the profile")
+    assert any("Name the controllers" in each.remedy for each in of("A01", nodes(*NODES[:2])) if each.is_met is None)
 
 
 @pytest.mark.parametrize(
