@@ -145,7 +145,12 @@ def unmet(conditions: Iterable[Condition], overrides: Iterable[str] = ()) -> lis
 
 def warnings(conditions: Iterable[Condition]) -> tuple[str, ...]:
     """Describe what is not met and does not block: for ``Plan.risks``."""
-    return tuple(each.described for each in conditions if each.is_met is not True and not each.is_blocking)
+    return tuple(each.described for each in conditions if is_warning(each))
+
+
+def is_warning(condition: Condition) -> bool:
+    """Return whether a condition is not met, or unknown, and does not block."""
+    return condition.is_met is not True and not condition.is_blocking
 
 
 def _wrong_overrides(conditions: tuple[Condition, ...], named: set[str]) -> list[str]:

@@ -6,7 +6,7 @@ A plan of many groups is the plans of its groups, one after the other. So each s
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kit.clients.cluster import Cluster
@@ -25,6 +25,7 @@ from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, log_ends, num
 from kit.moves.protocol.state import read_protocol_states
 from kit.protocol.facts import ROLLING, STOPPED
 from kit.protocol.verdicts import GroupVerdict, read_facts, verdicts
+from kit.tables.conditions import Condition, is_warning
 from kit.text.quantity import quantity
 
 SLOWER = 5
@@ -85,21 +86,30 @@ def plan_fleet(
     before = read_protocol_states(cluster, names)
     time.sleep(each.observe_s)
     now = read_protocol_states(cluster, names)
-    plans, chosen_overrides, cluster_id = list[Plan](), tuple(overrides), cluster.confirmed_id()
+    plans, warned = list[Plan](), list[Condition]()
+    chosen_overrides, cluster_id = tuple(overrides), cluster.confirmed_id()
     ends = log_ends(cluster, names)
     for name in names:
         checked = tuple(rules_of(facts, name, each.checked))
+        warned += [condition for condition in checked if is_warning(condition)]
         session_ms = facts.of(facts.groups[name], each.checked).longest_session_ms
         seen = Observed(before[name], now[name], ends.get(name), checked=checked, session_ms=session_ms)
+        of_group = replace(each, group_id=name)
         try:
-            plans.append(plan_from(seen, cluster_id, deployer, replace(each, group_id=name), made_by, chosen_overrides))
+            plans.append(plan_from(seen, cluster_id, deployer, of_group, made_by, chosen_overrides, is_warned=False))
         except (UnsafePlan, PlanError) as error:
             raise type(error)(f"group {name}: {error}") from error
     limit = request.max_read_ms or SLOWER * max(read_ms(observe_groups(cluster, names)), LEAST_READ_MS)
-    return merged(plans, request, limit, n_left=len(rows) - len(names))
+    return merged(plans, request, limit, len(rows) - len(names), warned)
 
 
-def merged(plans: Sequence[Plan], request: ProtocolFleetRequest, max_read_ms: float, n_left: int) -> Plan:
+def merged(
+    plans: Sequence[Plan],
+    request: ProtocolFleetRequest,
+    max_read_ms: float,
+    n_left: int,
+    warned: Sequence[Condition] = (),
+) -> Plan:
     """One plan of the plans of single groups, in their order; ``n_left``: groups that are not moved."""
     first, steps = plans[0], list[Step]()
     names = tuple(target for plan in plans for target in plan.targets)
@@ -122,9 +132,22 @@ def merged(plans: Sequence[Plan], request: ProtocolFleetRequest, max_read_ms: fl
         },
         steps=numbered(steps),
         parameters={**first.parameters, "wave": request.wave, "pause_s": request.pause_s},
-        risks=(*risks, *left),
+        risks=(*_risks(warned), *risks, *left),
         overridden={name: why for plan in plans for name, why in plan.overridden.items()},
     )
+
+
+def _risks(warned: Iterable[Condition]) -> Iterator[str]:
+    """The warnings of the first group of each check, and how many groups have other ones of that check."""
+    by_check: dict[str, dict[str, list[str]]] = {}
+    for each in warned:
+        by_check.setdefault(each.check_id, {}).setdefault(each.subject, []).append(each.described)
+    for by_group in by_check.values():
+        first, *more = by_group.values()
+        n_other = sum(texts != first for texts in more)
+        also = f" {quantity(n_other, 'more group has', 'more groups have')} this warning. Run: offramp protocol check"
+        yield from first[:-1]
+        yield first[-1] + (also if n_other else "")
 
 
 def _chosen(rows: Sequence[GroupVerdict], request: ProtocolFleetRequest) -> list[str]:

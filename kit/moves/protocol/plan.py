@@ -196,14 +196,18 @@ def plan_from(
     request: ProtocolPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
+    is_warned: bool = True,
 ) -> Plan:
-    """The plan by what was observed; pure. Raises as :func:`plan_protocol`."""
+    """The plan by what was observed; pure. ``is_warned``: its risks have the warnings of ``seen.checked``.
+
+    Raises as :func:`plan_protocol`.
+    """
     now, configs = seen.now, seen.configs
     _refuse_impossible(now, request)
     _refuse_short_timeout(seen, request)
     limits = Limits(canary=canary_of(now, request.to_protocol, request.how, request.canary))
-    checked = [*findings_of_members(seen.before, now, limits), *seen.checked]
-    overridden = raise_if_unsafe(checked, overrides)
+    of_members = findings_of_members(seen.before, now, limits)
+    overridden = raise_if_unsafe([*of_members, *seen.checked], overrides)
     moving = _stopped_steps if request.how == STOPPED else _steps
     steps = [*_config_steps(request, configs), *moving(seen, request, deployer), *_proof(request, seen.proven_from)]
     return Plan(
@@ -221,7 +225,7 @@ def plan_from(
             "answers": request.answers.to_json(),
             "how": request.how,
         },
-        risks=(*warnings(checked), DUPLICATES, *_risks(request, seen)),
+        risks=(*warnings([*of_members, *(seen.checked if is_warned else ())]), DUPLICATES, *_risks(request, seen)),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,

@@ -21,6 +21,7 @@ from kit.moves.protocol.fleet import ProtocolFleetRequest, merged
 from kit.moves.protocol.performer import Readings
 from kit.moves.protocol.plan import Observed, ProtocolPlanRequest, plan_from
 from kit.operations.kinds import refuse_altered
+from kit.protocol.checks import CHECKS
 from tests.models.protocol_groups import group
 from tests.unit.moves.fleet.one_mezkcc import one_mezkcc
 
@@ -68,6 +69,22 @@ def test_a_dry_run_reads_all_groups_at_once_and_a_run_reads_its_group_again_for_
         for _ in range(2):
             assert all(actor.check(each).ok for each in first.values())
         assert sorted(map(str, asked)) == sorted(map(str, expected))
+
+
+def test_a_check_that_warns_of_many_groups_is_one_risk():
+    rules = {check.rule.check_id: check.rule for check in CHECKS}
+    warned = [rules["k848_session"].found(None, f"Unknown of {name}.", subject=name) for name in "ab"]
+    warned += [rules["k848_rack"].found(False, "Far.", subject=name) for name in "ab"]
+    seen = Observed(group(CLASSIC, CLASSIC), group(CLASSIC, CLASSIC), 7, checked=tuple(warned))
+    requests = [ProtocolPlanRequest(name, CONSUMER) for name in "ab"]
+    plans = [plan_from(seen, "c", Manual(), each, "ann", is_warned=False) for each in requests]
+    risks = merged(plans, ProtocolFleetRequest(EACH, pattern=".*"), 500.0, 0, warned).risks
+    assert risks[:2] == (
+        "k848_session (unknown): Unknown of a. 1 more group has this warning. Run: offramp protocol check",
+        "k848_rack: Far.",
+    )
+    assert risks[2:] == plans[0].risks
+    assert warned[0].described in plan_from(seen, "c", Manual(), requests[0], "ann").risks
 
 
 @pytest.mark.parametrize(
