@@ -135,7 +135,7 @@ class ZookeeperLock:
                 mark.
         """
         word, paths = json.dumps(_holder_of(run_id)).encode(), [self._mark_of(target) for target in targets]
-        doing = f"the run can't be marked under {self._runs}"
+        doing = f"the run's id can't be written under {self._runs}"
         missing = self._absent(doing, {path: self._client.set_async(path, word) for path in paths})
         if missing:
             with self._answered(doing, "CREATE", f"{self._runs}, or on the znode above it if it does not exist"):

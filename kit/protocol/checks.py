@@ -110,7 +110,13 @@ CHECKS: tuple[Check, ...] = (
         *(_API_VERSIONS, cluster.downgrade_bug, True),
     ),
     _check(
-        *("k848_protocol_type", BLOCK, BLOCK, BOTH, "The protocol type is consumer, or the group has offsets alone."),
+        *(
+            "k848_protocol_type",
+            BLOCK,
+            BLOCK,
+            BOTH,
+            "The protocol type of the group is consumer, or the group only has offsets.",
+        ),
         *(_MEMBERS, judge.protocol_type),
     ),
     _check(

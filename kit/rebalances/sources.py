@@ -213,7 +213,7 @@ class _Chosen:
             frame = frame.filter(group_id=self.group_id)
         if (self.since or self.until) and frame.select((began.is_not_null() & ~pl.col("is_utc")).any()).item():
             raise InputError(
-                "some logs don't say their time zone, so nothing in them can be chosen by time: give their zone "
+                "some logs do not name their time zone, so nothing in them can be chosen by time: give their zone "
                 "(--zone; Europe/Paris, +05:30, or UTC to take times as they are printed)"
             )
         if self.since is not None:

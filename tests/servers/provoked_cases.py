@@ -73,8 +73,8 @@ CASES: tuple[Case, ...] = (
         "begun wrongly",
         "two controllers without the flag, one of them alone first",
         ("L01", "controller 127.0.0.1:", BLOCK, f"runs without {_FLAG}", f"Set {_FLAG}=true on every"),
-        ("L01", "the metadata log", BLOCK, "says the state NONE, not PRE_MIGRATION", "wipe their metadata folders"),
-        ("L02", "controllers", BLOCK, "log says the state NONE", "wipe their metadata folders"),
+        ("L01", "the metadata log", BLOCK, "log is NONE, not PRE_MIGRATION", "wipe their metadata folders"),
+        ("L02", "controllers", BLOCK, "log is NONE", "wipe their metadata folders"),
         (
             "L03",
             "controllers",

@@ -124,7 +124,7 @@ def adapt(listener: object) -> RebalanceListener:
     for name in ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost"):
         if not _takes(getattr(listener, name), 2):
             raise InputError(
-                f"{type(listener).__name__}.{name} doesn't take (partitions, consumer), as its interface says. "
+                f"{type(listener).__name__}.{name} doesn't take (partitions, consumer), as its interface requires. "
                 f"A one-argument callback is {name.removeprefix('on_')} of a ConsumerRebalanceListener, or a method "
                 "of a class that derives from neither"
             )

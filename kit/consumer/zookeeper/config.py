@@ -112,7 +112,7 @@ the old consumer's: ``socket.receive.buffer.bytes`` is 0, the system's own; its 
 
 
 _FORCED = {
-    "group.id": "the Kafka group has the consumer's own group.id (KIP-125)",
+    "group.id": "the Kafka group always has the group.id of the consumer (KIP-125)",
     "client.id": "members identify each other by the consumer's id (KIP-125)",
     "enable.auto.commit": "the consumer commits to both stores itself",
     "enable.auto.offset.store": "the consumer commits to both stores itself",

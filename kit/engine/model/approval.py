@@ -274,7 +274,7 @@ def _refuse_unless_given(approval: Approval, plan: Plan, rules: ApprovalSettings
     if approval.digest != plan.digest:
         raise ApprovalError(f"the approval is of plan {approval.digest[:8]}: offramp approve {plan.digest[:8]}")
     if not approval.approved_by.strip():
-        raise ApprovalError("an approval has to say who approves")
+        raise ApprovalError("an approval needs the name of the person who approves")
     _refuse_signature(approval, rules)
 
 

@@ -80,7 +80,7 @@ def _refuse_other_consent(plan: Plan, step: Step, wanted: Consent | None) -> Non
     """A plan that asks less of its approval than its steps demand is forged."""
     if plan.consent != wanted:
         raise PlanError(
-            f"step {step.step_id!r} asks for another approval than the plan {plan.digest[:8]} for {plan.subject} says:"
+            f"step {step.step_id!r} requires another approval than the plan {plan.digest[:8]} for {plan.subject}:"
             " the plan was altered or forged, or another version made it. None of it is executed"
         )
 

@@ -236,7 +236,7 @@ def _replay(events: tuple[Event, ...]) -> None:
         except (IllegalMove, ValueError) as error:
             raise EvidenceError(f"line {event.seq}: {error}") from error
         if RunState(event.state) != state:
-            raise EvidenceError(f"line {event.seq} says {event.state}, but the run was {state}")
+            raise EvidenceError(f"line {event.seq} has the state {event.state}, but the run was {state}")
 
 
 def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) -> None:

@@ -63,7 +63,7 @@ class Step:
             if not getattr(self, name).strip():
                 raise PlanError(f"{where} has no {name}")
         if (self.undo is None) == (self.cannot_be_undone is None):
-            raise PlanError(f"{where} must say either how it is undone or why it cannot be undone")
+            raise PlanError(f"{where} must have either an undo or a reason why it cannot be undone")
         if not 0 < self.deadline_s < float("inf"):
             raise PlanError(f"{where} has a deadline of {self.deadline_s} s")
         items = [change.item for change in self.changes]

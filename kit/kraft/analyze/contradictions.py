@@ -68,7 +68,7 @@ def _would_finalise(facts: Facts) -> Iterator[Condition]:
                 f"controller {node.address}",
                 f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
                 "continues (state 1): it finalises the migration at once when it is elected.",
-                "Set the flag on it before you restart any other controller: offramp plan kraft --to kraft. If a run "
+                "Set the migration flag on it before you restart any other controller: offramp plan kraft --to kraft. If a run "
                 "that finalises has stopped, resume that run instead.",
             )
 
@@ -77,7 +77,7 @@ def _lost_checkpoint(facts: Facts) -> Iterator[Condition]:
     if facts.zk_state == MIGRATION and facts.control is not None and facts.control.has_migration is False:
         yield _alarm(
             "/migration",
-            "The metadata log says that dual write continues (state 1), but ZooKeeper has no /migration.",
+            "By the metadata log, dual write continues (state 1), but ZooKeeper has no /migration.",
             "Do not roll back to ZooKeeper: its metadata may be incomplete. Find out which client deleted /migration.",
         )
 
@@ -157,7 +157,7 @@ def _waits(facts: Facts) -> Iterator[Condition]:
             f"{named(deaf, 'Broker {} runs', 'Brokers {} run')} in migration mode without a registration at the "
             "controllers. The controllers wait for every broker, so nothing is copied, although each broker appears "
             "healthy.",
-            "Search the brokers' logs for 'Unable to register broker'. If the line says UNSUPPORTED_VERSION, set "
+            "Search the brokers' logs for 'Unable to register broker'. If the line has UNSUPPORTED_VERSION, set "
             "inter.broker.protocol.version to the controllers' metadata.version (offramp kraft preflight shows both, "
             "A01), and restart the brokers in migration mode.",
         )
@@ -305,7 +305,7 @@ RULES: tuple[Rule, ...] = tuple(
 """The severity of one finding may differ: a fact may be worse, or less bad, than its rule."""
 _BY_ID = {each.check_id: each for each in RULES}
 _SAME_FLAG = {
-    PRE_MIGRATION: "Set the flag on these controllers, and restart them. Remove it from no other controller.",
+    PRE_MIGRATION: "Set the migration flag on these controllers, and restart them. Remove it from no other controller.",
     POST_MIGRATION: "The move is final: remove the flag from the other controllers, and restart them one by one.",
 }
 """In any other state, and where none was read, a restart could finalise the migration."""

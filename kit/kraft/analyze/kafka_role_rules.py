@@ -62,7 +62,11 @@ def _zookeeper(config: Config) -> None:
     if has_flag:
         remedy = _KEEP_THE_FLAG if "controller" in config.roles else f"Write zookeeper.connect, or remove {FLAG}."
         refuse("N04", f"{FLAG} is true without zookeeper.connect", remedy)
-    refuse("N04", "zookeeper.connect is missing", "Write zookeeper.connect, or process.roles for KRaft mode.")
+    refuse(
+        "N04",
+        "zookeeper.connect is missing",
+        "Add zookeeper.connect for ZooKeeper mode, or process.roles for KRaft mode.",
+    )
 
 
 def _quorum(config: Config) -> None:
@@ -206,7 +210,7 @@ def _early_start(config: Config) -> None:
 
 
 _KEEP_THE_FLAG = (
-    "Write zookeeper.connect. Do not remove the flag: a controller without the flag finalises the migration."
+    "Add zookeeper.connect. Do not remove the migration flag: a controller without the flag finalises the migration."
 )
 _SAME_VOTERS = f"Give {VOTERS} the same value as on every other node."
 _NO_GENERATION = "Set broker.id.generation.enable=false, or raise reserved.broker.max.id."

@@ -84,7 +84,7 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
     state = facts.facts.zk_state
     if state not in (PRE_MIGRATION, MIGRATION):
         sentence = (
-            f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION. The controllers were first "
+            f"The migration state in the metadata log is {state or 'missing'}, not PRE_MIGRATION. The controllers were first "
             "started without the migration flag."
         )
         yield Problem("the metadata log", sentence, _begin_again(facts))
@@ -104,7 +104,9 @@ def disks(facts: PreflightFacts) -> Iterator[Problem]:
     known = {each.node_id for each in facts.metas}
     if facts.facts.zk_state is not None:
         yield Problem(
-            "controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _begin_again(facts)
+            "controllers",
+            f"The migration state in the controllers' log is {facts.facts.zk_state}.",
+            _begin_again(facts),
         )
     elif not ids or not ids <= known:
         sentence = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."

@@ -112,7 +112,7 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
 def _odd_rule(entity: str, rule: str) -> Iterator[Problem]:
     operation, permission = json.loads(rule)[-2:]
     if operation not in _OPERATIONS or permission not in ("ALLOW", "DENY"):
-        sentence = f"An ACL of {entity} says {permission} {operation}, which Kafka 3.9 does not know."
+        sentence = f"An ACL of {entity} has {permission} {operation}, which Kafka 3.9 does not know."
         yield Problem(f"ACL of {entity}", sentence, "Remove this ACL from the znode.")
 
 

@@ -76,7 +76,9 @@ class ArchiveActor(ReadingActor, NodeActor):
         RunError: there is no folder: only a run has one.
         """
         if self.hands.folder is None:
-            raise RunError("there is no run with a folder for ZooKeeper's content")
+            raise RunError(
+                "this step saves ZooKeeper's content in the folder of a run, and no run was started: offramp act PLAN"
+            )
         return self.hands.folder / ARCHIVE
 
 

@@ -123,7 +123,7 @@ class FinaliseActor(ControllerActor):
         refuse_unordered_change(parameters, number, before, now)
         node = now.controller_at(parameters.controller_addresses[number])
         if node is None or node.has_flag is not False:
-            return f"controller {number} does not answer without the flag yet"
+            return f"controller {number} does not answer without the migration flag yet"
         if now.facts.leader is None or not now.facts.has_log:
             return "no controller leads the quorum"
         return self._brokers_problem(parameters, now)
@@ -136,5 +136,5 @@ class FinaliseActor(ControllerActor):
         state = self.hands.read_state(parameters)
         problem = controllers_problem(state, parameters.controller_addresses, has_flag=False)
         if problem is None and state.facts.zk_state != POST_MIGRATION:
-            return f"the metadata log says the state {state.facts.zk_state}, not {POST_MIGRATION}"
+            return f"the migration state in the metadata log is {state.facts.zk_state}, not {POST_MIGRATION}"
         return problem or self._brokers_problem(parameters, state)

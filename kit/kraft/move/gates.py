@@ -150,7 +150,9 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _EVERY_BROKER,
         _gate("phase", "dual write continues", conditions.phase(DUAL_WRITE, KRAFT)),
         _gate(
-            "active_flag", "the active controller has the flag, and every controller answers", conditions.active_flag
+            "active_flag",
+            "the active controller has the migration flag, and every controller answers",
+            conditions.active_flag,
         ),
         _files(CONTROLLER, MIGRATION_MODE),
     ),

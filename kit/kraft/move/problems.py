@@ -211,7 +211,7 @@ def flag_problem(state: ClusterState, controllers: Mapping[int, str]) -> str | N
     if problem is not None or leader is None:
         return problem
     if state.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {state.facts.zk_state}, not {STATE_MIGRATION}"
+        return f"the migration state in the metadata log is {state.facts.zk_state}, not {STATE_MIGRATION}"
     return None if leader.has_flag else f"controller {leader.node_id}, which is active, runs without the migration flag"
 
 
@@ -221,7 +221,7 @@ def waiting_problem(state: ClusterState, controllers: Mapping[int, str]) -> str 
     if problem is not None:
         return problem
     if zk_state != PRE_MIGRATION:
-        return f"the metadata log says the state {zk_state}, not {PRE_MIGRATION}"
+        return f"the migration state in the metadata log is {zk_state}, not {PRE_MIGRATION}"
     return first_checkpoint_problem(state)
 
 
@@ -232,7 +232,7 @@ def dual_write_problem(state: ClusterState, controllers: Mapping[int, str]) -> s
     if problem is not None or leader is None:
         return problem
     if state.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {state.facts.zk_state}, not {STATE_MIGRATION}"
+        return f"the migration state in the metadata log is {state.facts.zk_state}, not {STATE_MIGRATION}"
     if not control.is_controller_persistent or control.controller_id not in controllers:
         return f"/controller is held by {control.controller_id}, not by a KRaft controller"
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:

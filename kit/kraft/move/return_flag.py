@@ -29,7 +29,7 @@ class ReturnFlagActor(ControllerActor):
                 lambda: self.hands.instruction_problem(parameters, RESTART, CONTROLLER),
                 lambda: self._not_ready(parameters, self.hands.read_state(parameters)),
             ),
-            "the migration is not finalised, and the active controller has the flag",
+            "the migration is not finalised, and the active controller has the migration flag",
         )
 
     def _not_ready(self, parameters: OrderParameters, state: ClusterState) -> str | None:
@@ -96,7 +96,7 @@ class ReturnFlagActor(ControllerActor):
             )
         node = now.controller_at(parameters.controller_addresses[number])
         if node is None or not node.has_flag:
-            return f"controller {number} does not answer with the flag yet"
+            return f"controller {number} does not answer with the migration flag yet"
         return flag_problem(now, parameters.controller_addresses)
 
     def verify(self, step: Step) -> Verified:

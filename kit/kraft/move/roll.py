@@ -221,7 +221,7 @@ class RollActor(NodeActor):
         if parameters.begins_copy and zk_state == STATE_MIGRATION:
             return None
         return (
-            f"the metadata log says the state {zk_state}, and /migration has the checkpoint {checkpoint}, so the "
+            f"the migration state in the metadata log is {zk_state}, and /migration has the checkpoint {checkpoint}, so the "
             "copy has begun"
         )
 

@@ -27,7 +27,7 @@ def lint(
         typer.Argument(help="The nodes' server.properties, env files, or Compose files with their variables."),
     ],
     mode: Annotated[
-        Mode | None, typer.Option(help="The mode in which each file must start its node [what the file says].")
+        Mode | None, typer.Option(help="The mode in which each file must start its node [the mode in the file].")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

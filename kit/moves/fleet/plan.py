@@ -294,7 +294,7 @@ def _chosen(rows: pl.DataFrame, errors: pl.DataFrame, request: FleetPlanRequest)
     if ready.is_empty():
         raise PlanError(
             f"of {quantity(len(named), 'group')} none is ready to be toggled to {request.to}; "
-            f"`offramp readiness` says why{_first_reason(refused, errors)}"
+            f"`offramp readiness` shows why{_first_reason(refused, errors)}"
         )
     return ready
 

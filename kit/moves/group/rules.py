@@ -154,7 +154,7 @@ def _lag(before: GroupState, now: GroupState) -> Condition:
 def _commits(before: GroupState, now: GroupState) -> Condition:
     silent = silent_members(before, now)
     if not silent:
-        return COMMITS.found(True, "Each member that had records to read committed.")
+        return COMMITS.found(True, "Each member with unread records committed offsets.")
     named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
     more = f"; and {quantity(len(silent) - SHOWN, 'member')} more" if len(silent) > SHOWN else ""
     seconds = f"{seconds_between(before, now):.0f} s"

@@ -253,7 +253,7 @@ class LockGroups:
         wanted = {(name, TOPIC, 0): Stored(0, mark.to_text()) for name in names}
         for (name, _, _), answer in KafkaWriter(self._cluster.broker_client).write(wanted, {}).items():
             if answer.error is not None:
-                raise ConnectError(f"the run can't be marked in group {name}: {answer.error}")
+                raise ConnectError(f"the run's id can't be written to the lock, group {name}: {answer.error}")
 
 
 def make_topic(cluster: Cluster) -> None:

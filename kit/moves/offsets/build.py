@@ -139,7 +139,7 @@ def _refuse_no_change(kind: str, clamped: Clamped, busy: Mapping[str, str]) -> N
         n_offsets = quantity(len(clamped.unchanged), "offset")
         why = f"no offset would change, but {len(moved):,} of {n_offsets} are not as requested: {_named(moved)}"
     if busy:
-        why += f". Members can change them at any time: {_named(busy.items())}"
+        why += f". Members can change the offsets of these groups at any time: {_named(busy.items())}"
     raise NothingToDo(f"{kind}: {why}{f'; left out: {_named(left_out.items())}' if left_out else ''}")
 
 

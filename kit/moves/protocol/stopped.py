@@ -160,7 +160,7 @@ def _refuse_senseless(parameters: StoppedParameters) -> None:
     keys = {"member", "client_id", "host", "protocol"}
     if not parameters.places or any(place.keys() != keys for place in parameters.places):
         raise PlanError(
-            f"the step of group {parameters.group} names no members, or one without {', '.join(sorted(keys))}"
+            f"the step of group {parameters.group} has no member, or a member without {', '.join(sorted(keys))}"
         )
     if not {parameters.to_protocol, *parameters.before} <= set(PROTOCOLS):
         raise PlanError(f"the step of group {parameters.group} names a protocol other than {' and '.join(PROTOCOLS)}")

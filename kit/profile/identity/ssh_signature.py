@@ -148,7 +148,7 @@ def _check(key: object, signed: bytes, message: bytes) -> None:
         r, s = (int.from_bytes(number) for number in _texts(raw, 2))
         key.verify(encode_dss_signature(r, s), message, ec.ECDSA(_CURVES[key.curve.key_size]))
     else:
-        raise InvalidSignature(f"{kind!r} is no signature of such a key")
+        raise InvalidSignature(f"the signature has the form {kind!r}, which does not fit the type of the key")
 
 
 def _opened(signature: str) -> tuple[str, bytes]:
@@ -161,7 +161,9 @@ def _opened(signature: str) -> tuple[str, bytes]:
         raise ValueError("it is no SSH signature of version 1")
     key, namespace, _, hashed, signed = _texts(blob[10:], 5)
     if (namespace, hashed) != (NAMESPACE.encode(), b"sha512"):
-        raise ValueError("the signature was made for another purpose")
+        raise ValueError(
+            f"the signature is not one of an approval: its namespace is not {NAMESPACE!r}, or its hash is not SHA-512"
+        )
     kind = _texts(key, 1)[0].decode()
     return f"{kind} {b64encode(key).decode()}", signed
 

@@ -30,7 +30,7 @@ _PROBLEMS = {
     "no coordination": "holds no line about coordination (a Java client ≤ 0.9 and librdkafka print none below DEBUG)",
     "zones differ": "names the zone of some times only, so its other times can't be compared with these: give the zone",
     "times go back": "has times that go back: rotated files in a wrong order, several consumers, a clock that was set",
-    "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
+    "zone unknown": "does not name its time zone, so its times are not in UTC: give the zone",
 }
 FATAL = ("binary", "truncated", "layout")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

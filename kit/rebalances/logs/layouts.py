@@ -178,7 +178,7 @@ def check_zone(zone: str) -> None:
     Raises:
         InputError: it is neither a name nor an offset of a zone.
     """
-    refusal = InputError(f"there is no time zone {zone!r}: say one like Europe/Paris or +05:30")
+    refusal = InputError(f"there is no time zone {zone!r}: give one like Europe/Paris or +05:30")
     if not zone:
         raise refusal
     try:

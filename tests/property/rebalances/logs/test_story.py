@@ -112,7 +112,7 @@ def test_sentences_for_a_ticket(events):
 def test_times_of_an_unknown_zone_choose_nothing(spark, tmp_path, times):
     log = tmp_path / "java011.log"
     log.write_text(log_texts.TEXTS[log.name])
-    with pytest.raises(InputError, match=r"don't say their time zone.*--zone"):
+    with pytest.raises(InputError, match=r"do not name their time zone.*--zone"):
         read_rebalances(spark, str(log), None, None, *times)
     told = read_rebalances(spark, str(log), None, None, *times, zone="UTC").describe()
     assert told

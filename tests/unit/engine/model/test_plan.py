@@ -66,8 +66,8 @@ def test_a_plan_that_is_refused(changed, error, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"undo": None}, "either how it is undone or why"),
-        ({"cannot_be_undone": "gone"}, "either how it is undone or why"),
+        ({"undo": None}, "either an undo or a reason why"),
+        ({"cannot_be_undone": "gone"}, "either an undo or a reason why"),
         ({"deadline_s": 0}, "deadline of 0"),
         ({"deadline_s": float("inf")}, "deadline of inf"),
         ({"title": ""}, "no title"),
@@ -148,7 +148,7 @@ def test_a_plan_with_a_right_digest_over_wrong_content_is_refused(tmp_path):
         return edited(tmp_path, mend)
 
     for changed, said in (
-        ({"steps": [{**STEP, "changes": []}]}, "either how it is undone"),
+        ({"steps": [{**STEP, "changes": []}]}, "either an undo"),
         ({"note": "harmless"}, "unexpected keyword argument 'note'"),
         ({"made_at": "2026-11-21T13:00:00+01:00"}, "has a field that no plan has"),
     ):

@@ -105,7 +105,7 @@ def test_no_controller_is_formatted_for_a_version_or_an_id():
 @pytest.mark.parametrize(
     ("zk_state", "advice"),
     [
-        ("PRE_MIGRATION", "Set the flag on these controllers"),
+        ("PRE_MIGRATION", "Set the migration flag on these controllers"),
         ("POST_MIGRATION", "remove the flag from the other controllers"),
         (None, "Restart no controller before the phase is known"),
         ("NONE", "Restart no controller before the phase is known"),

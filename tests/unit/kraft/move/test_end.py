@@ -82,7 +82,7 @@ def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands):
 
 def test_nothing_is_archived_without_a_run(hands):
     hands.folder = None
-    with pytest.raises(RunError, match="there is no run"):
+    with pytest.raises(RunError, match="no run was started"):
         ArchiveActor(hands).act(archive_step("01", WORDS), None)
 
 
@@ -191,7 +191,7 @@ def test_a_finalising_that_was_stopped_in_state_1_can_be_taken_back_by_a_plan_to
     ("now", "told"),
     [
         (half_done(3001), None),
-        (half_done(3001, state="POST_MIGRATION"), "the state POST_MIGRATION, not MIGRATION"),
+        (half_done(3001, state="POST_MIGRATION"), "log is POST_MIGRATION, not MIGRATION"),
         (half_done(3000, 3001), "controller 3000, which is active, runs without the migration flag"),
         (half_done(3001, silent=(3002,)), "controller 3002 at c:9093 does not answer"),
         (half_done(3001, leader=9), "no controller leads the quorum"),

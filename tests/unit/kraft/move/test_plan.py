@@ -141,7 +141,7 @@ def test_a_phase_has_to_be_one():
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"zk_state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
+        ({"zk_state": "PRE_MIGRATION"}, "log is PRE_MIGRATION"),
         ({"control": control(is_controller_persistent=False, controller_id=1)}, "held by 1"),
         ({"control": control(controller_id=3001)}, "held by 3001"),
         ({"control": control(checkpoint_epoch=4)}, "epoch 4"),

@@ -164,7 +164,10 @@ def test_nothing_damaged_is_nothing_to_do():
     ("facts", "told"),
     [
         ({"control": control(has_migration=False)}, "Find out which client deleted /migration"),
-        ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Set the flag on it before you restart"),
+        (
+            {"nodes": (node("broker"), node("controller", has_flag=False))},
+            "Set the migration flag on it before you restart",
+        ),
         ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
         ({"control": plain(controller_id=None), "zk_state": None}, "no broker holds /controller.*Restart one of them"),
         (

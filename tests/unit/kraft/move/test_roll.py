@@ -248,7 +248,7 @@ def test_a_command_that_ends_well_is_not_believed(world, tmp_path, command, told
         ({"diff": diff(difference("topic", "diverged"))}, "hold different values: diverged topic"),
         ({"old": {"shop": ["a"]}}, "group shop has live members"),
         ({"modes": {1: MIGRATION, 2: MIGRATION, 3: ZOOKEEPER}}, "does not expect"),
-        ({"state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
+        ({"state": "PRE_MIGRATION"}, "log is PRE_MIGRATION"),
     ],
 )
 def test_nothing_is_ordered_while_something_is_wrong(world, wrong, told):

@@ -35,7 +35,7 @@ NOTHING = {"n_events": 0}
         (files(NOTHING, n_lines=0), "a.log is empty"),
         (files(NOTHING), "a.log holds no line about coordination"),
         (files({"n_time_regressions": 2}), "a.log has times that go back"),
-        (files({"n_unzoned": 2}), "a.log does not say its time zone"),
+        (files({"n_unzoned": 2}), "a.log does not name its time zone"),
         (files({"n_unzoned": 2, "first_at": 1, "n_time_regressions": 1}), "a.log names the zone of some times only"),
         (files({}, n_cut=1), "a.log: 1 line is longer than 2 MiB; the rest of it was not read.$"),
     ],
