@@ -161,8 +161,8 @@ def _compare(
         raise ReadError(f"cluster {name!r}: {refused}. Which topics wait for their deletion is unknown")
     if zk_state_of(log) != MIGRATION or checkpoint is None:
         raise InputError(
-            f"cluster {name!r} is not in dual write (the state in the metadata log is {zk_state_of(log) or 'missing'}), so "
-            "there is only one store to read. To see the phase: offramp kraft status"
+            f"cluster {name!r} is not in dual write (the state in the metadata log is {zk_state_of(log) or 'missing'})"
+            ", so there is only one store to read. To see the phase: offramp kraft status"
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
     is_behind = min(starts, default=0) > checkpoint + 1

@@ -559,7 +559,7 @@ CASES: tuple[Case, ...] = (
             "controllers",
             WARN,
             "All brokers are registered, but nothing is copied yet",
-            "To see which one, run: offramp kraft preflight",
+            "To see the topic, run: offramp kraft preflight",
         ),
         look=STATUS,
         test=TRAPS,

@@ -68,8 +68,8 @@ def _would_finalise(facts: Facts) -> Iterator[Condition]:
                 f"controller {node.address}",
                 f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
                 "continues (state 1): it finalises the migration at once when it is elected.",
-                "Set the migration flag on it before you restart any other controller: offramp plan kraft --to kraft. If a run "
-                "that finalises has stopped, resume that run instead.",
+                "Set the migration flag on it before you restart any other controller: offramp plan kraft --to kraft. "
+                "If a run that finalises has stopped, resume that run instead.",
             )
 
 
@@ -174,7 +174,7 @@ def _waits(facts: Facts) -> Iterator[Condition]:
             "All brokers are registered, but nothing is copied yet. If this lasts longer than a minute, a replica "
             "list names a broker that is not registered (Z01), or the controllers can't read the znode of a topic "
             "(Z04).",
-            "To see which one, run: offramp kraft preflight. The copy begins within a minute after the repair.",
+            "To see the topic, run: offramp kraft preflight. The copy begins within a minute after the repair.",
         )
 
 

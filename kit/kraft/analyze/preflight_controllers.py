@@ -84,8 +84,8 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
     state = facts.facts.zk_state
     if state not in (PRE_MIGRATION, MIGRATION):
         sentence = (
-            f"The migration state in the metadata log is {state or 'missing'}, not PRE_MIGRATION. The controllers were first "
-            "started without the migration flag."
+            f"The migration state in the metadata log is {state or 'missing'}, not PRE_MIGRATION. The controllers were "
+            "first started without the migration flag."
         )
         yield Problem("the metadata log", sentence, _begin_again(facts))
     elif state == PRE_MIGRATION and n_topics:

@@ -190,8 +190,8 @@ class StartActor(ControllerActor):
             return problem
         if now.facts.zk_state != PRE_MIGRATION:
             return (
-                f"the migration state in the metadata log is {now.facts.zk_state}, not {PRE_MIGRATION}. Check whether a "
-                "controller was started with a disk that was not empty"
+                f"the migration state in the metadata log is {now.facts.zk_state}, not {PRE_MIGRATION}. Check whether "
+                "a controller was started with a disk that was not empty"
             )
         return first_checkpoint_problem(now)
 

@@ -221,8 +221,8 @@ class RollActor(NodeActor):
         if parameters.begins_copy and zk_state == STATE_MIGRATION:
             return None
         return (
-            f"the migration state in the metadata log is {zk_state}, and /migration has the checkpoint {checkpoint}, so the "
-            "copy has begun"
+            f"the migration state in the metadata log is {zk_state}, and /migration has the checkpoint {checkpoint}, "
+            "so the copy has begun"
         )
 
 

@@ -77,7 +77,7 @@ def wave_step(parameters: WaveParameters) -> Step:
         changes=tuple(
             Change(mode_path(group), toggle.mode, parameters.after) for group, toggle in parameters.toggles.items()
         ),
-        undo="Each toggle that is as this step left it is set back.",
+        undo="Each toggle that has not changed since this step gets its former value.",
         affects=(toggles_of(parameters.number),),
         parameters=parameters.to_json(),
     )

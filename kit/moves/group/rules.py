@@ -33,7 +33,7 @@ MIX = Rule("one_coordination", "no partition is read by two members", overridden
 METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
 TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
 PARITY = Rule("parity", "no store is ahead of the other", severity=WARN)
-ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", severity=WARN)
+ASSIGNOR = Rule("assignor", "the owner znodes match the assignment of a known assignor", severity=WARN)
 SHARES = Rule("thread_shares", "all members have the same number of streams", severity=WARN)
 RULES: tuple[Rule, ...] = (
     SETTLED,

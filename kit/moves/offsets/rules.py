@@ -40,7 +40,7 @@ OPEN_TRANSACTIONS = Rule(
 )
 RESTORABLE = Rule(
     "restorable",
-    "The coordinator would take each deleted offset again: brokers may have lower limits than when it was committed.",
+    "The coordinator would accept each deleted offset again. Limits of the brokers may be lower than at the commit.",
 )
 EXCLUSIVE = Rule(
     "exclusive",
