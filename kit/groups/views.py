@@ -5,6 +5,7 @@ On a Spark snapshot they give Spark DataFrames, on a polars snapshot polars Data
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,8 @@ from kit.groups.snapshot import Frame, Snapshot, in_polars
 
 _LAG_TABLES = ("committed_offsets", "log_offsets", "ownership", "subscriptions", "topic_partitions", "groups")
 _STALE_TABLES = ("committed_offsets", "members", "groups")
+_OWNED_TABLES = ("ownership", "members", "subscriptions", "topic_partitions")
+_READINESS_TABLES = ("groups", "committed_offsets", "migration_states", *_OWNED_TABLES)
 
 
 def lag(snapshot: Snapshot[Frame]) -> Frame:
@@ -26,8 +29,7 @@ def lag(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def _lag(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
-    tables = {name: getattr(snapshot, name) for name in _LAG_TABLES}
-    result: Frame = analyses.partition_lag(**tables, stale_stores=stale)
+    result: Frame = analyses.partition_lag(**_tables(snapshot, _LAG_TABLES), stale_stores=stale)
     return result
 
 
@@ -39,12 +41,7 @@ def group_lag(partition_lag: Frame) -> Frame:
 
 def owners(snapshot: Snapshot[Frame]) -> Frame:
     """Return who owns each partition, by ZooKeeper and by Kafka (``partition_owners``)."""
-    result: Frame = analyses.partition_owners(
-        ownership=snapshot.ownership,
-        members=snapshot.members,
-        subscriptions=snapshot.subscriptions,
-        topic_partitions=snapshot.topic_partitions,
-    )
+    result: Frame = analyses.partition_owners(**_tables(snapshot, _OWNED_TABLES))
     return result
 
 
@@ -54,16 +51,8 @@ def findings(snapshot: Snapshot[Frame]) -> Frame:
 
 
 def _findings(snapshot: Snapshot[Frame], stale: Frame, owned: Frame | None = None) -> Frame:
-    result: Frame = analyses.ownership_findings(
-        groups=snapshot.groups,
-        members=snapshot.members,
-        ownership=snapshot.ownership,
-        subscriptions=snapshot.subscriptions,
-        topic_partitions=snapshot.topic_partitions,
-        committed_offsets=snapshot.committed_offsets,
-        stale_stores=stale,
-        owners=owned,
-    )
+    tables = _tables(snapshot, ("groups", "committed_offsets", *_OWNED_TABLES))
+    result: Frame = analyses.ownership_findings(**tables, stale_stores=stale, owners=owned)
     return result
 
 
@@ -75,12 +64,7 @@ def finding_summary(ownership_findings: Frame) -> Frame:
 
 def shares(snapshot: Snapshot[Frame]) -> Frame:
     """Return how many partitions each member has, and its fair share (``member_shares``)."""
-    result: Frame = analyses.member_shares(
-        members=snapshot.members,
-        ownership=snapshot.ownership,
-        subscriptions=snapshot.subscriptions,
-        topic_partitions=snapshot.topic_partitions,
-    )
+    result: Frame = analyses.member_shares(**_tables(snapshot, _OWNED_TABLES))
     return result
 
 
@@ -100,7 +84,7 @@ def stages(snapshot: Snapshot[Frame]) -> Frame:
 
 def readiness(snapshot: Snapshot[Frame]) -> Frame:
     """Each group's stage on the way from ZooKeeper to Kafka coordination (``readiness``)."""
-    result: Frame = analyses.readiness(**_readiness_tables(snapshot))
+    result: Frame = analyses.readiness(**_tables(snapshot, _READINESS_TABLES))
     return result
 
 
@@ -112,7 +96,7 @@ def protocol_stages(snapshot: Snapshot[Frame]) -> Frame:
 
 def blockers(snapshot: Snapshot[Frame]) -> Frame:
     """Return what blocks each group, in sentences (``blockers``)."""
-    result: Frame = analyses.blockers(**_readiness_tables(snapshot))
+    result: Frame = analyses.blockers(**_tables(snapshot, _READINESS_TABLES))
     return result
 
 
@@ -121,10 +105,10 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
     snapshot = _with_flavours(snapshot)
     compared = analyses.group_parity(parity(snapshot))
     owned = owners(snapshot)
-    stale = analyses.stale_stores(**{name: getattr(snapshot, name) for name in _STALE_TABLES}, parity=compared)
+    stale = analyses.stale_stores(**_tables(snapshot, _STALE_TABLES), parity=compared)
     result: Frame = analyses.group_summary(
         groups=snapshot.groups,
-        readiness=analyses.readiness(**_readiness_tables(snapshot), owners=owned, parity=compared),
+        readiness=analyses.readiness(**_tables(snapshot, _READINESS_TABLES), owners=owned, parity=compared),
         group_lag=group_lag(_lag(snapshot, stale)),
         group_balance=analyses.group_balance(shares(snapshot)),
         ownership_findings=_findings(snapshot, stale, owned),
@@ -144,7 +128,7 @@ def _with_flavours(snapshot: Snapshot[Frame]) -> Snapshot[Frame]:
 
 def stale_stores(snapshot: Snapshot[Frame]) -> Frame:
     """Offsets that groups left in a store which they don't use (``stale_stores``)."""
-    result: Frame = analyses.stale_stores(**{name: getattr(snapshot, name) for name in _STALE_TABLES})
+    result: Frame = analyses.stale_stores(**_tables(snapshot, _STALE_TABLES))
     return result
 
 
@@ -160,16 +144,7 @@ def topic_skew(snapshot: Snapshot[Frame]) -> Frame:
     return result
 
 
-def _readiness_tables(snapshot: Snapshot[Frame]) -> dict[str, Frame]:
-    names = (
-        "groups",
-        "members",
-        "ownership",
-        "committed_offsets",
-        "migration_states",
-        "subscriptions",
-        "topic_partitions",
-    )
+def _tables(snapshot: Snapshot[Frame], names: Iterable[str]) -> dict[str, Frame]:
     return {name: getattr(snapshot, name) for name in names}
 
 

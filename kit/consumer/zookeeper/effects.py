@@ -67,18 +67,24 @@ class KafkaGroup:
     guessed: frozenset[str] = frozenset()
 
 
+class Effect:
+    """What ``coordination`` asks for."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class ReadGroup:
+class ReadGroup(Effect):
     """→ GroupView; watches are set before anything is read (R8)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadKafkaAssignment:
+class ReadKafkaAssignment(Effect):
     """→ KafkaAssignment."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadKafkaGroup:
+class ReadKafkaGroup(Effect):
     """→ KafkaGroup, or None when the coordinator does not answer.
 
     ``consumer_ids`` are those that are registered. Without ``is_fresh`` an answer of this generation may be reused.
@@ -91,39 +97,39 @@ class ReadKafkaGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadIds:
+class ReadIds(Effect):
     """→ the children of ``ids``. A change since ReadGroup still makes the round stale."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadReservations:
+class ReadReservations(Effect):
     """→ bool: whether some owner znode is a reservation."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadHeld:
+class ReadHeld(Effect):
     """→ Assignment: the owner znodes that were created in the current session."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadToggle:
+class ReadToggle(Effect):
     """→ the toggle's text, from ZooKeeper's leader; None: no such znode; ``kafka`` when ZooKeeper does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class IsStale:
+class IsStale(Effect):
     """→ bool: whether a watch fired or the Kafka group rebalanced since ReadGroup."""
 
 
 @dataclass(frozen=True, slots=True)
-class BeforeReleasing:
+class BeforeReleasing(Effect):
     """Call the application's listener before these partitions are released."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class BeforeStarting:
+class BeforeStarting(Effect):
     """Call the listener with the whole group's assignment. None: the Kafka group's, see :func:`whole_assignment`."""
 
     view: GroupView
@@ -131,24 +137,24 @@ class BeforeStarting:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Effect):
     """→ Offsets: nothing of ``partitions`` is delivered after this; next offsets of those it was consuming."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class StopKafkaAssigned:
+class StopKafkaAssigned(Effect):
     """→ Offsets: end the Kafka group's current assignment epoch; as Stop for every partition started in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class StopAll:
+class StopAll(Effect):
     """→ Offsets: as Stop, for every partition. The round that is under way starts nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
-class StopOthers:
+class StopOthers(Effect):
     """Deliver nothing but ``partitions``. All other partitions belong to other members: their offsets are not
     committed.
     """
@@ -157,19 +163,19 @@ class StopOthers:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscardUnsaved:
+class DiscardUnsaved(Effect):
     """The rebalance is about to be answered: an offset that Kafka lacks by now must not be committed later."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommitZookeeper:
+class CommitZookeeper(Effect):
     """→ partitions whose offset ZooKeeper may lack, because it did not answer."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
-class CopyToZookeeper:
+class CopyToZookeeper(Effect):
     """Write to ZooKeeper what plain consumers committed to Kafka, even with ``auto.commit.enable=false``.
 
     → partitions whose offset in ZooKeeper is lower.
@@ -179,7 +185,7 @@ class CopyToZookeeper:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitKafka:
+class CommitKafka(Effect):
     """Commit those that Kafka lacks, within a short time: the owner znode must not wait for Kafka (R3).
 
     ``is_last``: the member leaves. No later commit includes these offsets, so this one may wait for the member to join.
@@ -190,21 +196,21 @@ class CommitKafka:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchKafka:
+class FetchKafka(Effect):
     """→ (topic, partition) → next offset in Kafka, 0 where there is none; partitions that failed are left out."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Effect):
     """Delete owner znodes, each only if it is of the current session (R15)."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimAll:
+class ClaimAll(Effect):
     """→ partitions that others hold. Create all owner znodes or, when one can't be created, none.
 
     A large claim takes several transactions, so others may see a part of it for a moment.
@@ -214,28 +220,28 @@ class ClaimAll:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimEach:
+class ClaimEach(Effect):
     """→ partitions that others hold. Create every owner znode that can be created."""
 
     threads: Assignment
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Effect):
     """→ partitions that are not this member's any more. Write another thread of this member into owner znodes."""
 
     threads: Assignment
 
 
 @dataclass(frozen=True, slots=True)
-class FetchOffsets:
+class FetchOffsets(Effect):
     """→ (topic, partition) → next offset; partitions that failed are left out."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Effect):
     """→ partitions that are being consumed and continue under ``assignment_epoch`` (None: ZooKeeper's assignment)."""
 
     threads: Assignment
@@ -243,39 +249,9 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class Start(Effect):
     """→ partitions started; those whose session or ``assignment_epoch`` has ended are not."""
 
     threads: Assignment
     offsets: Offsets
     assignment_epoch: int | None
-
-
-Effect: TypeAlias = (
-    ReadGroup
-    | ReadKafkaAssignment
-    | ReadKafkaGroup
-    | ReadIds
-    | ReadReservations
-    | ReadHeld
-    | ReadToggle
-    | IsStale
-    | BeforeReleasing
-    | BeforeStarting
-    | Stop
-    | StopKafkaAssigned
-    | StopAll
-    | StopOthers
-    | DiscardUnsaved
-    | CommitZookeeper
-    | CopyToZookeeper
-    | CommitKafka
-    | Release
-    | ClaimAll
-    | ClaimEach
-    | Rename
-    | FetchOffsets
-    | FetchKafka
-    | Keep
-    | Start
-)
