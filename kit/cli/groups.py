@@ -17,6 +17,7 @@ from kit.terminal.listing import Listing
 from kit.terminal.options import with_options
 from kit.terminal.progress import waiting
 from kit.terminal.terminal import AsJson, print_sentences, refusals, say, tell
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -240,12 +241,10 @@ def _tell_protocols(stages: pl.DataFrame) -> None:
 
 def _tell_stale(left: pl.DataFrame) -> None:
     if not left.is_empty():
-        named = ", ".join(
-            f"{cell(row['group_id'])} in {row['store']}" for row in left.sort("group_id").head(5).to_dicts()
-        )
-        more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
+        rows = left.sort("group_id").iter_rows(named=True)
+        named = shortened((f"{cell(row['group_id'])} in {row['store']}" for row in rows), 5)
         tell(
-            f"Not counted in totals, because no member uses this store: offsets left by {named}{more}; `offramp lag -g"
+            f"Not counted in totals, because no member uses this store: offsets left by {named}; `offramp lag -g"
             " GROUP` shows them"
         )
 

@@ -15,6 +15,7 @@ from kit.engine.model.record import RunRow, list_runs
 from kit.engine.model.states import RunState
 from kit.errors import ApprovalError, NotFound, PlanError
 from kit.profile import Profile
+from kit.text.naming import shortened
 
 PLANS, PREFIX = "plans", 12
 _AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.STALE}
@@ -126,8 +127,7 @@ def there_is(what: str, names: Sequence[str]) -> str:
     """Return what exists instead, the newest first."""
     if not names:
         return f"there is no {what} at all"
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names[:_NAMED])}{more}"
+    return f"there {'are' if len(names) > 1 else 'is'} {shortened(names, _NAMED)}"
 
 
 def _row(path: Path, runs: dict[str | None, RunRow]) -> PlanRow:

@@ -24,6 +24,7 @@ from kit.groups.read.rights import (
     fetch_topic_rights,
 )
 from kit.tables.conditions import Condition, Rule
+from kit.text.naming import shortened
 
 UNDO_RIGHTS = Rule("undo_rights", "The login has each right that an undo of the plan needs.")
 RULES: tuple[Rule, ...] = (UNDO_RIGHTS,)
@@ -56,7 +57,7 @@ def kafka_finding(client: BrokerClient, groups: Mapping[str, Collection[int]], t
         needed = sorted({(kind, code) for (kind, _), codes in wanted.items() for code in codes})
         asked = ", ".join(f"{_NAMES[code]} on each {kind}" for kind, code in needed)
         return UNDO_RIGHTS.found(
-            None, f"The rights of the login are not known: {_shortened(unknown)}. An undo needs {asked}"
+            None, f"The rights of the login are not known: {shortened(unknown)}. An undo needs {asked}"
         )
     return UNDO_RIGHTS.found(False, f"The login does not have {_named(lacking)}. {_MEANS}. {_grant(lacking)}")
 
@@ -98,14 +99,14 @@ def zookeeper_finding(cluster: Cluster, needed: Mapping[str, int]) -> Condition:
     if unknown:
         return UNDO_RIGHTS.found(
             None,
-            f"The rights of the login are not known: {_shortened(unknown)}. An undo creates or deletes znodes there",
+            f"The rights of the login are not known: {shortened(unknown)}. An undo creates or deletes znodes there",
         )
     lacking = list(_lacking_below(needed, acls, who))
     if not lacking:
         return UNDO_RIGHTS.found(True, "The login has each right that an undo needs.")
     return UNDO_RIGHTS.found(
         False,
-        f"The access lists do not let the login {_shortened(lacking)}. {_MEANS}. Grant"
+        f"The access lists do not let the login {shortened(lacking)}. {_MEANS}. Grant"
         f" {'this right' if len(lacking) == 1 else 'these rights'} there",
     )
 
@@ -129,7 +130,7 @@ def _lacking_below(needed: Mapping[str, int], acls: Acls, who: set[tuple[str, st
 
 
 def _named(lacking: Collection[tuple[str, str, int]]) -> str:
-    return _shortened([f"{_NAMES[code]} on {kind} {name!r}" for kind, name, code in lacking])
+    return shortened([f"{_NAMES[code]} on {kind} {name!r}" for kind, name, code in lacking])
 
 
 def _grant(lacking: Collection[tuple[str, str, int]]) -> str:
@@ -143,9 +144,3 @@ def _grant(lacking: Collection[tuple[str, str, int]]) -> str:
         + (f" (and {len(names) - _SHOWN:,} more)" if len(names) > _SHOWN else "")
         for (kind, code), names in named.items()
     )
-
-
-def _shortened(items: Collection[str]) -> str:
-    items = list(items)
-    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
-    return ", ".join(items[:_SHOWN]) + more

@@ -16,6 +16,7 @@ from kit.protocol.facts import GroupFacts
 from kit.protocol.stage import Stage
 from kit.tables.groups import CLASSIC, CONSUMER
 from kit.text.duration import duration
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.visible import argument, visible
 
@@ -274,6 +275,4 @@ def _session_command(facts: GroupFacts, value: str) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    shown = sorted(visible(each) for each in names)
-    more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
+    return shortened(sorted(visible(each) for each in names), _SHOWN)

@@ -20,6 +20,17 @@ def listed(items: Iterable[object], last: str = "and") -> str:
     return f"{', '.join(texts[:-1])} {last} {texts[-1]}"
 
 
+def shortened(items: Iterable[str], shown: int = 3, between: str = ", ") -> str:
+    """The first items, and how many more there are.
+
+    >>> shortened("abcde"), shortened(["a", "b"]), shortened("abc", 2, "; ")
+    ('a, b, c and 2 more', 'a, b', 'a; b and 1 more')
+    """
+    texts = list(items)
+    more = f" and {len(texts) - shown:,} more" if len(texts) > shown else ""
+    return between.join(texts[:shown]) + more
+
+
 def named(items: Iterable[object], one: str, many: str = "") -> str:
     """Return the items in a text: ``{}`` in ``one``, or in ``many`` unless it is one, is the list.
 

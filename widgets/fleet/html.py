@@ -18,6 +18,7 @@ from kit.moves.fleet.plan import READY
 from kit.moves.fleet.wave import WAVE
 from kit.operations.frames import matching
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.fleet.model import Scan
@@ -160,7 +161,7 @@ def _failed(failed: pl.DataFrame) -> str:
     if failed.is_empty():
         return ""
     names = failed["group_id"].to_list()
-    summary = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST:,} more" if len(names) > _FIRST else "")
+    summary = shortened(names, _FIRST)
     lines = "".join(
         f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in failed.select("group_id", "why").rows()
     )

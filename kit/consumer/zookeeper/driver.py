@@ -22,6 +22,7 @@ from kit.consumer.zookeeper.migration import Mode
 from kit.consumer.zookeeper.offsets import OffsetStore, ZookeeperOffsets
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.errors import OfframpError
+from kit.text.naming import shortened
 
 log = logging.getLogger("offramp.consumer")
 
@@ -357,5 +358,4 @@ def by_reason(errors: Mapping[TopicAndPartition, str]) -> dict[str, str]:
 
 
 def _named(pairs: list[TopicAndPartition]) -> str:
-    names = [f"{topic}-{partition}" for topic, partition in pairs]
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return shortened(f"{topic}-{partition}" for topic, partition in pairs)

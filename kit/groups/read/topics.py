@@ -19,6 +19,7 @@ from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline
 from kit.clients.brokers import ask_metadata, metadata_of
 from kit.groups.read.rights import is_open
 from kit.groups.read.zookeeper import BrokersTree, fetch_brokers
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 _UNKNOWN_TOPIC, _TOPIC_AUTHORIZATION_FAILED = 3, 29
@@ -56,8 +57,7 @@ class TopicSight:
         if self.unknown is not None:
             return f"Whether the login can see every topic is not known: {self.unknown}. To prove it, {_GRANT}"
         if self.hidden:
-            more = f" and {len(self.hidden) - _SHOWN:,} more" if len(self.hidden) > _SHOWN else ""
-            named = ", ".join(map(repr, self.hidden[:_SHOWN])) + more
+            named = shortened(map(repr, self.hidden), _SHOWN)
             count = quantity(len(self.hidden), "topic")
             seen = "Offsets of hidden topics can't be read"
             return f"The login may not describe {count}: {named}. {seen}. To read them, {_GRANT}"

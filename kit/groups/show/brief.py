@@ -13,6 +13,7 @@ from kit.groups.analyze.beyond_end import REMEDY
 from kit.groups.analyze.summary import COMMITS_NOTHING, EXPIRING
 from kit.presentation.brief import Brief
 from kit.text.known_sum import known_sum
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -260,5 +261,4 @@ def _groups(count: Any, verb: str = "", third: str = "") -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(cell(name) for name in names[:NAMED]) + more
+    return shortened(map(cell, names), NAMED)

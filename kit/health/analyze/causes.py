@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from kit.text.duration import duration
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.time_format import worded
 
@@ -22,7 +23,6 @@ STORM_CHANGES = 3
 """The number of changes of owners before one alarm that is a storm."""
 ROSE = 2.0
 """The factor by which the records a second must rise to be a cause."""
-NAMED = 3
 _INCIDENT = ["group_id", "store", "since_ms", "from_ms", "until_ms"]
 _OF_LOGS = {
     "storm": "rebalance storm",
@@ -168,7 +168,7 @@ def _members_left(case: _Case) -> Iterator[Told]:
         gone = sorted(were - are)
         if len(are) < len(were):
             left = f"{len(were) - len(are):,} of {quantity(len(were), 'member')} left"
-            text = f"{left} from {_time(before)} to {_time(at)}: {_named(gone)}."
+            text = f"{left} from {_time(before)} to {_time(at)}: {shortened(gone)}."
             yield "members left", at, text, "members"
             return
 
@@ -204,7 +204,7 @@ def _owner_moved(case: _Case) -> Iterator[Told]:
     for (before, was), (at, now) in pairwise(case.owners):
         moved = sorted(_moved(was, now))
         if moved:
-            text = f"{_named(moved)} changed owner between {_time(before)} and {_time(at)}: "
+            text = f"{shortened(moved)} changed owner between {_time(before)} and {_time(at)}: "
             yield "owner moved", at, f"{text}from {was[moved[0]]} to {now.get(moved[0], 'no member')}.", "ownership"
             return
 
@@ -237,7 +237,7 @@ def _commits_stopped(case: _Case) -> Iterator[Told]:
     stood = stood.filter((pl.col("n") == 1) & (pl.col("end") > pl.col("at"))).sort("place")
     if len(looks) > 1 and len(stood):
         begin, last = looks[0], looks[-1]
-        places, fewest = _named(stood["place"].to_list()), min(len(ids) for _, ids in case.members)
+        places, fewest = shortened(stood["place"].to_list()), min(len(ids) for _, ids in case.members)
         text = f"The committed offset of {places} stayed at {stood['at'][0]:,} from {_time(begin)} to {_time(last)}, "
         text += (
             f"for {duration(last - begin)}, although each of {len(looks)} observations saw "
@@ -275,11 +275,6 @@ def _rate(totals: pl.DataFrame) -> float | None:
 
 def _place() -> pl.Expr:
     return pl.format("{}-{}", "topic", "partition")
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _time(ms: int) -> str:

@@ -13,6 +13,7 @@ import polars as pl
 from kit.groups.analyze.beyond_end import REMEDY
 from kit.presentation.brief import Brief
 from kit.text.duration import duration
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.time_format import worded
 from kit.text.visible import cell, visible
@@ -58,9 +59,7 @@ def _beyond(rows: pl.DataFrame | None) -> list[str]:
     if rows is None or rows.is_empty():
         return []
     names = rows["group_id"].unique().sort()
-    named = ", ".join(map(cell, names.head(NAMED))) + (
-        f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    )
+    named = shortened(map(cell, names), NAMED)
     return [
         f"{quantity(len(rows), 'commit is', 'commits are')} beyond the end of the log now, so the lag there is 0, but "
         f"the position is lost: {named}. {REMEDY[0].upper()}{REMEDY[1:]}."

@@ -38,7 +38,7 @@ from kit.kraft.settings_files import lint_settings_file
 from kit.kraft.watch import KraftHistory
 from kit.profile import LAB
 from kit.tables.conditions import BLOCK, Condition
-from kit.text.naming import listed, named
+from kit.text.naming import listed, named, shortened
 from kit.text.visible import argument, toml_key
 
 Problem = Callable[[GateInputs], str | None]
@@ -122,9 +122,8 @@ def sync(inputs: GateInputs) -> str | None:
 
 
 def describe_rows(rows: Sequence[Condition]) -> str | None:
-    sentences = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
-    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
-    return f"{'; '.join(sentences)}{more}: see offramp kraft preflight" if rows else None
+    sentences = (f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows)
+    return f"{shortened(sentences, 3, '; ')}: see offramp kraft preflight" if rows else None
 
 
 def preflight(inputs: GateInputs) -> str | None:
@@ -192,11 +191,10 @@ def old_members(inputs: GateInputs, without: Collection[str] = ()) -> str | None
     live = {name: members for name, members in inputs.old_members.items() if name not in without}
     if not live:
         return None
-    names = ", ".join(f"{group} ({len(members)})" for group, members in list(live.items())[:10])
-    more = f" and {len(live) - 10} more" if len(live) > 10 else ""
+    names = shortened((f"{group} ({len(members)})" for group, members in live.items()), 10)
     plans = "; ".join(f"offramp plan group {_to_kafka(group)}" for group in list(live)[:3])
     return (
-        f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
+        f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}."
         " In KRaft mode /brokers/ids is empty, so these members would find no broker and consume nothing, without an "
         f"error. Move the groups first: {plans}. If a group may stop, a second person approves it with: --override "
         "old_consumers:GROUP"

@@ -13,7 +13,7 @@ from kit.kraft.analyze.phase import MIGRATION as STATE_MIGRATION, PRE_MIGRATION
 from kit.kraft.both_stores import MetadataDiff
 from kit.kraft.move.cluster_state import READS, SHOWN, UNREAD, ClusterState, MoveReads
 from kit.tables.kraft import NodeFact
-from kit.text.naming import by_value, listed, named
+from kit.text.naming import by_value, listed, named, shortened
 from kit.text.quantity import quantity
 
 BEHIND = 10
@@ -266,10 +266,8 @@ def diff_problem(cluster: Cluster, reads: MoveReads) -> str | None:
 
 def describe_diff(diff: MetadataDiff) -> str:
     rows = diff.of("diverged", "in_flight", "unknown")
-    first = rows.head(SHOWN).select("verdict", "kind", "entity", "item").rows()
-    shown = ", ".join(" ".join(map(str, row)) for row in first)
-    more = f" and {rows.height - SHOWN} more" if rows.height > SHOWN else ""
-    return f"ZooKeeper and KRaft hold different values: {shown}{more}. To see all: offramp kraft diff"
+    named_rows = (" ".join(map(str, row)) for row in rows.select("verdict", "kind", "entity", "item").rows())
+    return f"ZooKeeper and KRaft hold different values: {shortened(named_rows, SHOWN)}. To see all: offramp kraft diff"
 
 
 def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int, reads: MoveReads = READS) -> str | None:

@@ -29,6 +29,7 @@ from kit.kraft.move.steps import MIGRATION_ZNODE, target_of
 from kit.kraft.read.control_znodes import CONTROLLER, EPOCH
 from kit.kraft.read.metadata_znodes import fetch_metadata_znodes
 from kit.tables.kraft import REFUSED
+from kit.text.naming import shortened
 from kit.text.visible import toml_key
 
 _WORDS = {READ: "read {}", WRITE: "write {}", CREATE: "create below {}", DELETE: "delete below {}"}
@@ -91,6 +92,4 @@ def hidden_problem(cluster: Cluster) -> str | None:
     errors = {each.sentence for each in read.control.problem_rows if each.kind == REFUSED}
     for table in (read.partitions, read.items):
         errors.update(table.filter(table["is_refused"])["error"].to_pylist())
-    hidden = sorted(errors)
-    more = f" and {len(hidden) - SHOWN} more" if len(hidden) > SHOWN else ""
-    return f"offramp's ZooKeeper login may not read: {'; '.join(hidden[:SHOWN])}{more}" if hidden else None
+    return f"offramp's ZooKeeper login may not read: {shortened(sorted(errors), SHOWN, '; ')}" if errors else None

@@ -6,7 +6,7 @@ partition that ZooKeeper or the metadata log holds. Every ``…_problem`` is a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from kit.clients.brokers import ClusterMetadata
 from kit.clients.cluster import Cluster
@@ -16,7 +16,7 @@ from kit.kraft.move.cluster_state import READS, SHOWN, UNREAD, MoveReads
 from kit.kraft.read.metadata_partitions import Partition
 from kit.tables.groups import TopicPartition
 from kit.text.addresses import address_of
-from kit.text.naming import named
+from kit.text.naming import named, shortened
 from kit.text.quantity import quantity
 
 
@@ -79,17 +79,12 @@ def _partitions(metadata: ClusterMetadata) -> set[Partition]:
 
 
 def _describe_missing(missing: Collection[Partition]) -> str:
-    topics = sorted({topic for topic, _ in missing})
+    partitions = shortened((f"{topic}-{number}" for topic, number in sorted(missing)), SHOWN)
+    topics = shortened(sorted({topic for topic, _ in missing}), SHOWN)
     return (
-        f"{_few([f'{topic}-{number}' for topic, number in sorted(missing)])}, so their leaders and ISRs are unknown. "
-        f"Offramp's login needs the right DESCRIBE on topic {_few(topics)}. If it has this right, the broker does "
-        "not know the topic yet"
+        f"{partitions}, so their leaders and ISRs are unknown. Offramp's login needs the right DESCRIBE on topic "
+        f"{topics}. If it has this right, the broker does not know the topic yet"
     )
-
-
-def _few(items: Sequence[str]) -> str:
-    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return f"{', '.join(items[:SHOWN])}{more}"
 
 
 def _unled(metadata: ClusterMetadata) -> str | None:
@@ -109,7 +104,7 @@ def _metadata_problem(metadata: ClusterMetadata, brokers: Mapping[int, str], dow
     if missing:
         return named(missing, "broker {} is missing in the metadata", "brokers {} are missing in the metadata")
     bad = [f"{row.topic}-{row.partition}" for row in metadata.topic_partitions if not _is_whole(row, down)]
-    return f"these partitions have no leader or no full ISR: {_few(bad)}" if bad else None
+    return f"these partitions have no leader or no full ISR: {shortened(bad, SHOWN)}" if bad else None
 
 
 def _is_whole(row: TopicPartition, down: int | None) -> bool:

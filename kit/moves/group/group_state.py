@@ -22,6 +22,7 @@ from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.java_hash import OFFSETS_TOPIC
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 OZKCC, MEZKCC, KC, EKC = "OZKCC", "MEZKCC", "KC", "EKC"
@@ -356,5 +357,4 @@ def named(pair: Partition) -> str:
 
 def listed(pairs: frozenset[Partition], at_most: int = 3) -> str:
     """The first few by name, the rest counted."""
-    names = [named(pair) for pair in sorted(pairs)]
-    return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")
+    return shortened(map(named, sorted(pairs)), at_most)

@@ -25,6 +25,7 @@ from kit.moves.group.group_state import (
     noun,
 )
 from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 KIND = "replace"
@@ -187,8 +188,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
 
 def _named(state: GroupState) -> str:
     """Return who is there: a person has to see who is too many, or missing."""
-    names = [f"{noun(member.flavour)} {member.member_id}" for member in state.members]
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return shortened((f"{noun(member.flavour)} {member.member_id}" for member in state.members), SHOWN)
 
 
 def members_of(state: GroupState | None) -> tuple[MemberState, ...]:

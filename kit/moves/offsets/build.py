@@ -13,7 +13,7 @@ from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.clamping import Clamped, Exclusion, Selected, clamp_all
 from kit.moves.offsets.inputs import PlanInputs
 from kit.moves.offsets.kafka import KafkaWriter
-from kit.moves.offsets.moves import NOTHING, Move, item_of, shortened
+from kit.moves.offsets.moves import NOTHING, Move, item_of
 from kit.moves.offsets.observations import group_observations, log_observations
 from kit.moves.offsets.rules import (
     backwards_finding,
@@ -32,6 +32,7 @@ from kit.moves.offsets.zookeeper import missing_of, parents_of
 from kit.moves.undo_rights import kafka_finding, zookeeper_finding
 from kit.tables.conditions import Condition, raise_if_unsafe, warnings
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 

@@ -26,13 +26,14 @@ from kit.moves.offsets.fetch import GroupInStore, fetch_logs, fetch_stores, fetc
 from kit.moves.offsets.files import save_offsets
 from kit.moves.offsets.group_deleter import GroupDeleter
 from kit.moves.offsets.group_steps import KIND, RECIPES, delete_steps, offsets_of
-from kit.moves.offsets.moves import item_of, shortened
+from kit.moves.offsets.moves import item_of
 from kit.moves.offsets.open_transactions import fetch_untold
 from kit.moves.offsets.rules import member_findings, restorable_finding, sight_finding, transactions_finding, why_busy
 from kit.moves.offsets.subject import DELETE_GROUPS
 from kit.moves.undo_rights import kafka_finding
 from kit.tables.conditions import NEVER, Condition, Rule, raise_if_unsafe
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 AT_MOST = 100

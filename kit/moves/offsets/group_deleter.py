@@ -19,12 +19,13 @@ from kit.groups.read.topics import fetch_sight
 from kit.moves.offsets.fetch import NOT_IN_KAFKA, GroupInStore, fetch_kafka, fetch_present, fetch_topics
 from kit.moves.offsets.group_steps import before_of, describe_offsets, groups_of
 from kit.moves.offsets.kafka import ABSENT, Answer, KafkaWriter
-from kit.moves.offsets.moves import NOTHING, Stored, shortened
+from kit.moves.offsets.moves import NOTHING, Stored
 from kit.moves.offsets.open_transactions import fetch_unstable
 from kit.moves.offsets.rules import why_busy
 from kit.moves.offsets.selection import Key, Place
 from kit.moves.offsets.topics import Present, made_again
 from kit.moves.undo_rights import kafka_refusal
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 GROUPS_PER_BATCH = 100

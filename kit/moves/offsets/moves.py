@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kit.errors import InputError
@@ -118,10 +117,3 @@ def parse_item(item: str) -> Key:
     if match is None or int(match["partition"]) > _LARGEST_PARTITION:
         raise InputError(f"{item!r} does not have the form GROUP/TOPIC-PARTITION")
     return match["group_id"], match["topic"], int(match["partition"])
-
-
-def shortened(items: Iterable[str], shown: int = 3) -> str:
-    """The first items, and how many more there are."""
-    items = list(items)
-    more = f" and {len(items) - shown} more" if len(items) > shown else ""
-    return ", ".join(items[:shown]) + more

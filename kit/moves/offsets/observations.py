@@ -22,7 +22,7 @@ from kit.moves.offsets.fetch import (
     fetch_unsure,
     fetch_zookeeper,
 )
-from kit.moves.offsets.moves import Stored, shortened
+from kit.moves.offsets.moves import Stored
 from kit.moves.offsets.selection import Place
 from kit.moves.offsets.steps import (
     GROUP,
@@ -35,6 +35,7 @@ from kit.moves.offsets.steps import (
     observed_name,
 )
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
+from kit.text.naming import shortened
 
 LOG_STARTS, LOG_ENDS = "log starts", "log ends"
 _BY_PLACE = (LOG_STARTS, LOG_ENDS, *(observed_name(store, OFFSETS, "") for store in STORES))

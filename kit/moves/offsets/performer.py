@@ -30,7 +30,7 @@ from kit.moves.offsets.fetch import (
     refuse_unless_connected,
 )
 from kit.moves.offsets.kafka import Answer, KafkaWriter
-from kit.moves.offsets.moves import Stored, item_of, parse_item, shortened
+from kit.moves.offsets.moves import Stored, item_of, parse_item
 from kit.moves.offsets.observations import observe_offsets
 from kit.moves.offsets.rules import why_busy
 from kit.moves.offsets.selection import Key, Place
@@ -40,6 +40,7 @@ from kit.moves.offsets.topics import Present, made_again
 from kit.moves.offsets.zookeeper import ZookeeperWriter, parents_of
 from kit.moves.undo_rights import kafka_refusal
 from kit.tables.groups import KAFKA
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 KEYS_PER_BATCH = 5_000

@@ -44,7 +44,7 @@ from kit.moves.offsets.files import OFFRAMP, OffsetsFile, load_offsets, save_off
 from kit.moves.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.moves.offsets.kafka import KafkaWriter
 from kit.moves.offsets.kafka_tool import load_tool_file
-from kit.moves.offsets.moves import OffsetTarget, Stored, item_of, shortened
+from kit.moves.offsets.moves import OffsetTarget, Stored, item_of
 from kit.moves.offsets.refusals import (
     picked_offsets,
     refuse_if_onto_itself,
@@ -58,6 +58,7 @@ from kit.moves.offsets.selection import Key, Place, Selection, select
 from kit.moves.offsets.steps import NO_DELETION, before_of, store_of
 from kit.moves.offsets.topics import Present
 from kit.tables.groups import KAFKA, LogOffset
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 __all__ = [

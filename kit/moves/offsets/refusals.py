@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 
 from kit.errors import InputError, NotFound, ReadError
 from kit.moves.offsets.fetch import GroupInStore, Stores
-from kit.moves.offsets.moves import Stored, item_of, shortened
+from kit.moves.offsets.moves import Stored, item_of
 from kit.moves.offsets.selection import Key, Selection
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 _SEE = "to see its offsets: offramp lag --group GROUP"

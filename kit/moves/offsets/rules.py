@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from kit.groups.read.commit_limits import CommitLimits
 from kit.groups.read.topics import TopicSight
 from kit.moves.offsets.fetch import GroupInStore
-from kit.moves.offsets.moves import Move, Stored, item_of, shortened
+from kit.moves.offsets.moves import Move, Stored, item_of
 from kit.moves.offsets.selection import Key
 from kit.tables.conditions import NEVER, WARN, Condition, Rule
 from kit.tables.groups import CLASSIC, KAFKA
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 NO_MEMBERS = Rule(

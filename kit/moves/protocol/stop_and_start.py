@@ -30,6 +30,7 @@ from kit.moves.group.group_state import MemberState, counted, named
 from kit.moves.group.replacement import SHOWN, had_twice, orders
 from kit.moves.protocol.state import ProtocolState, read_protocol_state
 from kit.moves.protocol.stopped import START_ALL, StoppedParameters, in_places, place_of, start_order, stop_order
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 Order = tuple[str, MemberReplacement]
@@ -337,5 +338,4 @@ def _lost(parameters: StoppedParameters, state: ProtocolState | None) -> str | N
 
 
 def _names(members: Sequence[MemberState]) -> str:
-    names = [each.member_id for each in members]
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return shortened((each.member_id for each in members), SHOWN)

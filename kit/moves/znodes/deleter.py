@@ -30,9 +30,9 @@ from kit.clients.multiread import READ_TIMEOUT_S, Znode, refusal
 from kit.engine.model.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.engine.model.step import Step
 from kit.errors import AuthenticationFailed, ConnectError, ReadError, RunError
-from kit.moves.offsets.moves import shortened
 from kit.moves.znodes.read import fetch_member_znodes, fetch_znodes
 from kit.moves.znodes.steps import DeleteZnodesParameters
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 PROBE = "offramp"

@@ -19,13 +19,13 @@ from kit.engine.model.actor import ClusterPerformer
 from kit.engine.model.plan import STOP, Plan
 from kit.engine.plan_kind import PlanContext
 from kit.errors import InputError, NotFound, NothingToDo, PlanError
-from kit.moves.offsets.moves import shortened
 from kit.moves.undo_rights import zookeeper_finding
 from kit.moves.znodes.deleter import ZnodeDeleter
 from kit.moves.znodes.read import MemberZnodes, fetch_member_znodes
 from kit.moves.znodes.steps import KIND, RECIPES, DeleteZnodesParameters, delete_step
 from kit.moves.znodes.subject import DELETE_ZNODES
 from kit.tables.conditions import NEVER, Condition, Rule, raise_if_unsafe
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 
 NO_LIVE_MEMBERS = Rule(

@@ -28,6 +28,7 @@ from kit.rebalances.analyze.remark_words import OF_BROKERS, OF_CONSUMERS
 from kit.tables import schema as tables
 from kit.tables.polars import frame
 from kit.tables.rebalances import LogRemark, Rebalance
+from kit.text.naming import shortened
 from kit.text.quantity import quantity
 from kit.text.time_format import worded
 
@@ -193,6 +194,4 @@ def _remark(
 
 
 def _names(names: Iterable[str], between: str = ", ") -> str:
-    known = list(names)
-    more = len(known) - _MOST_NAMES
-    return between.join(known[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return shortened(names, _MOST_NAMES, between)

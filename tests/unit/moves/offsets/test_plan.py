@@ -18,7 +18,7 @@ from kit.errors import InputError, NotFound, PlanError, WrongCluster
 from kit.moves.offsets.fetch import GroupInStore, Stores
 from kit.moves.offsets.files import load_offsets, save_offsets
 from kit.moves.offsets.inputs import PlanOptions
-from kit.moves.offsets.moves import NOTHING, Move, OffsetTarget, Stored, clamp, item_of, parse_item, shortened
+from kit.moves.offsets.moves import NOTHING, Move, OffsetTarget, Stored, clamp, item_of, parse_item
 from kit.moves.offsets.observations import group_observations, log_observations
 from kit.moves.offsets.resets import Reset, wanted_by
 from kit.moves.offsets.rules import backwards_finding, member_findings, source_finding, unreadable_finding
@@ -129,11 +129,6 @@ def test_what_goes_backwards():
 @pytest.mark.parametrize("key", [KEY, ("a/b-c", "x-1-", 12), ('ä, "b"', "t.o_p-ic", 0)])
 def test_an_item_is_its_group_topic_and_partition(key):
     assert parse_item(item_of(key)) == key
-
-
-def test_a_shortened_list_says_how_many_more_there_are():
-    assert shortened("abcde") == "a, b, c and 2 more"
-    assert shortened("abc") == "a, b, c"
 
 
 @pytest.mark.parametrize(
