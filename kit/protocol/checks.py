@@ -82,7 +82,7 @@ CHECKS: tuple[Check, ...] = (
         *(_CONFIGS, cluster.protocols, True),
     ),
     _check(
-        *("k848_policy", BLOCK, INFO, BOTH, "Every broker converts a group that has members."),
+        *("k848_policy", BLOCK, INFO, BOTH, "Every broker converts a group with members to the requested protocol."),
         *(_CONFIGS, cluster.policy, True),
     ),
     _check(

@@ -100,8 +100,8 @@ def copartition(facts: GroupFacts) -> Iterator[Problem]:
         return
     if chosen != "range":
         yield Problem(
-            f"The assignor range gives equal partitions of {n_topics} topics to one member. With the assignor"
-            f" {visible(chosen or ', '.join(sorted(defaults)) or 'uniform')} this ends.",
+            f"The assignor range gives equal partitions of {n_topics} topics to one member. The assignor"
+            f" {visible(chosen or ', '.join(sorted(defaults)) or 'uniform')} does not.",
             "If the application needs it, set group.remote.assignor=range in every new member.",
         )
 

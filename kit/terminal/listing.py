@@ -162,7 +162,7 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
             f"--where {condition!r} can't be understood ({why}); it is SQL over {', '.join(rows.columns)}"
         ) from None
     raise InputError(
-        f"--where {condition!r} asks about all rows at once (max, count, OVER …): it is a condition of each row alone, "
+        f"--where {condition!r} asks about all rows at once (max, count, OVER …). Give a condition for a single row, "
         'as in "lag > 1000"; --csv prints every row'
     )
 

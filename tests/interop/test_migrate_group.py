@@ -245,7 +245,7 @@ def test_a_wish_that_can_not_be_met_is_refused_by_name(group: MakeGroup, operati
         operations.make_plan(request_of(shared, "OZKCC"))
     with pytest.raises(PlanError, match="has no member nobody"):
         operations.make_plan(request_of(shared, "all MEZKCC", members=("nobody",)))
-    with pytest.raises(UnsafePlan, match=r"stable: The newest member registered .* 86400 s are asked for"):
+    with pytest.raises(UnsafePlan, match=r"stable: The newest member registered .* 86400 s are required"):
         operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0))
     plan = operations.make_plan(request_of(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
     assert list(plan.overridden) == ["stable"]

@@ -310,7 +310,11 @@ def _first_reason(refused: pl.DataFrame, errors: pl.DataFrame) -> str:
 
 def _findings(count: int, request: FleetPlanRequest) -> list[Condition]:
     size = min(request.wave or count, count)
-    results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest wave would have {size}.")]
+    results = [
+        WAVE_SIZE.found(
+            size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest wave would have {size:,} groups."
+        )
+    ]
     results.append(
         ALL_AT_ONCE.found(
             request.to == ZOOKEEPER or size < count or count == 1, (f"All {count} groups would be toggled at once.")

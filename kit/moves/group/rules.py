@@ -124,7 +124,7 @@ def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Condition:
 
 def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: float) -> Condition:
     """By ZooKeeper's clock alone where its znodes show enough of it; else that against this machine's."""
-    asked = f"{wanted_s:g} s are asked for"
+    asked = f"{wanted_s:g} s are required"
     least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
     if least_s >= wanted_s or now.zookeeper_at != before.zookeeper_at:
         return STABLE.found(least_s >= wanted_s, f"The newest member registered {least_s:.0f} s ago or more; {asked}.")
@@ -177,14 +177,19 @@ def _storage(before: GroupState, now: GroupState) -> Condition:
 
 def _canary(now: GroupState, canary: int) -> Condition:
     n_members = len(now.members)
-    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {quantity(n_members, 'member')}.")
+    return CANARY.found(
+        canary == 1 or canary * 3 <= n_members, f"The canary would be {canary} of {quantity(n_members, 'member')}."
+    )
 
 
 def _metadata(now: GroupState) -> Condition:
     """GroupMetadataValue holds each member's subscription and assignment."""
     topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
     size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
-    return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
+    return METADATA.found(
+        size <= LARGEST_METADATA,
+        f"The Kafka group's metadata has about {size:,} bytes; the limit is about {LARGEST_METADATA:,}.",
+    )
 
 
 def _toggle(now: GroupState, to_stage: str) -> Condition:

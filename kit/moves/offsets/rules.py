@@ -122,7 +122,9 @@ def sight_finding(sight: TopicSight) -> Condition:
 
 def transactions_finding(untold: str | None) -> Condition:
     """``untold``: why it can't be known."""
-    return OPEN_TRANSACTIONS.found(True if untold is None else None, f"Not known: {untold}" if untold else "It can.")
+    return OPEN_TRANSACTIONS.found(
+        True if untold is None else None, f"Not known: {untold}" if untold else "It is known for each group."
+    )
 
 
 def restorable_finding(offsets: Mapping[Key, Stored], limits: CommitLimits) -> Condition:
@@ -173,7 +175,9 @@ def other_store_of(store: str) -> str:
 def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Condition:
     busy = {group_id: why for group_id, group in sorted(groups.items()) if (why := why_busy(group)) is not None}
     if not busy:
-        return rule.found(True, f"True for {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
+        return rule.found(
+            True, f"The rule holds for {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}."
+        )
     is_known = not any(groups[group_id].error for group_id in busy)
     named = _named(busy.items())
     count = f"{len(busy):,} of {quantity(len(groups), 'group')}"

@@ -51,7 +51,8 @@ def config_step(step_id: str, parameters: ConfigParameters) -> Step:
         name.startswith(PREFIX) for name in parameters.after
     ):
         raise PlanError(
-            f"a step of group {parameters.group} names a config without its value before, or none of {PREFIX}…"
+            f"a step of group {parameters.group} has a config without its former value, or a config whose name does not"
+            f" begin with {PREFIX}"
         )
     return Step(
         step_id=step_id,

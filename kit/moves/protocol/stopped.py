@@ -166,7 +166,6 @@ def _refuse_senseless(parameters: StoppedParameters) -> None:
         raise PlanError(f"the step of group {parameters.group} names a protocol other than {' and '.join(PROTOCOLS)}")
     if not 0 < parameters.quiet_s <= DAY_S or not 0 < parameters.step_timeout_s <= DAY_S:
         raise PlanError(
-            f"the members of group {parameters.group} may take {parameters.step_timeout_s} s, and the group has to be"
-            f" quiet for"
-            f" {parameters.quiet_s} s: both up to a day"
+            f"group {parameters.group}: step_timeout_s is {parameters.step_timeout_s:g} s and quiet_s is"
+            f" {parameters.quiet_s:g} s: each time must be above 0 s and at most one day"
         )

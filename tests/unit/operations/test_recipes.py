@@ -138,7 +138,7 @@ def test_members_that_read_twice_or_come_from_nowhere_are_no_step(before, after)
 
 @pytest.mark.parametrize("times", [{"quiet_s": 0}, {"quiet_s": -1}, {"step_timeout_s": 1e18}])
 def test_senseless_times_are_no_step(times):
-    with pytest.raises(PlanError, match="up to a day"):
+    with pytest.raises(PlanError, match="at most one day"):
         replace_step("x", ReplaceParameters("orders", {"OZKCC": 1}, {"MEZKCC": 1}, "swap", False, **times))
 
 

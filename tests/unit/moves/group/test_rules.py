@@ -157,7 +157,7 @@ def test_zookeepers_own_times_tell_how_long_members_are_there(still):
     stable = found(just_now, "stable")
     assert (stable.is_met, stable.sentence) == (
         False,
-        ("The newest member registered 10 s ago or more; 60 s are asked for."),
+        ("The newest member registered 10 s ago or more; 60 s are required."),
     )
 
 

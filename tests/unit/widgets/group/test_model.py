@@ -217,11 +217,11 @@ def test_invalid_requests(model):
     assert "a canary needs at least 1 member, not 0" in model.error
     model.canary, model.to_stage = 2, "canary MEZKCC"
     model.make_plan()
-    with pytest.raises(UnsafePlan, match="canary_size: 2 of 3"):
+    with pytest.raises(UnsafePlan, match="canary_size: The canary would be 2 of 3"):
         model.wait(20)
     model.overrides = "canary_size, "
     planned(model)
-    assert model.plan.overridden == {"canary_size": "2 of 3 members."}
+    assert model.plan.overridden == {"canary_size": "The canary would be 2 of 3 members."}
     model.to_stage = "OZKCC"
     model.make_plan()
     with pytest.raises(PlanError):
