@@ -179,7 +179,7 @@ def old_commits(facts: GroupFacts) -> Iterator[Problem]:
     if count is None:
         if commits is None:
             why, remedy = (
-                "only __consumer_offsets has the time",
+                "only __consumer_offsets has the time of each commit",
                 f"Run: offramp protocol check --offsets-topic -g {name}",
             )
         elif (problem := commits.problem(facts.group.group_id)) is not None:

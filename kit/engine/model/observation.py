@@ -33,7 +33,7 @@ class Observation:
         if (self.within is None) == (self.tolerance == WITHIN):
             raise InputError(f"`within` belongs to the tolerance {WITHIN!r} and to no other")
         if self.within is not None and not 0 <= self.within < float("inf"):
-            raise InputError(f"an observation can't be within {self.within} of another")
+            raise InputError(f"`within` must be a number from 0, not {self.within}")
         object.__setattr__(self, "value", frozen(self.value, "an observation"))
 
     def to_json(self) -> dict[str, Json]:

@@ -204,7 +204,7 @@ def _early_start(config: Config) -> None:
         inner = ", ".join(unknown)
         refuse(
             "N03",
-            f"early.start.listeners names {inner}, which listeners lacks",
+            f"early.start.listeners names {inner}, which is not in listeners",
             f"Remove {inner} from early.start.listeners.",
         )
 

@@ -152,8 +152,8 @@ def _refuse_senseless(parameters: ReplaceParameters) -> None:
         raise PlanError(f"{counted(before)} → {counted(after)}: the plan must replace each member by exactly one other")
     if not 0 < parameters.quiet_s <= DAY_S or not 0 < parameters.step_timeout_s <= DAY_S:
         raise PlanError(
-            f"step_timeout_s is {parameters.step_timeout_s:g} s and quiet_s is {parameters.quiet_s:g} s: each time must be"
-            " above 0 s and at most one day"
+            f"step_timeout_s is {parameters.step_timeout_s:g} s and quiet_s is {parameters.quiet_s:g} s: each time must"
+            " be above 0 s and at most one day"
         )
 
 
