@@ -47,7 +47,7 @@ class Files:
         except PySparkException:
             raise HistoryError(
                 f"{folder} can't be maintained through Spark Connect, which can't delete files. Use a profile whose "
-                "[spark] has no remote"
+                "section [clusters.NAME.spark] has no remote"
             ) from None
         with describe_as(f"{folder} can't be reached"):
             path = self._jvm.org.apache.hadoop.fs.Path(folder)

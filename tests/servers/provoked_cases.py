@@ -363,7 +363,7 @@ CASES: tuple[Case, ...] = (
         {"zookeeper.connect": None},
         "controller 3000",
         "is true without zookeeper.connect",
-        "Do not remove the flag",
+        "Do not remove the migration flag",
     ),
     _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 or later", f"Set {_IBP}=3.9"),
     _file(

@@ -171,7 +171,7 @@ def _connections(config: Config) -> None:
         if not set(host) <= _HOST:
             refuse(
                 "N12",
-                f"max.connections.per.ip.overrides has the host {host!r}",
+                f"max.connections.per.ip.overrides has {host!r}, which is no host name",
                 f"Write a host or an IP address for {host!r}.",
             )
     if config.whole("max.connections.per.ip") == 0 and not by_host:

@@ -126,7 +126,7 @@ def test_the_flag_is_not_removed_from_a_controller_that_lacks_zookeeper(mode, ke
     given = settings(3000, role, process__roles=role, node__id="3000", broker__id=None, **flag).given
     rows = lint([NodeSettings(3000, role, "file", dict(given), {}, {})])
     remedies = [each.remedy for each in rows if "without zookeeper.connect" in each.sentence]
-    assert [("Do not remove the flag" in each) for each in remedies] == [keeps]
+    assert [("Do not remove the migration flag" in each) for each in remedies] == [keeps]
 
 
 UNSEEN = (
