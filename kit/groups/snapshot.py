@@ -15,7 +15,7 @@ from kit.groups.read.rights import IF_HIDDEN
 from kit.groups.read.whole_cluster import EVERY_GROUP, read_cluster
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, SnapshotInfo
-from kit.tables.polars import stamped_frame
+from kit.tables.polars import as_polars, stamped_frame
 from kit.tables.snapshot import Frame as Frame, Snapshot as Snapshot, in_polars as in_polars
 from kit.tables.spark import in_spark
 from kit.text.java_hash import OFFSETS_TOPIC
@@ -167,8 +167,7 @@ def verify_each(*checks: Callable[[], str | None]) -> list[str]:
 
 def collect(frame: Any) -> pl.DataFrame:
     """A small frame of either engine, without the stamp, as polars: for tables and charts. Spark works now."""
-    small = pl.DataFrame(frame if isinstance(frame, pl.DataFrame) else frame.toArrow())
-    return small.drop("snapshot_id", "observed_at", strict=False)
+    return as_polars(frame).drop("snapshot_id", "observed_at", strict=False)
 
 
 def _snapshot_id(info: SnapshotInfo) -> str:

@@ -12,7 +12,8 @@ import polars as pl
 from kit.groups import analyses as groups_analyses
 from kit.groups.analyze.idle import DAY_MS, DEAD_AFTER_DAYS
 from kit.groups.snapshot import Frame, Snapshot, collect, in_polars, verify_read
-from kit.health.sources import commits_of_history, commits_of_topic, in_ms, local, seen_at_ms
+from kit.health.sources import commits_of_history, commits_of_topic, in_ms, seen_at_ms
+from kit.tables.polars import as_polars
 from kit.tables.spark import in_spark
 
 
@@ -94,7 +95,7 @@ def _latest(rows: Any, **columns: str) -> pl.DataFrame:
         .group_by("group_id", "store")
         .agg(**{name: nw.col(of).max() for name, of in columns.items()})
     )
-    return local(found.to_native())
+    return as_polars(found.to_native())
 
 
 def _latest_change(rows: Any, *times: str) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from kit.health.read.offset_times import RESOLUTION_MS, Position, fetch_anchors
 from kit.health.read.record_timestamps import read_record_times
 from kit.health.read.retention import fetch_retention
 from kit.tables import schema as tables
+from kit.tables.polars import as_polars
 from kit.tables.schema import Table
 from kit.tables.spark import in_spark
 
@@ -191,14 +192,14 @@ def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.D
         load: a table of the history, on either engine: ``history.load``.
         findings: of the groups' logs: ``read_rebalances(…).findings``.
     """
-    looks = local(in_ms(load(tables.SNAPSHOTS), at_ms="ended_at").select("snapshot_id", "at_ms")).sort("at_ms")
+    looks = as_polars(in_ms(load(tables.SNAPSHOTS), at_ms="ended_at").select("snapshot_id", "at_ms")).sort("at_ms")
     near = _around(looks, incidents)
     ids, groups = near["snapshot_id"].to_list(), incidents["group_id"].unique().to_list()
 
     def rows(table: Table, column: str, names: list[str]) -> pl.DataFrame:
         frame: Any = nw.from_native(load(table))
         chosen = frame.filter(nw.col("snapshot_id").is_in(ids) & nw.col(column).is_in(names))
-        return local(nw.to_native(chosen))
+        return as_polars(nw.to_native(chosen))
 
     members, ownership, committed = (
         rows(table, "group_id", groups) for table in (tables.MEMBERS, tables.OWNERSHIP, tables.COMMITTED_OFFSETS)
@@ -245,9 +246,12 @@ def backtest(rules: Iterable[Rule], commits: Frame, ends: Frame, times: Frame, i
         worst_delay_ms: from the begin of an incident to its alarm, of those that were caught.
         n_false_alarms, false_ms: on in no incident of their group; how long they were on together.
     """
-    happened = local(incidents).unique()
+    happened = as_polars(incidents).unique()
     return pl.DataFrame(
-        [_score(rule, local(analyses.group_alarms(rule.verdicts(commits, ends, times))), happened) for rule in rules],
+        [
+            _score(rule, as_polars(analyses.group_alarms(rule.verdicts(commits, ends, times))), happened)
+            for rule in rules
+        ],
         schema=_SCORE,
     ).sort("n_caught", "n_false_alarms", "worst_delay_ms", descending=[True, False, False], nulls_last=True)
 
@@ -268,11 +272,6 @@ def _score(rule: Rule, alarms: pl.DataFrame, incidents: pl.DataFrame) -> dict[st
         "n_false_alarms": len(false),
         "false_ms": (false["until_ms"] - false["from_ms"]).sum(),
     }
-
-
-def local(frame: Any) -> pl.DataFrame:
-    """A frame of either engine as polars."""
-    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
 
 
 def in_ms(frame: Any, **columns: str) -> Any:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from kit.errors import HistoryError, PartialRead
 from kit.tables import schema as tables
 from kit.tables.groups import UnreadLine
+from kit.tables.polars import as_polars
 from kit.text.quantity import quantity
 from kit.text.regular_file import read_regular
 
@@ -107,7 +108,7 @@ def verify_loaded(loaded: Loaded[Any]) -> str:
         PartialRead: lines are malformed: how many, the first of them, and why.
     """
     unread = loaded.unread_lines
-    lines = unread if isinstance(unread, pl.DataFrame) else pl.DataFrame(unread.toArrow())
+    lines = as_polars(unread)
     malformed = lines.filter(pl.col("reason") != UNFINISHED).sort("file", "text")
     if not malformed.is_empty():
         first = malformed.row(0, named=True)

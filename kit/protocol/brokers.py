@@ -6,15 +6,15 @@ supports, which is known for each minor release. No request gives the patch rele
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.admin import DescribeConfigsRequest
 
 from kit.clients.broker_client import RETRIABLE_FAILURES, BrokerClient, Deadline, describe_code
+from kit.clients.kafka_messages import BROKER, GROUP, describe_configs
 from kit.clients.nodes import api_versions
 from kit.groups.read.sweep import GROUPS_PER_REQUEST
 
@@ -30,8 +30,6 @@ RETENTION, RETENTION_CHECK = "offsets.retention.minutes", "offsets.retention.che
 SETTINGS = (PROTOCOLS, POLICY, ASSIGNORS, MAX_SIZE, CLASSIC_MAX_SIZE, SESSION, RETENTION, RETENTION_CHECK)
 LEVELS = ((21, (3, 9)), (25, (4, 0)), (27, (4, 1)), (29, (4, 2)), (30, (4, 3)), (33, (4, 4)))
 """The newest ``metadata.version`` of each minor release, by Kafka's ``kafka-storage.sh version-mapping``."""
-_BROKER, _GROUP = 4, 32
-"""Resource types of DescribeConfigs."""
 _SHORT_NAMES = {"UniformAssignor": "uniform", "RangeAssignor": "range"}
 
 
@@ -135,7 +133,7 @@ def _levels(features: Sequence[Any] | None, level: str) -> dict[str, int]:
 
 async def _settings(client: BrokerClient, broker_id: int, deadline: Deadline) -> tuple[dict[str, str], str | None]:
     """The settings, and why they are unknown."""
-    request = DescribeConfigsRequest(resources=_resources(_BROKER, [str(broker_id)], SETTINGS))
+    request = describe_configs(BROKER, [str(broker_id)], SETTINGS)
     try:
         (result,) = (await client.ask(request, broker_id, deadline)).results
     except RETRIABLE_FAILURES as error:
@@ -149,14 +147,9 @@ async def _sessions(client: BrokerClient, group_ids: Sequence[str], deadline: De
     parts = [group_ids[at : at + GROUPS_PER_REQUEST] for at in range(0, len(group_ids), GROUPS_PER_REQUEST)]
     found = dict[str, int]()
     for part in parts:
-        request = DescribeConfigsRequest(resources=_resources(_GROUP, part, [SESSION_OF_GROUP]))
+        request = describe_configs(GROUP, part, [SESSION_OF_GROUP])
         for result in (await client.ask(request, None, deadline)).results:
             values = {each.name: each.value for each in result.configs if each.value is not None}
             if result.error_code == 0 and SESSION_OF_GROUP in values:
                 found[result.resource_name] = int(values[SESSION_OF_GROUP])
     return found
-
-
-def _resources(kind: int, names: Iterable[str], settings: Iterable[str]) -> Any:
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    return [resource(resource_type=kind, resource_name=name, configuration_keys=list(settings)) for name in names]

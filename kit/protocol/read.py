@@ -119,7 +119,7 @@ async def _fetch(client: BrokerClient, accepts: Callable[[str], bool], deadline:
     failed = await sweep(client, classic, describe_request, described, take, deadline)
     consumer = {name: each.broker_id for name, each in listed.items() if each.group_type == CONSUMER}
     take = partial(_take, found, listed, _consumer_group)
-    ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
+    ask, answers = consumer_group_describe.describe_request, described
     failed |= await sweep(client, consumer, ask, answers, take, deadline)
     groups = {name: found.get(name) or _undescribed(name, each, failed.get(name)) for name, each in listed.items()}
     return GroupProtocols(groups, tuple(errors))

@@ -24,7 +24,7 @@ from kit.rebalances.logs import ClientLogs, read_client_logs, verify_logs
 from kit.rebalances.logs.local import files_here, read_logs_here
 from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
-from kit.tables.polars import frame as frame_of
+from kit.tables.polars import as_polars, frame as frame_of
 from kit.terminal.moment import moment as moment
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -85,7 +85,7 @@ class Rebalances:
         """Lines that resemble coordination and are not understood: wording, n_lines, an example; most first."""
         if self.logs is None:
             return pl.DataFrame(schema={"wording": pl.String, "n_lines": pl.Int64, "example": pl.String})
-        lines = _in_polars(self.logs.unknown_lines.limit(10_000))
+        lines = as_polars(self.logs.unknown_lines.limit(10_000))
         counted = lines.group_by("wording").agg(n_lines=pl.len().cast(pl.Int64), example=pl.col("text").first())
         return _withheld(counted, "wording", "example").sort("n_lines", "wording", descending=[True, False])
 
@@ -222,11 +222,7 @@ class _Chosen:
 
 
 def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
-    return frame_of(table.columns_of(())) if frame is None else _in_polars(frame)
-
-
-def _in_polars(frame: Any) -> pl.DataFrame:
-    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
+    return frame_of(table.columns_of(())) if frame is None else as_polars(frame)
 
 
 def _events_of(logs: ClientLogs[Any] | None) -> pl.DataFrame:

@@ -17,6 +17,11 @@ _TYPES: dict[Any, Any] = {
 }  # fmt: skip
 
 
+def as_polars(frame: Any) -> pl.DataFrame:
+    """The rows of a frame of Spark or of polars, as polars; Spark works now."""
+    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
+
+
 def stamped_frame(columns: Columns, snapshot_id: str, observed_at: datetime) -> pl.DataFrame:
     """The rows as they are stored: the stamp, then the row."""
     stamp = pl.lit(snapshot_id).alias("snapshot_id"), pl.lit(observed_at, _TIME).alias("observed_at")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import polars as pl
 
 from kit.tables import schema as tables
+from kit.tables.polars import as_polars
 from kit.tables.spark import in_spark
 
 if TYPE_CHECKING:
@@ -41,11 +42,8 @@ class Snapshot(Generic[Frame]):
 
 def in_polars(snapshot: Snapshot[Any]) -> Snapshot[pl.DataFrame]:
     """The same snapshot as polars DataFrames: Spark plans each join of such tables for a second, polars for none."""
-    frames = {table.name: getattr(snapshot, table.name) for table in tables.ALL}
-    local = {
-        name: each if isinstance(each, pl.DataFrame) else pl.DataFrame(each.toArrow()) for name, each in frames.items()
-    }
-    return Snapshot(snapshot.snapshot_id, **local)
+    frames = {table.name: as_polars(getattr(snapshot, table.name)) for table in tables.ALL}
+    return Snapshot(snapshot.snapshot_id, **frames)
 
 
 def in_spark_too(spark: SparkSession, snapshot: Snapshot[pl.DataFrame]) -> Snapshot[DataFrame]:

@@ -8,10 +8,14 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 
+def words(*parts: str | nw.Expr) -> nw.Expr:
+    """The parts as one text; whole numbers are written out."""
+    return nw.concat_str([nw.lit(part) if isinstance(part, str) else part.cast(nw.String) for part in parts])
+
+
 def sentence(applies: nw.Expr, *parts: str | nw.Expr) -> nw.Expr:
     """``Group <group_id>: `` and the parts, where the rule applies; else null. Whole numbers are written out."""
-    pieces = [nw.lit(part) if isinstance(part, str) else part.cast(nw.String) for part in parts]
-    return nw.when(applies).then(nw.concat_str([nw.lit("Group "), nw.col("group_id"), nw.lit(": "), *pieces]))
+    return nw.when(applies).then(words("Group ", nw.col("group_id"), ": ", *parts))
 
 
 def counted(number: nw.Expr, one: str, many: str = "") -> nw.Expr:

@@ -16,7 +16,7 @@ from kit.cli.main import app
 from kit.clients.broker_client import Deadline
 from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.groups import views
-from kit.groups.read import consumer_group_describe
+from kit.groups.read import consumer_group_describe, coordinator
 from kit.groups.snapshot import verify_read
 from kit.lab import NewMember
 from kit.lab.process import wait_until
@@ -220,7 +220,7 @@ def spark():
 def described(cluster, group: str):
     """ConsumerGroupDescribe's answer as it came."""
     request = consumer_group_describe.describe_request([group])
-    ((_, error, found),) = consumer_group_describe.described(
+    ((_, error, found),) = coordinator.described(
         cluster.broker_client.run(cluster.broker_client.ask, request, 1, Deadline(30))
     )
     assert error == 0

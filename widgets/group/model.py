@@ -11,6 +11,7 @@ from kit.engine.model.plan import STOP, UNDO, Plan
 from kit.errors import IllegalMove, InputError
 from kit.groups.analyze.stages import NEXT_STEPS
 from kit.moves.group.group_state import GroupState, read_group_state
+from kit.moves.group.movement import seconds_between
 from kit.moves.group.plan import KIND, PATH, GroupPlanRequest
 from kit.moves.group.rules import Limits, after_one_reading, findings
 from kit.tables.conditions import Condition
@@ -190,7 +191,7 @@ class GroupMigration(Procedure):
 
     def _see(self) -> None:
         now = self._look(self.group_id)
-        self._looks = (*(each for each in self._looks if _age(each, now) <= BACK_S), now)
+        self._looks = (*(each for each in self._looks if seconds_between(each, now) <= BACK_S), now)
         self.group_state = now
         self.lags = (*self.lags, (now.observed_at, lag_of(now)))[-KEPT:]
         self._judge()
@@ -225,7 +226,3 @@ def lag_of(state: GroupState) -> int | None:
     """The sum over the partitions whose lag is known; None: no lag is known."""
     known = [position.lag for position in state.offsets.values() if position.lag is not None]
     return sum(known) if known else None
-
-
-def _age(look: GroupState, now: GroupState) -> float:
-    return (now.observed_at - look.observed_at).total_seconds()

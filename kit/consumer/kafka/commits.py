@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -68,7 +68,7 @@ class Commits:
         if is_sent:
             raw.commit(offsets=partitions, asynchronous=True)
         if callback is not None:
-            commit = _UnderWay(dict(offsets), _content(partitions), callback)
+            commit = _UnderWay(dict(offsets), content_of(partitions), callback)
             if is_sent:
                 self._under_way.append(commit)
             else:
@@ -102,7 +102,7 @@ class Commits:
 
         Answers to automatic commits come here too. One with the same content has the same meaning.
         """
-        content = _content(partitions)
+        content = content_of(partitions)
         for commit in self._under_way:
             if commit.content == content:
                 self._under_way.remove(commit)
@@ -129,7 +129,7 @@ def _log_failure(offsets: Offsets, error: KafkaException | None) -> None:
         )
 
 
-def _content(partitions: list[TopicPartition]) -> Content:
+def content_of(partitions: Sequence[TopicPartition]) -> Content:
     return frozenset((each.topic, each.partition, each.offset) for each in partitions)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kit.clients.consumer_protocol import EMBEDDED_RACK
+from kit.consumer.kafka.commits import content_of
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.effects import KafkaAssignment, Membership, Offsets
 from kit.consumer.zookeeper.lease import seconds_since_boot
@@ -204,11 +205,11 @@ class EmbeddedConsumer:
         if not partitions:
             future.set_result({})
             return
-        self._commits[_key(partitions)] = future
+        self._commits[content_of(partitions)] = future
         try:
             self._consumer.commit(offsets=partitions, asynchronous=True)
         except KafkaException as error:
-            self._commits.pop(_key(partitions), None)
+            self._commits.pop(content_of(partitions), None)
             future.set_exception(error)
 
     def _newest(self, offsets: Offsets) -> list[TopicPartition]:
@@ -217,17 +218,13 @@ class EmbeddedConsumer:
         return [TopicPartition(*pair, offset) for pair, offset in newest.items()]
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        future = self._commits.pop(_key(partitions), None)
+        future = self._commits.pop(content_of(partitions), None)
         if future is None:
             return
         if error is not None and all(each.error is None for each in partitions):
             future.set_exception(KafkaException(error))
         else:
             future.set_result(_answers(partitions))
-
-
-def _key(partitions: Sequence[TopicPartition]) -> frozenset[tuple[str, int, int]]:
-    return frozenset((each.topic, each.partition, each.offset) for each in partitions)
 
 
 def _answers(partitions: Sequence[TopicPartition]) -> dict[TopicAndPartition, int | KafkaError]:

@@ -7,7 +7,7 @@ beside this module, as kafka-python makes its own. The files follow Kafka's prot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kit.clients.kafka_messages import messages_of
@@ -22,11 +22,6 @@ def describe_request(group_ids: Sequence[str]) -> Any:
     return ConsumerGroupDescribeRequest(
         group_ids=list(group_ids), include_authorized_operations=False, min_version=0, max_version=1
     )
-
-
-def described(response: Any) -> Iterator[tuple[str, int, Any]]:
-    """Group id, error code and description of every group of an answer."""
-    return ((each.group_id, each.error_code, each) for each in response.groups)
 
 
 def member_protocol(member: Any) -> str | None:

@@ -126,7 +126,7 @@ async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadl
     classic = collected.coordinators(CLASSIC)
     failed = await sweep(client, classic, describe_request, described, collected.take_description, deadline)
     consumer = collected.coordinators(CONSUMER)
-    ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
+    ask, answers = consumer_group_describe.describe_request, described
     failed |= await sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
     for group_type in (SHARE, STREAMS):
         groups = collected.coordinators(group_type)

@@ -10,7 +10,7 @@ from narwhals.typing import FrameT
 
 from kit.health.analyze.measures import measured_partitions, measured_windows
 from kit.health.analyze.windows import INTERVALS, PARTITION
-from kit.text.sentences import counted
+from kit.text.sentences import counted, words
 
 _WINDOW = [*PARTITION, "at_ms"]
 _VERDICT = ["status", "evidence"]
@@ -181,13 +181,13 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
         _rule(
             nw.col("n_commits") < minimum_complete * intervals,
             "OK",
-            _words(nw.col("n_commits"), f" of {intervals} commits, too few to judge"),
+            words(nw.col("n_commits"), f" of {intervals} commits, too few to judge"),
         ),
-        _rule(lag <= allowed_lag, "OK", _words("the lag of ", records, f" is allowed ({allowed_lag:,})")),
+        _rule(lag <= allowed_lag, "OK", words("the lag of ", records, f" is allowed ({allowed_lag:,})")),
         _rule(
             is_stopped,
             "STOP",
-            _words(
+            words(
                 "no commit for ",
                 _seconds("silent_ms"),
                 " s, which is longer than the last ",
@@ -201,7 +201,7 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
         _rule(
             is_back,
             "REWIND",
-            _words(
+            words(
                 "the committed offset went back from ",
                 nw.col("rewound_from"),
                 " to ",
@@ -212,7 +212,7 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
         _rule(
             nw.col("was_allowed"),
             "OK",
-            _words(
+            words(
                 "a commit of the window was ",
                 counted(nw.col("lowest_lag"), "record"),
                 f" behind, which is allowed ({allowed_lag:,})",
@@ -221,14 +221,14 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
         _rule(
             nw.col("lowest") == nw.col("highest"),
             "STALL",
-            _words("the group committed only the offset ", nw.col("highest"), ", ", times),
+            words("the group committed only the offset ", nw.col("highest"), ", ", times),
         ),
         _rule(
             ~nw.col("falls"),
             "WARN",
-            _words("the lag never fell while the group committed ", times, "; it is ", records),
+            words("the lag never fell while the group committed ", times, "; it is ", records),
         ),
-        _rule(nw.lit(True), "OK", _words("the lag fell within the window; it is ", records)),
+        _rule(nw.lit(True), "OK", words("the lag fell within the window; it is ", records)),
     ]
 
 
@@ -242,10 +242,6 @@ def _first(rules: list[tuple[nw.Expr, nw.Expr, nw.Expr]], which: int) -> nw.Expr
     for applies, *values in others:
         chosen = chosen.when(applies).then(values[which])
     return chosen
-
-
-def _words(*parts: str | nw.Expr) -> nw.Expr:
-    return nw.concat_str([nw.lit(part) if isinstance(part, str) else part.cast(nw.String) for part in parts])
 
 
 def _seconds(name: str) -> nw.Expr:

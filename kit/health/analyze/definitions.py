@@ -13,7 +13,7 @@ from narwhals.typing import FrameT
 
 from kit.errors import InputError
 from kit.health.analyze.windows import PARTITION
-from kit.text.sentences import counted
+from kit.text.sentences import counted, words
 
 NOTHING, HIDDEN, BESIDE, MINUS_ONE, RETAINED, HISTORY = (
     "no number",
@@ -173,8 +173,8 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
     """
     start, end, committed = nw.col("log_start_offset"), nw.col("log_end_offset"), nw.col("committed_offset")
     raw = end - committed
-    agreed = _words("All tools show ", counted(raw, "record"), ".")
-    deleted = _words(
+    agreed = words("All tools show ", counted(raw, "record"), ".")
+    deleted = words(
         counted(start - committed, "record was", "records were"),
         " deleted before the group read them: ",
         _titles(lambda each: each.is_retained),
@@ -184,7 +184,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
         raw,
         ".",
     )
-    negative = _words(
+    negative = words(
         "The committed offset is ",
         counted(committed - end, "record"),
         " beyond the end of the log: the topic was created again or lost records, or an operator set the offset. ",
@@ -193,7 +193,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
         raw,
         ".",
     )
-    uncommitted = _words(
+    uncommitted = words(
         "No offset is committed: ",
         *(f"{_titles_where(no_commit)} {verb}; " for no_commit, verb in _UNCOMMITTED.items()),
         _titles_where(RETAINED),
@@ -205,7 +205,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
         end,
         ".",
     )
-    unknown = _words("The lag is unknown: ", nw.coalesce(nw.col("error"), nw.lit("the log's offsets were not read")))
+    unknown = words("The lag is unknown: ", nw.coalesce(nw.col("error"), nw.lit("the log's offsets were not read")))
     is_unknown = end.is_null() | start.is_null() | (committed.is_null() & ~nw.col("has_no_commit"))
     odd = nw.when(is_unknown).then(unknown).when(nw.col("has_no_commit")).then(uncommitted)
     sentence = odd.when(raw < 0).then(negative).when(start > committed).then(deleted).otherwise(agreed)
@@ -247,10 +247,6 @@ def _columns(tool: str) -> dict[str, nw.Expr]:
         "summed_lag": summed if each.sums_negative else nw.when(lag >= 0).then(lag),
         "is_listed": listed.get(each.no_commit, nw.lit(True)),
     }
-
-
-def _words(*parts: str | nw.Expr) -> nw.Expr:
-    return nw.concat_str([nw.lit(part) if isinstance(part, str) else part.cast(nw.String) for part in parts])
 
 
 def _tools(no_commit: str) -> list[str]:

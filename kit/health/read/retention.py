@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
+from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kit.clients.broker_client import (
     RETRIABLE_FAILURES,
@@ -20,10 +20,9 @@ from kit.clients.broker_client import (
     describe_refusal,
 )
 from kit.clients.brokers import Key, fetch_leaders
+from kit.clients.kafka_messages import BROKER, TOPIC, describe_configs
 from kit.tables.groups import LogRetention
 
-_TOPIC, _BROKER = 2, 4
-"""Resource types of DescribeConfigs."""
 _TOPICS_PER_REQUEST = 1000
 _CHECK = "log.retention.check.interval.ms"
 _SETTINGS = (
@@ -67,9 +66,9 @@ async def _fetch(client: BrokerClient, keys: set[Key], deadline: Deadline) -> li
 
 
 async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, deadline: Deadline) -> None:
-    wanted = _resources(_TOPIC, topics, _SETTINGS)
+    wanted = describe_configs(TOPIC, topics, _SETTINGS)
     try:
-        response = await client.ask(DescribeConfigsRequest(resources=wanted), None, deadline)
+        response = await client.ask(wanted, None, deadline)
     except RETRIABLE_FAILURES as error:
         known.errors.update(dict.fromkeys(topics, f"no broker reported the settings of the topic: {error}"))
         return
@@ -83,9 +82,9 @@ async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, de
 
 
 async def _leader(client: BrokerClient, leader: int, led: Sequence[Key], known: _Known, deadline: Deadline) -> None:
-    wanted = _resources(_BROKER, [str(leader)], [_CHECK])
+    wanted = describe_configs(BROKER, [str(leader)], [_CHECK])
     try:
-        (settings,) = (await client.ask(DescribeConfigsRequest(resources=wanted), leader, deadline)).results
+        (settings,) = (await client.ask(wanted, leader, deadline)).results
         logs = await client.ask(DescribeLogDirsRequest(topics=_logs(led)), leader, deadline)
     except RETRIABLE_FAILURES as error:
         known.errors[leader] = f"broker {leader} does not answer: {error}"
@@ -101,11 +100,6 @@ async def _leader(client: BrokerClient, leader: int, led: Sequence[Key], known: 
             for each in topic.partitions:
                 if not each.is_future_key:
                     known.sizes[topic.name, each.partition_index] = each.partition_size
-
-
-def _resources(kind: int, names: Iterable[str], settings: Sequence[str]) -> Any:
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    return [resource(resource_type=kind, resource_name=name, configuration_keys=list(settings)) for name in names]
 
 
 def _logs(keys: Iterable[Key]) -> Any:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -25,6 +23,7 @@ from kit.kraft.metadata_log.replay import Step, stream
 from kit.kraft.metadata_log.rows import item_rows, node_rows, partition_frame, record_batches
 from kit.kraft.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables
+from kit.tables.collector import without_collector
 from kit.tables.polars import frame
 from kit.text.fingerprints import Hide, stars
 from kit.text.quantity import quantity
@@ -177,18 +176,6 @@ def _read_all(files: Sequence[LogFile], until: int | None, hide: Hide) -> Metada
     Step(tuple(_segments(files)), image.offset + 1, None, until, hide, tuple(steps)).replay(image, tallies)
     rows = tables.METADATA_FILES.columns_of(each.row() for each in tallies.values())
     return MetadataLog(tuple(files), image, frame(rows), until, hide)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Python searches for circles among all objects repeatedly as they grow in number; a log makes none."""
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def _segments(files: Iterable[LogFile]) -> list[LogFile]:

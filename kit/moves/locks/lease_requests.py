@@ -7,11 +7,12 @@ from typing import Any
 from kafka.protocol.consumer import (
     HeartbeatRequest,
     JoinGroupRequest,
-    LeaveGroupRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
+
+from kit.moves.offsets.requests import leave as leave
 
 
 def join(group_id: str, member_id: str, protocol_type: str, metadata: bytes, session_ms: int) -> Any:
@@ -65,9 +66,3 @@ def fetch(group_id: str, topic: str) -> Any:
     """Return the mark that ``commit`` left. Brokers below 3.0 have no newer version than 7."""
     topics = [OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
     return OffsetFetchRequest(group_id=group_id, topics=topics, min_version=2, max_version=7)
-
-
-def leave(group_id: str, member_id: str) -> Any:
-    """The request that ends a membership: one's own, or another member's."""
-    member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)
-    return LeaveGroupRequest(group_id=group_id, members=[member], min_version=3, max_version=3)

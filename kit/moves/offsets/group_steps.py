@@ -13,7 +13,7 @@ from kit.engine.model.parameters import StepParameters, later_mapping
 from kit.engine.model.recipes import Recipe, Recipes
 from kit.engine.model.step import Change, Step
 from kit.errors import PlanError
-from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.moves import Stored, parse_place
 from kit.moves.offsets.selection import Key, Place
 from kit.text.naming import listed
 from kit.text.quantity import quantity
@@ -65,7 +65,7 @@ def before_of(step: Step) -> dict[str, dict[Place, Stored]]:
     parameters = DeleteGroupsParameters.of(step)
     return {
         change.item: {
-            (place := _place(name)): _stored(fields, parameters.topic_ids.get(place[0]))
+            (place := parse_place(name)): _stored(fields, parameters.topic_ids.get(place[0]))
             for name, fields in parameters.kept[change.item].items()
         }
         for change in step.changes
@@ -86,7 +86,7 @@ def describe_offsets(offsets: Sequence[Place] | Mapping[Place, Stored]) -> str:
 def _step(parameters: DeleteGroupsParameters) -> Step:
     _refuse_odd(parameters)
     groups, gone = parameters.kept, set(parameters.gone)
-    offsets = [_place(name) for kept in groups.values() for name in kept]
+    offsets = [parse_place(name) for kept in groups.values() for name in kept]
     is_stuck = all(topic in gone for topic, _ in offsets)
     whose = f"group {next(iter(groups))!r}" if len(groups) == 1 else quantity(len(groups), "group")
     return Step(
@@ -99,7 +99,7 @@ def _step(parameters: DeleteGroupsParameters) -> Step:
         verification="No group of this step has an offset, or is there at all.",
         deadline_s=DEADLINE_S,
         changes=tuple(
-            Change(group_id, describe_offsets([_place(name) for name in kept]), None)
+            Change(group_id, describe_offsets([parse_place(name) for name in kept]), None)
             for group_id, kept in groups.items()
         ),
         undo=None if is_stuck else _UNDO,
@@ -140,11 +140,6 @@ def _kept(offsets: Mapping[Place, Stored]) -> dict[str, dict[str, int | str]]:
 def _is_place(name: str) -> bool:
     topic, _, partition = name.rpartition("-")
     return bool(topic) and partition.isdecimal() and str(int(partition)) == partition
-
-
-def _place(name: str) -> Place:
-    topic, _, partition = name.rpartition("-")
-    return topic, int(partition)
 
 
 def _stored(fields: Mapping[str, int | str], topic_id: str | None) -> Stored:

@@ -117,3 +117,9 @@ def parse_item(item: str) -> Key:
     if match is None or int(match["partition"]) > _LARGEST_PARTITION:
         raise InputError(f"{item!r} does not have the form GROUP/TOPIC-PARTITION")
     return match["group_id"], match["topic"], int(match["partition"])
+
+
+def parse_place(text: str) -> tuple[str, int]:
+    """Topic and partition of ``topic-partition``."""
+    topic, _, partition = text.rpartition("-")
+    return topic, int(partition)

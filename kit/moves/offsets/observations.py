@@ -22,7 +22,7 @@ from kit.moves.offsets.fetch import (
     fetch_unsure,
     fetch_zookeeper,
 )
-from kit.moves.offsets.moves import Stored
+from kit.moves.offsets.moves import Stored, parse_place
 from kit.moves.offsets.selection import Place
 from kit.moves.offsets.steps import (
     GROUP,
@@ -120,7 +120,7 @@ def _lost_topics(observed: Mapping[str, Observation], now: Mapping[str, Json]) -
         if observation.tolerance != IGNORED and name.startswith(_BY_PLACE) and isinstance(planned, Mapping):
             there = found if isinstance(found, Mapping) else {}
             lost |= {
-                _parse_place(place)[0]
+                parse_place(place)[0]
                 for place, value in planned.items()
                 if value is not None and there.get(place) is None
             }
@@ -139,13 +139,13 @@ def _of_part(part: str, tolerance: str) -> str:
 
 def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
     planned = {name: observed[name].value for name in (LOG_STARTS, LOG_ENDS) if name in observed}
-    places = {_parse_place(name) for value in planned.values() if isinstance(value, Mapping) for name in value}
+    places = {parse_place(name) for value in planned.values() if isinstance(value, Mapping) for name in value}
     if not planned:
         return {}
     logs = fetch_logs(cluster, {topic for topic, _ in places})
     fields = {LOG_STARTS: "log_start_offset", LOG_ENDS: "log_end_offset"}
     known = {
-        _parse_place(name) for by in planned.values() if isinstance(by, Mapping) for name in by if by[name] is not None
+        parse_place(name) for by in planned.values() if isinstance(by, Mapping) for name in by if by[name] is not None
     }
     errors = {place: log.error for place in sorted(known) if (log := logs.get(place)) and log.error is not None}
     if errors:
@@ -173,8 +173,3 @@ def _part(part: str, offsets: Mapping[Place, Stored]) -> dict[str, Json]:
 
 def _log(logs: Mapping[Place, LogOffset], places: Iterable[Place], field: str) -> Json:
     return {f"{topic}-{partition}": getattr(logs.get((topic, partition)), field, None) for topic, partition in places}
-
-
-def _parse_place(text: str) -> Place:
-    topic, _, partition = text.rpartition("-")
-    return topic, int(partition)

@@ -94,6 +94,7 @@ def sync(group_id: str, generation: int, member_id: str) -> Any:
 
 
 def leave(group_id: str, member_id: str) -> Any:
+    """The request that ends a membership: one's own, or another member's."""
     member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)
     return LeaveGroupRequest(group_id=group_id, members=[member], min_version=3, max_version=3)
 

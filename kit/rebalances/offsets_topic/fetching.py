@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -17,6 +15,7 @@ from kit.clients.cluster import librdkafka_settings
 from kit.clients.lone_consumer import LONE, describe_unread
 from kit.profile import Profile
 from kit.rebalances.offsets_topic.binary_column import Ints
+from kit.tables.collector import without_collector
 
 BATCH = 10_000
 WAIT_S = 0.05
@@ -104,7 +103,7 @@ class Fetch:
                 return
 
     def _next(self) -> tuple[Records, list[tuple[Message, KafkaError]]]:
-        with _no_garbage_collection():
+        with without_collector():
             messages = self._consumer.consume(BATCH, WAIT_S)
             errors = list(map(Message.error, messages))
             if not any(errors):
@@ -142,18 +141,6 @@ class Fetch:
         else:
             self._open.discard(partition)
             self.errors[partition] = describe_unread(error)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Thousands of messages make the collector run dozens of times for nothing: half the time of ``consume``."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _records(messages: Sequence[Message]) -> Records:

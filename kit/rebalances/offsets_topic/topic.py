@@ -19,6 +19,7 @@ from kit.rebalances.offsets_topic.partition_summary import unread
 from kit.rebalances.offsets_topic.selection import Selection
 from kit.spark.needed import Spark, is_started, started
 from kit.tables import schema as tables
+from kit.tables.polars import as_polars
 from kit.tables.schema import Table
 from kit.text.java_hash import OFFSETS_TOPIC
 from kit.text.quantity import quantity
@@ -76,7 +77,7 @@ def read_offsets_topic(
     is_here = not is_started(spark) and sum(part.end - part.start for part in bounds.parts) <= SMALL
     frame_of = _read_here if is_here else partial(_frame, started(spark))
     accounted = frame_of(reading, tasks.account(reading), tables.OFFSETS_PARTITIONS)
-    counted = accounted if isinstance(accounted, pl.DataFrame) else pl.DataFrame(accounted.toArrow())
+    counted = as_polars(accounted)
     unreadable = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
     partitions = pl.concat([counted, pl.DataFrame(unreadable)]).sort("partition")
     if len(partitions) and partitions["error"].null_count() == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.groups.read import consumer_group_describe
+from kit.groups.read import consumer_group_describe, coordinator
 from kit.groups.read.consumer_group_describe import ConsumerGroupDescribeResponse as Response
 from kit.groups.read.coordinator import ListedGroup, _Collected
 
@@ -24,7 +24,7 @@ ANSWER = bytes.fromhex(
 @pytest.fixture
 def group():
     decoded = Response.decode(ANSWER, version=0)
-    ((group_id, code, described),) = consumer_group_describe.described(decoded)
+    ((group_id, code, described),) = coordinator.described(decoded)
     assert (group_id, code) == ("g", 0)
     return described
 
